@@ -29,7 +29,8 @@ class CompactionRow(NamedTuple):
     """A row of the table: the compactions with one summarizer and trigger, or all compactions.
 
     `held` is the number of `needed` terms that the summaries hold, and `share` their percentage.
-    `others` are the numbers for longer summaries and for ends of the window.
+    `others` are the numbers for summaries with appended terms, and for the last messages kept as
+    they were.
     """
 
     summarizer: str

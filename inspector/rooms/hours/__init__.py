@@ -1,1 +1,3 @@
-"""Hours: messages, prompts and cases in each hour, for all conversations and for groups."""
+"""Hours: messages, prompts and cases that need attention, counted by the hour for all conversations
+and for groups.
+"""

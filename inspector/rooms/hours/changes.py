@@ -1,11 +1,11 @@
-"""Changes of policies and labels, and whether they helped.
+"""Finds changes of policies and labels, and measures whether they helped.
 
-A change of a policy is a step of a conversation. A step of labels does not say which they were, so
-that a new value of a label counts from the first hour of a conversation that has it: the turns of
-its tenant before are compared with the turns of the conversations that have it.
+A change of a policy is a step of a conversation. A step that changes labels does not record the
+labels. So a new value of a label counts from the first hour of a conversation that has it. Earlier
+turns of its tenant are compared with the turns of the conversations that have the value.
 
-Before and after are only counted in these conversations, in cases per 100 turns that could have had
-one. The hour of the change itself counts for neither.
+Before and after a change, the cases of a flag are counted per 100 turns that could have had a case,
+only in the affected conversations. The hour of the change itself counts for neither side.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a policy or a label within a tenant, with the conversations that it concerns.
+    """A change of a policy or a label within a tenant, with the conversations that it affects.
 
-    `at` is the first hour of the change. `hours` has the hour of the change of each conversation
-    with turns before and after it, by id. Conversations in `before` or in `after` have turns on one
-    side only. `name` is that of a label, whose value is in `words`.
+    `at` is the first hour of the change. `hours` has the hour of the change by conversation ID, for
+    conversations with turns before and after. Conversations in `before` or in `after` have turns on
+    one side only. For a label, `name` is its name, and `words` is its value.
     """
 
     words: str
@@ -57,7 +57,7 @@ class Change:
         return memory_id in self.hours or memory_id in self.after
 
     def concerns(self, memory_id: str) -> bool:
-        """Whether turns of a conversation count before or after the change."""
+        """Return whether turns of a conversation count, on either side of the change."""
         return self.has_changed(memory_id) or memory_id in self.before
 
 
@@ -116,7 +116,9 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
 
 @dataclass(frozen=True)
 class Side:
-    """The number of cases, and of turns that could have had a case, before or after a change."""
+    """One side of a change, before or after it: the number of cases, and of turns that could have
+    had a case.
+    """
 
     cases: int = 0
     turns: int = 0
@@ -129,8 +131,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Effect:
-    """Whether a change helped: the cases before and after the change, and the length of both
-    periods in seconds.
+    """The effect of a change: the cases before and after it, and the length of both periods in
+    seconds.
     """
 
     change: Change
@@ -146,7 +148,9 @@ class Effect:
 
 
 def could_have(row: Spent, flag: Flag) -> int:
-    """Return how many turns of an hour could have had a case of a flag."""
+    """Return how many turns of an hour could have had a case of a flag, such as only those after an
+    eviction.
+    """
     turns = flag.past.turns if flag.past else Turns.ALL
     if turns is Turns.EVICTED:
         return row.after_eviction
@@ -156,7 +160,9 @@ def could_have(row: Spent, flag: Flag) -> int:
 def effect_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Effect:
-    """Return the effect of a change on the cases of a flag."""
+    """Count the cases of a flag, and the turns that could have had one, before and after a
+    change.
+    """
     sums = {False: [0, 0], True: [0, 0]}
     first = change.at
     for row in rows:
@@ -183,9 +189,10 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 
 @dataclass(frozen=True)
 class Closing:
-    """Whether a cause has ended after a change: since when, and whether it came back.
+    """Whether a cause of cases ended after a change. `at` is when it ended (None if it did not),
+    and `came_back` whether cases followed.
 
-    `last` is the hour of its last case after the change, or of the change.
+    `last` is the hour of the last case after the change, or of the change.
     """
 
     at: int | None
@@ -196,10 +203,11 @@ class Closing:
 def closing_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Closing:
-    """Return when a cause was closed, and whether a case came later.
+    """Return whether and when a cause of cases was closed after a change, and whether a case came
+    later.
 
-    A cause is closed after 2 days without any case, and after 50 turns of the conversations that
-    changed, in which there could have been one.
+    A cause is closed after 2 days without any case, and after 50 turns of the changed conversations
+    in which there could have been one.
     """
     last, turns, came_back = change.at, 0, False
     closed: int | None = None

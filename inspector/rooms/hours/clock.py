@@ -1,4 +1,6 @@
-"""Local hours and days, by the time zone of the site, also where its clock changes."""
+"""Local hours and days in the site's time zone. Changes of the clock, such as daylight saving time,
+are respected.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ HOUR = 3_600
 
 
 def hour_of(at: datetime, zone: tzinfo | None = None) -> int:
-    """Return the beginning of the local hour of a time, in seconds since 1970.
+    """Return the start of the local hour of a time, in seconds since 1970.
 
-    An hour that comes twice, when a clock is set back, has two beginnings.
+    An hour that occurs twice, when a clock is set back, has two starts.
     """
     local = at.astimezone(zone or timezone.get_default_timezone())
     offset = local.utcoffset()
@@ -28,7 +30,7 @@ def day_of(hour: int) -> datetime:
 
 
 def days_until(now: datetime, count: int) -> list[int]:
-    """Return the beginnings of the last local days, today last, in seconds since 1970."""
+    """Return the starts of the last `count` local days, today last, in seconds since 1970."""
     today = day_of(int(now.timestamp()))
     days = [today]
     while len(days) < count:
@@ -43,6 +45,6 @@ def _day_before(day: datetime) -> datetime:
 
 
 def hours_until(now: datetime, count: int) -> list[int]:
-    """Return the beginnings of the last hours, the current one last, in seconds since 1970."""
+    """Return the starts of the last `count` hours, the current hour last, in seconds since 1970."""
     last = hour_of(now)
     return [last - HOUR * n for n in reversed(range(count))]

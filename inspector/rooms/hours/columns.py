@@ -1,5 +1,5 @@
-"""The columns of the strip: what was said, sent and found in each hour and on each day, for any
-groups of conversations. Hours are added up once, for all splits.
+"""Adds up turns, tokens, cost and cases by hour and by day, for any groups of conversations. The
+hours of a conversation are added up only once for all groupings.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ Written = list[Any]  # turns, tokens and cost a turn, cases, and how many have c
 
 
 class Cell(NamedTuple):
-    """A conversation in a column: its turns, tokens and cost a turn (0 without an answer), and its
-    cases by flag. `is_counted` means that its tokens are those of recorded calls.
+    """The figures of one conversation in one hour or day: turns, tokens and cost for each turn (0
+    without an answer), and cases by flag.
+
+    `is_counted` means that the tokens are those of recorded calls, not estimates.
     """
 
     turns: int
@@ -28,7 +30,9 @@ class Cell(NamedTuple):
 
 
 class Columns:
-    """The columns of conversations by day and by hour, which begin at `days` and at `hours`."""
+    """The figures of conversations by day and by hour. The last days and hours begin at the times
+    in `days` and `hours`.
+    """
 
     def __init__(self, days: Sequence[int], hours: Sequence[int]) -> None:
         self._days, self._hours = days, {hour: n for n, hour in enumerate(hours)}
@@ -36,7 +40,7 @@ class Columns:
         self.cells: dict[str, list[tuple[int, str, Cell]]] = {}
 
     def add(self, rows: Iterable[Spent], known: Container[str], counting: Counting) -> None:
-        """Add up the hours of known conversations."""
+        """Add up the rows of conversations that are in `known`."""
         by_day: dict[tuple[int, str], list[Any]] = {}
         by_hour: dict[tuple[int, str], list[Any]] = {}
         for row in rows:
@@ -52,7 +56,7 @@ class Columns:
         self.cells = {"days": _cells(by_day), "hours": _cells(by_hour)}
 
     def grouped(self, group_of: Callable[[str], str]) -> dict[str, dict[str, list[Written]]]:
-        """Return the columns of each group that has some."""
+        """Return the figures by day and by hour of each group, for groups with any figures."""
         groups: dict[str, dict[str, list[list[Cell]]]] = {}
         for span, cells in self.cells.items():
             for place, memory_id, cell in cells:

@@ -1,4 +1,6 @@
-"""The cause "Cost a turn": groups whose cost a turn has grown since a change."""
+"""The cause "Cost a turn" on the overview: groups in which the cost of a turn has grown since a
+change.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ _TURNS, _COST = 0, 2
 
 @dataclass(frozen=True)
 class Dearer:
-    """A group whose turns cost more than before its change, as a line of the first screen."""
+    """A group whose turns cost more than before its change, as a line of the overview.
+
+    `ratio` is the cost of a turn `after` the change divided by the cost `before`. `count` is the
+    number of conversations.
+    """
 
     ratio: float
     group: str
@@ -39,7 +45,9 @@ class Dearer:
 
 
 def dearer(listed: Listed, made: Made) -> Iterator[Dearer]:
-    """Yield the tenants whose cost a turn is at least 1.5 times that of the days before."""
+    """Yield the tenants in which a turn costs at least 1.5 times as much as in the days before a
+    change.
+    """
     if made.split != "tenant":
         return
     values: dict[str, Any] = made.values

@@ -1,8 +1,8 @@
-"""The hours of a conversation, derived from its ledger and from its recorded calls.
+"""Derives the hourly figures of a conversation from its ledger and from its recorded calls.
 
-An hour is continued: its row has the sums of the steps before, and the `content` of the
-conversation's row the rest of the state. The prompts of answers are estimated from the windows
-before them: their common beginning with the prompt before is what a cache could read.
+New steps are added to existing rows: a row has the sums of earlier steps, and the `content` of the
+conversation's row the rest of the state. The prompt of an answer is estimated from the window
+before it; its shared prefix with the previous prompt is what a cache could read.
 """
 
 from __future__ import annotations
@@ -31,13 +31,18 @@ _SUMMARIZED = "SUMMARIZED"
 
 
 def past_flags() -> list[Flag]:
-    """Return the flags whose past cases can be found."""
+    """Return the flags whose past cases can be found in a ledger."""
     return [each for each in flags() if each.past]
 
 
 @dataclass
 class State:
-    """The state of a conversation after a step, from which the next hours are derived."""
+    """The state of the derivation after a step, from which later steps continue.
+
+    `said` counts the messages with a time, `untimed` those without. `prompt_step` and `prompt_at`
+    belong to the latest prompt. `found` is the state of each flag's search, and `cases` are the
+    cases so far.
+    """
 
     has_evicted: bool = False
     has_compacted: bool = False
@@ -51,7 +56,7 @@ class State:
 
     @classmethod
     def read(cls, content: Any) -> State:
-        """Return the state that `written` wrote. Raises TypeError for other JSON."""
+        """Read the state from the JSON that `written` made. Raises TypeError for other JSON."""
         return cls(**content)
 
     def written(self) -> str:
@@ -59,13 +64,17 @@ class State:
 
 
 def cost_of(call: Call, provider: Provider) -> int:
-    """Return the cost of a prompt in thousandths of a token at the input price."""
+    """Return the estimated cost of a prompt, in thousandths of the price of an input token."""
     prices = Prices(ONE, provider.cached, provider.write)
     return round(prices.weight(bill_of([call], provider.rules)) * THOUSAND)
 
 
 def counted_cost(input: int, cached: int, written: int, provider: Provider | None) -> int:
-    """Return the cost of a prompt whose parts its provider has counted."""
+    """Return the cost of a prompt whose tokens the provider has counted, in thousandths of the
+    price of an input token.
+
+    `cached` and `written` are the tokens read from and written to the prompt cache.
+    """
     if provider is None:
         return input * THOUSAND
     fresh = max(0, input - cached - written)
@@ -74,8 +83,10 @@ def counted_cost(input: int, cached: int, written: int, provider: Provider | Non
 
 
 class Derivation:
-    """Derives the hours of a passage. `hours` are the rows that it has changed; `stored` returns
-    the stored row of an hour, which is continued, or None.
+    """Derives the hourly figures of a passage: the newest part of a ledger. `hours` are the changed
+    rows.
+
+    `stored` returns the stored row of an hour, to which new figures are added, or None.
     """
 
     def __init__(
@@ -95,14 +106,14 @@ class Derivation:
         self._arriving = {(each.seq, each.entered): each.tokens for each in passage.held}
 
     def run(self) -> None:
-        """Add all steps of the passage, and find the cases of flags."""
+        """Add all steps of the passage to the hours, and find the cases of flags."""
         for step, window, leaving in self.passage.walk():
             if step.n > self.passage.after:
                 self._add(step, window, leaving)
         self._find_cases()
 
     def hour(self, at: int) -> Hour:
-        """Return the row of an hour, with the sums of the steps before."""
+        """Return the row of an hour, with the sums of earlier steps."""
         if at not in self.hours:
             self.hours[at] = self._stored(at) or Hour(memory=self.passage.memory, hour=at)
         return self.hours[at]

@@ -1,4 +1,4 @@
-"""The values that the filters of the first screen offer, as of the last refresh of the figures."""
+"""The values that filters of the overview offer, computed together with the hourly figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Facet = tuple[str, int, str]  # a value of a filter, its conversations, and its 
 def facets_of(
     known: Mapping[str, Known], rows: Sequence[Spent], now: datetime
 ) -> dict[str, list[Facet]]:
-    """Return the values of each filter that most conversations have, and the last days."""
+    """Return, for each filter, the values that the most conversations have. The filter `day` offers
+    the last days.
+    """
     names = labels_with_few_values(known.values())
     counts: dict[str, Counter[tuple[str, str]]] = {}
     for each in known.values():

@@ -1,7 +1,9 @@
-"""The figures of groups by hour and by day, which are kept ready for the first screen.
+"""The hourly and daily figures of groups, which are computed in the background and stored for the
+overview.
 
-For each group and each column: turns, the medians of tokens and cost a turn over the conversations
-with an answer in it, and the cases of each flag. One huge conversation changes no median.
+Each group and each hour or day has turns, medians of tokens and of cost for a turn, and the cases
+of each flag. The medians are over the conversations with an answer in this time, so that a huge
+conversation does not change them.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ LEAST_TURNS, FROM = 20, 0.15
 
 
 class Fleet:
-    """Conversations and their hours, from which the figures of every split are made."""
+    """Many conversations with their hours, from which the figures of every grouping are
+    computed.
+    """
 
     def __init__(self, known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> None:
         self.known, self.rows = known, rows
@@ -68,7 +72,9 @@ class Fleet:
         }
 
     def by(self, split: str) -> dict[str, Any]:
-        """Return the figures of all conversations and of each group, by the hour and by the day."""
+        """Return the figures of all conversations and of each group, by hour and by day, as values
+        for JSON. `split` is the grouping, such as `tenant` or `label:release`.
+        """
         group_of = grouping(split, self.known)
         groups: dict[str, dict[str, Any]] = {
             EVERYTHING: self._columns.empty(),
@@ -143,8 +149,9 @@ def _words(split: str, known: Mapping[str, Known], groups: Container[str]) -> di
 def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> float | None:
     """Return the ratio of a value after a change to the value before it, such as `2.2`.
 
-    None if the change is not known, is less than a column from an end, has fewer than 20 turns on a
-    side, or is below 15 %.
+    `columns` are the figures by day or hour, `place` is the value's index, and `at` the index of
+    the change. Return None if the change is unknown or at an end, if a side has fewer than 20
+    turns, or if the difference is below 15 %.
     """
     if at is None or not 0 < at < len(columns):
         return None
@@ -163,7 +170,9 @@ def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> fl
 
 
 def splits_of(known: Collection[Known]) -> list[str]:
-    """Return the splits that are offered, whose figures are kept: those that have groups."""
+    """Return the groupings whose figures are stored, such as `tenant`: only those that form
+    groups.
+    """
     labels = [f"label:{name}" for name in labels_with_few_values(known)[:LABELS]]
     of_calls = [
         name for name in ("provider", "model") if any(getattr(each, name) for each in known)
@@ -172,7 +181,9 @@ def splits_of(known: Collection[Known]) -> list[str]:
 
 
 def usual_split(known: Mapping[str, Known]) -> str:
-    """Return the split that is shown first: a label if all conversations are of one tenant."""
+    """Return the grouping that is shown first: by tenant, or by a label if all conversations have
+    the same tenant.
+    """
     names = labels_with_few_values(known.values())
     is_one = len({each.tenant for each in known.values()}) < 2
     return f"label:{names[0]}" if names and is_one else TENANT
@@ -180,7 +191,7 @@ def usual_split(known: Mapping[str, Known]) -> str:
 
 @dataclass(frozen=True)
 class Made:
-    """Figures, and the time at which they were computed."""
+    """Figures as values of JSON, and the time at which they were computed."""
 
     at: datetime
     values: dict[str, Any]
@@ -195,7 +206,9 @@ class Made:
 
 
 def kept(splits: Collection[str]) -> dict[str, Made]:
-    """Return the kept figures of some splits, without those of other rules."""
+    """Return the stored figures of some groupings, by grouping. Figures that were computed by other
+    rules are left out.
+    """
     names = {_stored(split): split for split in splits}
     rows = KeptFigures.objects.filter(split__in=names)
     return {names[row.split]: Made(time_of(row.made_at), json.loads(row.content)) for row in rows}
@@ -207,7 +220,7 @@ def _stored(split: str) -> str:
 
 
 def compute(split: str, which: MemoryQuerySet) -> Made:
-    """Compute the figures of a split for some conversations."""
+    """Compute the figures of a grouping for some conversations, without storing them."""
     now = timezone.now()
     known = known_of(which)
     rows = list(spent(days_until(now, DAYS)[0], memory_ids=list(known)))
@@ -216,7 +229,7 @@ def compute(split: str, which: MemoryQuerySet) -> Made:
 
 
 def refresh() -> float:
-    """Compute and store the figures of all splits. Return the CPU time in seconds."""
+    """Compute and store the figures of all groupings. Return the CPU time in seconds."""
     began, now = process_time(), timezone.now()
     known = known_of(Memory.objects.all())
     rows = list(spent(days_until(now, DAYS)[0]))
@@ -252,8 +265,9 @@ _due: dict[str, float] = {"at": 0.0}
 
 
 def refresh_if_due() -> None:
-    """Keep the figures anew if hours were kept since, or an hour has begun, and this process has
-    rested long enough.
+    """Refresh the figures if hours have changed since, or a new hour has begun.
+
+    A process waits between refreshes, in proportion to the CPU time of the last one.
     """
     if monotonic() < _due["at"]:
         return

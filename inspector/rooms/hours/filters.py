@@ -1,5 +1,5 @@
-"""The filters of lists that hours know: the day or hour in which something was said or found, and
-the provider and the model of recorded calls.
+"""Filters of conversation lists by an hour or day with messages or cases, and by the provider and
+model of recorded calls.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ DAY = declared_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2})?")
 
 
 def narrowing(name: str, value: str) -> Q | None:
-    """Return the condition of a filter, or None for an unknown one; a wrong day finds nothing.
+    """Return the database condition of a filter; None for an unknown filter. An invalid day matches
+    nothing.
 
-    `cases` is a flag and a day: conversations that had a case on that day, also if it was mended.
+    `cases` is a flag and a day: conversations with a case on that day, even if it was repaired
+    later.
     """
     if name == "provider":
         return Q(kepthours__provider=value)
@@ -51,7 +53,9 @@ def _with_cases(name: str, day: str) -> Q | None:
 
 
 def times_of(value: str) -> tuple[int, int] | None:
-    """Return the beginning and the end of a day or an hour, in seconds since 1970."""
+    """Return the start and the end of a day or an hour, in seconds since 1970; None if the value is
+    neither.
+    """
     if value == "today":
         value = f"{timezone.localdate():%Y-%m-%d}"
     if not DAY.fullmatch(value):

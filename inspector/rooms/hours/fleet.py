@@ -1,6 +1,6 @@
-"""The hours of many conversations together, and the groups to which they belong.
+"""Reads the hours of many conversations together, and the groups to which they belong.
 
-A group is a tenant (the beginning of the id, up to a slash or a colon), a value of a label as it is
+A group is a tenant (the beginning of the ID, up to a slash or a colon), a value of a label as it is
 today, a policy, a provider or a model.
 """
 
@@ -36,7 +36,7 @@ MINUTE = 60
 
 
 class Spent(NamedTuple):
-    """The turns, tokens, cost and cases of a conversation in an hour.
+    """The turns, tokens, cost and cases of a conversation in one hour.
 
     A `cost` of 1,000 is the price of one input token. `is_counted` is True if the tokens are those
     of recorded model calls. Each of the `cases` has the name of a flag (a reason for attention) and
@@ -57,8 +57,8 @@ class Spent(NamedTuple):
 def spent(
     first: int, end: int | None = None, memory_ids: Sequence[str] | None = None, flag: str = ""
 ) -> Iterator[Spent]:
-    """Yield the hours from the `first` on, before the `end`: of all conversations or of these, only
-    those with cases of a `flag` if one is given.
+    """Yield the hours of all conversations, or of the given ones, from `first` to before `end`.
+    With a `flag`, only hours with cases of this flag.
     """
     rows = Hour.objects.filter(hour__gte=first, memory__deleted_at=None).order_by()
     if end is not None:
@@ -120,7 +120,7 @@ UNKNOWN = Known()
 
 
 def known_of(rows: MemoryQuerySet) -> dict[str, Known]:
-    """Return what groups the conversations of a query, by id."""
+    """Return the properties by which conversations are grouped, by conversation ID."""
     columns = (
         *("id", "labels", "policy_kind", "policy_limit", "policy_estimator", "policy_options"),
         *("kepthours__provider", "kepthours__model", "created_at"),
@@ -159,7 +159,9 @@ def policy_words(kind: str | None, limit: int | None, estimator: str, options: o
 
 
 def grouping(split: str, known: Mapping[str, Known]) -> Callable[[str], str]:
-    """Return the function that names the group of a conversation."""
+    """Return a function that returns the group of a conversation ID in a grouping such as `tenant`
+    or `label:release`.
+    """
     kind, _, name = split.partition(":")
     if kind == "label":
         return lambda memory_id: known.get(memory_id, UNKNOWN).labels.get(name, NO_GROUP)
@@ -168,8 +170,10 @@ def grouping(split: str, known: Mapping[str, Known]) -> Callable[[str], str]:
 
 
 def labels_with_few_values(known: Iterable[Known]) -> list[str]:
-    """Return the names of labels with several values, but not one for each conversation: those of
-    deployments first, then the most frequent.
+    """Return the names of labels that are useful for grouping, because many conversations share a
+    value.
+
+    Labels of deployments come first, then the most frequent ones.
     """
     values: defaultdict[str, set[str]] = defaultdict(set)
     counts: defaultdict[str, int] = defaultdict(int)
@@ -187,24 +191,26 @@ def _place(name: str) -> int:
 
 
 def counted_flags() -> list[Flag]:
-    """Return the flags that count today and have past cases."""
+    """Return the flags that count conversations today and whose past cases can be found."""
     return [each for each in flags() if each.past and each.counts]
 
 
 def causes() -> list[Flag]:
-    """Return the counted flags, each of them as its parts if it has some."""
+    """Return the counted flags. A flag that has parts is replaced by them."""
     return [part for each in counted_flags() for part in (each.parts and each.parts()) or [each]]
 
 
 @dataclass(frozen=True)
 class Counting:
-    """Which cases count today: a function for each flag that has past cases, by name."""
+    """Decides which past cases count today. `rules` has a function for each flag by name, or None
+    if all its cases count.
+    """
 
     rules: dict[str, Callable[[str, str], bool] | None]
 
     @classmethod
     def of(cls, these: Iterable[Flag]) -> Counting:
-        """Return how the past cases of these flags, or of their parts, are counted."""
+        """Return how the past cases of the given flags are counted."""
         return cls(
             {
                 each.name: each.past.counting() if each.past.counting else None
@@ -214,12 +220,14 @@ class Counting:
         )
 
     def cases(self, row: Spent) -> dict[str, int]:
-        """Return the number of cases in an hour that count, by flag."""
+        """Return how many cases in an hour count, by flag; flags without such cases are
+        left out.
+        """
         found = {each: self._number(row, each, each) for each, _ in row.cases if each in self.rules}
         return {name: number for name, number in found.items() if number}
 
     def number(self, row: Spent, flag: Flag) -> int:
-        """Return the number of cases in an hour that count for a flag, or for a part of one."""
+        """Return how many cases in an hour count for a flag, or for a part of a flag."""
         return self._number(row, flag.name.partition(".")[0], flag.name) if row.cases else 0
 
     def _number(self, row: Spent, whole: str, name: str) -> int:
@@ -231,8 +239,10 @@ class Counting:
 
 
 def examined() -> tuple[int, int, int]:
-    """Return how many conversations have hours, how many have steps, and in how many seconds the
-    rest will be examined, at the speed of the last minute; 0 if that is not known.
+    """Return how many conversations have hourly figures, how many have steps, and how many seconds
+    the rest will take.
+
+    The seconds follow from the speed of the last minute, and are 0 if this is unknown.
     """
     whole = Memory.objects.filter(last_step__gt=0, imported=None).count()
     known = KeptHours.objects.count()
@@ -244,5 +254,5 @@ def examined() -> tuple[int, int, int]:
 
 
 def untimed() -> int:
-    """Return how many messages have no time, and are in no hour."""
+    """Return how many messages have no time and are therefore in no hour."""
     return KeptHours.objects.aggregate(sum=Sum("untimed"))["sum"] or 0

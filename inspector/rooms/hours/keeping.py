@@ -1,4 +1,6 @@
-"""The keeper of hours. A row is stale by the last step, and by the newest recorded call."""
+"""Derives the hourly figures of conversations after changes. A row is outdated if its conversation
+has newer steps or newer recorded calls.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _COUNTED = ("calls", "call_tokens", "call_cost")
 
 
 class HoursKeeper(Keeper):
-    """Keeps the hours of each conversation: turns, prompts, their cost, and the cases of flags."""
+    """Derives and stores the hours of each conversation: turns, prompts, their cost, and the cases
+    of flags.
+    """
 
     model = KeptHours
     part = Hour
@@ -82,7 +86,9 @@ class HoursKeeper(Keeper):
 
 
 def provider_of_estimates() -> Provider:
-    """Return the provider at whose cache price prompts are estimated: the first one in use."""
+    """Return the provider at whose cache price the cost of prompts is estimated: the first provider
+    in use.
+    """
     found = usual()
     return providers()[found.provider].for_model(found.model)
 

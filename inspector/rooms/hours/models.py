@@ -1,5 +1,6 @@
-"""The tables of hours: what was said, sent and found in each hour of a conversation. Numbers, with
-the names of flags, rules, providers and models.
+"""Tables of hourly figures: turns, prompts, cost and cases in each hour of a conversation.
+
+The only texts are names of flags, rules, providers and models.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from chatmemory.managers import TableManager
 
 
 class KeptHours(KeptRow):
-    """The hours of a conversation up to a step and up to a recorded `call`. `content` is the state
-    from which they are continued: see `deriving`.
+    """The state of a conversation's hourly figures, up to a step and up to a recorded `call`. With
+    its `content`, later steps are added; see `deriving`.
 
-    `said` are the messages with a time, `untimed` those without one, and `provider` and `model`
+    `said` counts the messages with a time, `untimed` those without. `provider` and `model` are
     those of the newest recorded call.
     """
 
@@ -35,12 +36,13 @@ class KeptHours(KeptRow):
 
 
 class Hour(KeptPart):
-    """An hour of a conversation, by its beginning in local time, in seconds since 1970.
+    """The figures of a conversation in one hour. `hour` is the start of the local hour, in seconds
+    since 1970.
 
-    `after_eviction` and `after_compaction` count the turns in which something had left memory, or
-    was replaced by a summary, before. The prompts are estimated from the windows; those of recorded
-    calls are counted by providers. A cost is in thousandths of a token at the input price. `cases`
-    is JSON: pairs of a flag and a detail.
+    `after_eviction` and `after_compaction` count turns before which messages had left memory, or
+    had been replaced by a summary. `tokens` and `cost` are estimates for the prompts; `call_tokens`
+    and `call_cost` are counts of providers for recorded calls. A cost is in thousandths of the
+    price of an input token. `cases` is JSON: pairs of a flag and a detail.
     """
 
     key = "hour"
@@ -64,7 +66,7 @@ class Hour(KeptPart):
 
 
 class KeptFigures(models.Model):
-    """The figures of all conversations by one split, as of a time: see `figures`."""
+    """The figures of all conversations by one grouping (`split`), as of a time; see `figures`."""
 
     split = models.CharField(max_length=300, primary_key=True)
     made_at = models.BigIntegerField(help_text="in microseconds since 1970")

@@ -1,5 +1,5 @@
-"""The part of the first screen that shows hours: the strip, its causes, and the effect of changes
-on the causes of flags.
+"""The parts of the overview that show hours: a table of figures over time, causes found in them,
+and the effects of changes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from inspector.shell.room import Fragment, Listed, OverTime, Told
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
-    """Return the parts of the overview over time, from the kept figures.
+    """Return the parts of the overview over time from the stored figures; None if no conversation
+    has been examined.
 
-    Figures of a filter are computed `at_once`. Otherwise the page requests them afterwards.
+    With `at_once`, figures of a filtered list are computed now. Otherwise the page requests them
+    later.
     """
     found = kept({TENANT, listed.split or TENANT})
     by_tenant = found.get(TENANT)

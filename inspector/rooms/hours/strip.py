@@ -1,4 +1,6 @@
-"""The strip of the first screen: cost, tokens, cases and turns by hour or by day, by group."""
+"""The "strip" of the overview: a table of cost, tokens, cases and turns by hour or by day, with a
+column for each group.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _TURNS, _TOKENS, _COST, _CASES, _COUNTED, _ESTIMATED = range(6)
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a cell: its position, its top, its height, and its link, if any."""
+    """A bar of a small chart: its position, top, height, words for people, and its link, if any."""
 
     left: int
     top: str
@@ -38,7 +40,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the strip: a number in words, the ratio of a change, and its picture."""
+    """A cell of the table: a value in words, its ratio since a change, and the shapes of its small
+    chart.
+    """
 
     words: str
     ratio: str = ""
@@ -52,7 +56,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Group:
-    """A column of the table: a group with its number of conversations, its change, and cells."""
+    """A column of the table: a group with its number of conversations, its latest change, and its
+    cells.
+
+    `is_on` means that the list shows only this group. `mark` is the position of the change in the
+    charts.
+    """
 
     name: str
     words: str
@@ -66,7 +75,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Row:
-    """The head of a row, and its place in all groups."""
+    """The head of a row of the table: its name and a note."""
 
     words: str
     note: str = ""
@@ -75,7 +84,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Strip:
-    """The strip of a list. `left` is what is not examined yet, in words."""
+    """The table over time of a list of conversations. `left` says in words which conversations are
+    not examined yet.
+
+    `others` counts the groups without a column, and `untimed` the messages without a time. `splits`
+    and `spans` are the choices of groupings and periods.
+    """
 
     rows: Sequence[Row]
     groups: Sequence[Group]
@@ -108,13 +122,13 @@ class Strip:
 
 
 def strip_of(listed: Listed, made: Made) -> Strip:
-    """Return the strip of the listed conversations."""
+    """Return the table over time of the listed conversations from their figures."""
     split, span = made.split, "24h" if listed.span == "24h" else "14d"
     return _strip(listed, made, split, span)
 
 
 def linked(listed: Listed, **changes: str) -> str:
-    """Return the address of the list with other filters."""
+    """Return the URL of the list with some filters changed."""
     return page_url("overview") + listed.link(**changes)
 
 
@@ -226,7 +240,9 @@ def words_of(split: str, name: str) -> str:
 
 
 def facet_of(split: str, name: str) -> dict[str, str]:
-    """Return the parameters of a list that has only this group."""
+    """Return the URL parameters of a list that shows only one group of a grouping; empty if no
+    filter does this.
+    """
     kind, _, label = split.partition(":")
     if name == NO_GROUP:
         return {}

@@ -1,4 +1,4 @@
-"""Tells whether the change before a cause helped, from the figures by hour."""
+"""Says whether a change helped against the cases of a flag, by the hourly figures."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from inspector.shell.times import written
 
 @dataclass(frozen=True)
 class Telling:
-    """What a line says of the change before its cause.
+    """What the overview says about the change before the cases of a flag.
 
     `effect` is a sentence. `closed` is the time since which the cause is closed, in seconds since
-    1970, or 0. `is_again` means that it has had cases since. A closed cause `is_shown` for a week.
+    1970, or 0. `is_again` means that cases came back since. A closed cause `is_shown` for a week.
     """
 
     effect: str
@@ -39,10 +39,11 @@ def told(
     now: datetime,
     before: Mapping[str, Telling],
 ) -> dict[str, Telling]:
-    """Return what to say of each cause: whether the change that most of its cases are about helped.
+    """Return what to say about each cause: whether the change that affects most of its cases
+    helped.
 
-    `before` is what was said the last time: a cause stays closed until its next case, also after
-    its change is no longer read.
+    `before` is the previous result. A cause stays closed until its next case, even when its change
+    is too old to be read.
     """
     these = causes()
     counting, by_id = Counting.of(these), _by_id(rows)
@@ -107,8 +108,8 @@ def _since(
 
 
 def effect_words(effect: Effect, is_closed: bool = False) -> str:
-    """Return `3.1 per 100 turns before limit 3,000 of 19 Nov, 0.0 after`, or that nobody can tell
-    yet.
+    """Return a sentence such as `3.1 per 100 turns before limit 3,000 of 19 Nov, 0.0 after`, or
+    that it is too early to tell.
     """
     change = f"{effect.change.full} of {written(effect.change.at, 'day')}"
     if is_closed and not effect.is_known:

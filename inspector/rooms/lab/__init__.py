@@ -1,1 +1,1 @@
-"""The lab: advice about windows that are worth their cost, for many conversations and groups."""
+"""The lab: advice on which limits are worth their cost, for many conversations and for groups."""

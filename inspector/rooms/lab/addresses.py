@@ -1,4 +1,4 @@
-"""The addresses of the lab, read and written as links."""
+"""The URL parameters of the lab, read from requests and written into links."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class FleetAddress(ChosenConversations):
-    """An address of the lab: conversations, kind of policy, and prices; `sample` 0 means all.
-    `members` names a group of these conversations, whose members are chosen. With `strategies`, the
-    memories of agent frameworks are measured, too.
+    """The settings in a URL of the lab: conversations, kind of policy, and prices. A `sample` of 0
+    means all conversations.
 
-    An address without a kind gets the `usual_kind`, which most of the conversations have. `problem`
-    describes an error in the address; the rest of it is used.
+    `members` is the name of a group, and limits the lab to that group. With `strategies`, the
+    memories of agent frameworks are measured, too. A URL without a kind gets `usual_kind`, which
+    most of the conversations have. `problem` describes an error in the URL; the rest of the URL is
+    used.
     """
 
     options: str = ""
@@ -45,7 +46,7 @@ class FleetAddress(ChosenConversations):
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> FleetAddress:
-        """Read the parameters of an address. Invalid values are replaced by the defaults."""
+        """Read the parameters of a URL. Invalid values are replaced by the defaults."""
         chosen = ChosenConversations.read(parameters)
         names = ("limit", "sample", "seed", "context")
         numbers = {name: number_in_text(parameters.get(name, ""), DIGITS) for name in names}
@@ -74,8 +75,8 @@ class FleetAddress(ChosenConversations):
         return address
 
     def with_usual_kind(self, parameters: Mapping[str, str]) -> FleetAddress:
-        """Return the address for the kind of policy that most of the conversations have, if the
-        address names none.
+        """Return these settings with the kind of policy that most of the conversations have, unless
+        the URL names a kind.
         """
         usual = usual_kind(self.which)
         if usual not in policy_kinds():
@@ -83,7 +84,9 @@ class FleetAddress(ChosenConversations):
         return replace(self, usual_kind=usual, kind=self.kind if parameters.get("kind") else usual)
 
     def policy(self, limit: int) -> Policy:
-        """Return the policy with a limit. Raises InvalidValue, UnknownEstimator."""
+        """Return the chosen kind of policy with the given limit. Raises InvalidValue,
+        UnknownEstimator.
+        """
         estimator = f"estimator={self.estimator}" if self.estimator else ""
         parts = (f"{self.kind}:{limit}", self.options, estimator)
         policy = policies_from_text(",".join(filter(None, parts)))[0]
@@ -101,8 +104,9 @@ class FleetAddress(ChosenConversations):
 
     @property
     def frameworks(self) -> FrameworksQuery | None:
-        """The question about agent frameworks; None if the address asks none. A limit in the
-        address applies to the strategies that count in the same unit.
+        """The query about memories of agent frameworks; None if the URL does not ask for them.
+
+        A limit in the URL applies to the strategies that count in the same unit.
         """
         if not self.strategies:
             return None
@@ -115,7 +119,7 @@ class FleetAddress(ChosenConversations):
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The parameters that differ from the usual ones."""
+        """The URL parameters that differ from the defaults."""
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
         return {
             name: str(value)
@@ -127,13 +131,13 @@ class FleetAddress(ChosenConversations):
         }
 
     def link(self, **changes: object) -> str:
-        """Return the address with changed parameters; an empty one is left out."""
+        """Return the URL with changed parameters. A parameter with an empty value is left out."""
         parameters = {**self.parameters, **{name: str(value) for name, value in changes.items()}}
         query = urlencode({name: value for name, value in parameters.items() if value})
         return reverse("inspector:lab") + (f"?{query}" if query else "")
 
     def with_provider(self, name: str) -> str:
-        """Return the address with another provider's cache."""
+        """Return the URL with the cache prices of another provider."""
         prices = self.prices.with_provider(name)
         query = urlencode(replace(self, prices=prices).parameters)
         return reverse("inspector:lab") + (f"?{query}" if query else "")

@@ -1,4 +1,4 @@
-"""Another policy for many conversations: a preview of the changes, and the changes."""
+"""Sets a policy for many conversations, after a preview of the changes."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """The effect of a policy change on the `matching` conversations.
+    """What setting a policy would do to the `matching` conversations.
 
-    `differing` of them have another policy. `over` of these have more in memory than the new limit
-    allows, so that their next add evicts. `recounted` were counted by another estimator, so that
-    their evictions are not known in advance. `of_clients` are left out of all these numbers.
+    `differing` of them have another policy now. `over` of these have more in memory than the new
+    limit allows, so that their next message evicts others. `recounted` were counted by another
+    estimator, so that their evictions are not known in advance. `of_clients` are decided by
+    clients, and left out of all these numbers.
     """
 
     matching: int
@@ -49,8 +50,10 @@ class PolicyAdoption:
 def adopting(
     which: MemoryFilter, policy: Policy | None, apart: Collection[str] = ()
 ) -> PolicyAdoption:
-    """Return the changes that a policy would make, or sending everything (None), to all but the
-    conversations `apart`. Raises UnknownEstimator.
+    """Return what setting a policy would do to the matching conversations, except for those in
+    `apart`. A policy of None means sending everything.
+
+    Raises UnknownEstimator.
     """
     policy = policy and measured(policy)
     of_clients = which.rows().filter(decided_by_clients()).count()
@@ -94,12 +97,13 @@ def adopt_policy(
     seconds: float = ADOPTION_SECONDS,
     apart: Collection[str] = (),
 ) -> int:
-    """Set a policy for conversations that have another one, and return how many were changed. None
-    sends everything: the policy in force then only measures. Those `apart` stay as they are.
+    """Set a policy for conversations that have another policy, and return how many were changed.
+    Conversations in `apart` are not changed.
 
-    Conversations whose clients decide their windows are left out, and those that cannot be changed,
-    such as one that is being imported or cannot be read. The call ends after about `seconds`; call
-    it again for the rest. Raises InvalidValue, UnknownEstimator.
+    None means sending everything: then the policy in force only measures. Conversations whose
+    clients decide their windows are left out. So are those that cannot be changed, such as during
+    an import. The call ends after about `seconds`; call it again for the rest. Raises InvalidValue,
+    UnknownEstimator.
     """
     policy = check_policy(policy) if policy is not None else None
     changed = 0
@@ -113,7 +117,7 @@ def adopt_policy(
 
 
 def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:
-    """Return the conversations with a policy other than `policy`, by id.
+    """Return the matching conversations with a policy other than `policy`, by ID.
 
     For None, these are the conversations that do not send everything. Conversations whose clients
     decide the window are left out.

@@ -1,4 +1,6 @@
-"""The tool of agents for limits that would have held more, and for their cost."""
+"""The tool with which agents measure limits: what they would have kept in memory, and their
+cost.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def recall(
     write: float | None = None,
     provider: str = "",
 ) -> Answer:
-    """Measure, for each limit, the share of the needed facts that it would have held, and its cost.
+    """Measure, for each limit, the share of the facts needed again that it would have held, and its
+    cost.
 
     Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
     Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. The cost is

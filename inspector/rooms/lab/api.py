@@ -1,4 +1,6 @@
-"""The recall under other policies, of stored conversations and of conversations in a request."""
+"""The REST API of recall: which needed facts other policies would have held, for stored
+conversations or for conversations in a request.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +65,8 @@ class RecallRequest(_Priced, Body):
     policies = fields.PoliciesField()
 
     def validate(self, attrs: Any) -> Any:
-        """Adds `said`, the messages of each conversation. Raises InvalidField with the invalid
-        one's place.
+        """Add `said`, the parsed messages of each conversation. Raises InvalidField with the
+        position of an invalid conversation.
         """
         attrs["said"], before = [], 0
         for number, values in enumerate(attrs["conversations"]):
@@ -84,7 +86,7 @@ class RecallQuery(_Priced, Query):
 
 
 class RecallRowSerializer(Json):
-    """The recall under one policy."""
+    """The figures of one policy: how many needed facts it would have held, and its cost."""
 
     policy = serializers.SerializerMethodField(help_text="As it was asked for.")
     conversations = serializers.IntegerField()
@@ -132,7 +134,7 @@ class RecallRowSerializer(Json):
 
 
 class MeasuredSerializer(Json):
-    """What advice was measured on."""
+    """The conversations on which advice was measured, and the ones that were left out."""
 
     conversations = serializers.IntegerField(
         help_text="The conversations that were counted, each with the same weight."
@@ -165,7 +167,7 @@ class RecallSerializer(Json):
 
 
 def recall_answer(found: Recalls, prices: Prices) -> dict[str, Any]:
-    """Return the sums of policies with their cost, and the advice."""
+    """Return the API's answer: the figures of each policy with their cost, and the advice."""
     advice = found.advice(prices, goals_in_use())
     costs = found.relative_costs(advice)
     rows = [

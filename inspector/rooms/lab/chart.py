@@ -1,4 +1,6 @@
-"""The chart of the lab: the share of facts held against the cost, as circles and lines."""
+"""The chart of the lab: the share of needed facts held against the cost, with a point for each
+policy.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
-    """The chart on a screen: its frame, and its margins on the left, on top and below."""
+    """The size of the chart on one kind of screen: its frame, margins, and the radius `r` of
+    points.
+    """
 
     css: str
     width: float
@@ -70,7 +74,7 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 
 
 class Frontier:
-    """The options of an advice drawn in a size."""
+    """Draws the chart of an advice in one size: each option as a point."""
 
     def __init__(
         self,
@@ -256,7 +260,9 @@ class Frontier:
 
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
-        """Where a window is worth it: x, y, width and height; None if that is not in the frame."""
+        """The rectangle in which a limit is worth its cost, as x, y, width and height. None if it
+        lies outside of the chart.
+        """
         most = 1 - self._advice.goals.saving
         if most <= self._least_cost:
             return None
@@ -266,7 +272,7 @@ class Frontier:
 
     @property
     def words(self) -> str:
-        """The chart in words."""
+        """A description of the chart in words, for screen readers."""
         everything = "Share held against cost, relative to sending everything."
         pick = self._advice.pick
         if pick is None or pick.policy is None:

@@ -1,5 +1,5 @@
-"""Conversations that cost more than sending everything, at the cache price of the provider in use,
-and by how much.
+"""Finds conversations whose prompts cost more than sending everything, at the cache price of the
+provider in use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from inspector.shell.prices import CACHES
 
 
 def provider_that_prices() -> Provider | None:
-    """Return the first provider in use whose cache has a price; None if no cache has one."""
+    """Return the first provider in use with known cache prices; None if there is none."""
     priced = (CACHES[name] for name in providers_in_use() or () if name in CACHES)
     return next((providers()[name] for name in priced), None)
 
@@ -24,7 +24,9 @@ def has_price() -> bool:
 
 
 def costs_more() -> Q:
-    """Return the condition for conversations that cost at least 5 % more than everything."""
+    """Return the database condition for conversations that cost at least 5 % more than sending
+    everything.
+    """
     provider = provider_that_prices()
     if provider is None:
         return Q(id="")  # no conversation has an empty id
@@ -32,14 +34,16 @@ def costs_more() -> Q:
 
 
 def began_step() -> str:
-    """Return the column with the step since which conversations cost more."""
+    """Return the name of the column with the step since which a conversation costs more; "" without
+    a price.
+    """
     provider = provider_that_prices()
     return f"keptcost__{provider.name}_step" if provider else ""
 
 
 def how_much_more(memory_id: str) -> str:
-    """Return by how much a conversation costs more than sending everything; empty if it does not,
-    or if it is not known.
+    """Return in words by how much a conversation costs more than sending everything; "" if it does
+    not, or if this is unknown.
     """
     card = advice_on(memory_id)
     return card.how_much_more if card else ""

@@ -1,7 +1,7 @@
-"""The figures of each conversation, from which advice is derived: kept, or computed for a policy.
+"""The figures of each conversation from which advice is derived, stored or computed for a policy.
 
-They are numbers only. Beside them, the cost of a conversation is kept for each provider with a
-price, so that lists can be filtered by it.
+They are numbers only. The relative cost of a conversation is stored for each provider with a price,
+so that lists can be filtered by it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ REFUSING = "A provider in use"
 
 
 class FiguresKeeper(Keeper):
-    """Keeps the figures of each conversation, from which advice is derived, and its cost beside
-    sending everything. Both are of its newest 10,000 messages, or of fewer if each policy has to be
-    replayed.
+    """Derives and stores the figures of each conversation from which advice is derived, and its
+    cost relative to sending everything.
+
+    Both are for its newest 10,000 messages, or for fewer if each policy has to be replayed.
     """
 
     model = KeptCost
@@ -96,8 +97,8 @@ def _decides(policy: Policy | None) -> bool:
 
 
 def kind_of(memory: Memory) -> Policy:
-    """Return the kind of policy whose windows are tried for a conversation: its own, or a token
-    window where none decides.
+    """Return the policy whose kind is tried with other limits for a conversation: its own, or a
+    token window if no policy decides.
     """
     policy = memory.policy
     if can_decide(policy):
@@ -118,7 +119,7 @@ def _limits(memory: Memory, kind: Policy) -> set[int]:
 
 
 def written(kind: Policy, figures: Figures) -> str:
-    """Return figures as JSON, with the policy under whose kind they are."""
+    """Return figures as JSON, with the kind of policy that they are about."""
     value = {"kind": text_of_policy(kind), **figures.to_dict()}
     return json.dumps(value, separators=(",", ":"))
 
@@ -146,8 +147,9 @@ def _priced(name: str, usually: UsualCache) -> Provider:
 def relative_costs(
     sent: Sequence[Call], everything: Sequence[Call], provider: Provider
 ) -> list[int]:
-    """Return the cost of the calls up to each one, in whole percent of the cost of sending
-    everything, rounded as comparisons show it: 1.21 is 121.
+    """Return, for each call, the cost of all calls up to it as whole percent of sending everything.
+
+    Percentages are rounded as comparisons show them: 1.21 is 121.
     """
     prices = Prices(ONE, provider.cached, provider.write)
     bills = (Sizes.of(calls).bills(provider.rules) for calls in (sent, everything))
@@ -166,13 +168,12 @@ def _step_of(memory: Memory, seq: int) -> int | None:
 def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
-    """Return conversations with their kept figures, by id. Those of one conversation are made at
-    once if it is short, but not within a snapshot, such as that of a page: they could not be kept,
-    and each reading of the page would make them again.
+    """Return conversations with their stored figures, by ID. For a single short conversation,
+    outdated figures are derived and stored first.
 
-    With `policies`, a conversation has the figures of its own policy instead, and with other
-    `rules` than the usual ones those under these, computed for about a second: the ones that are
-    not reached have none.
+    This is not done within a snapshot, such as that of a page, where nothing can be stored. With
+    `policies` or with unusual `rules`, figures are computed instead, for about a second;
+    conversations that are not reached have none.
     """
     rows = list(_kept(ids))
     waits = [each for each in rows if not each.is_current and each.measured.said <= QUICK_MESSAGES]
@@ -215,7 +216,9 @@ def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Me
 
 
 def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
-    """Return whether the kept figures of a conversation with this policy answer a question."""
+    """Return whether the stored figures of a conversation with this policy include all policies in
+    `tried`.
+    """
     kind = policy.enforced() if can_decide(policy) else None
     own = tried_of_kind(kind or tried.kind, (), tried.rules)
     is_alike = own.kind.estimator == tried.kind.estimator and not tried.also
@@ -224,7 +227,9 @@ def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
 
 
 def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
-    """Yield conversations with their kept figures, by id; without figures where none are kept."""
+    """Yield conversations with their stored figures by ID, or without figures if none are
+    stored.
+    """
     return (row.measured for row in _kept(ids))
 
 

@@ -1,4 +1,4 @@
-"""The flag of conversations that cost more than sending everything, where a price is known."""
+"""Flags conversations that cost more than sending everything, if a price is known."""
 
 from __future__ import annotations
 

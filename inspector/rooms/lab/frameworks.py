@@ -1,6 +1,8 @@
-"""The memories of agent frameworks over stored conversations: what they held, and what they cost.
+"""Measures what the memories of agent frameworks would have held of stored conversations, and their
+cost.
 
-The figures of a conversation are computed on request, in slices, and stored until it changes.
+The figures of a conversation are computed on request, a few conversations at a time, and stored
+until the conversation changes.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ RULES = 1  # raise it with each change of what is measured
 
 @dataclass(frozen=True)
 class FrameworksQuery:
-    """A question to the lab: the conversations, the sizes of strategies, and the cache."""
+    """What is measured about agent frameworks: the conversations, the sizes of the strategies (ways
+    to trim memory), and the rules of the cache.
+    """
 
     fleet: FleetQuery
     settings: Settings
@@ -42,12 +46,14 @@ class FrameworksQuery:
 
     @cached_property
     def installed(self) -> Sequence[Strategy]:
-        """The strategies to measure. Our own windows are among the lab's policies."""
+        """The strategies of installed frameworks. Chatmemory's own windows are measured elsewhere
+        in the lab.
+        """
         return [each for each in _of_others() if each.is_installed]
 
     @property
     def key(self) -> str:
-        """A digest of everything that the figures depend on, versions of packages among it."""
+        """A digest of everything that the figures depend on, including the versions of packages."""
         versions = [(each.name, each.version) for each in self.installed]
         sizes = self.settings.tokens, self.settings.messages
         text = f"strategies {RULES} {MOST_MESSAGES} {sizes} {self.rules} {versions}"
@@ -59,8 +65,11 @@ def _of_others() -> list[Strategy]:
 
 
 class Mark(NamedTuple):
-    """A strategy in the chart and in the table. `share` and `cost` are means in which each
-    conversation counts alike, as of the policies beside it.
+    """A strategy as a point of the chart and a row of the table. `share` and `cost` are means over
+    conversations, so that each conversation counts the same.
+
+    `held` of the `needed` facts would have been in memory. `with_summaries` is the cost including
+    calls for summaries.
     """
 
     strategy: Strategy
@@ -91,7 +100,9 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Frameworks:
-    """The figures of the chosen conversations so far, of which `done` are measured."""
+    """The figures about agent frameworks computed so far, by conversation ID. `chosen` is the
+    number of conversations.
+    """
 
     query: FrameworksQuery
     chosen: int
@@ -111,7 +122,9 @@ class Frameworks:
         return [each for each in _of_others() if not each.is_installed]
 
     def marks(self, prices: Prices, left_out: Collection[str] = ()) -> list[Mark]:
-        """Return a mark for each strategy, the cheapest first, without some conversations."""
+        """Return a point for each strategy, the cheapest first. Conversations in `left_out` do not
+        count.
+        """
         out = frozenset(left_out)
         values = [each for id, each in self.found.items() if id not in out]
         marks = (_mark(each, values, prices) for each in self.query.installed)
@@ -140,7 +153,7 @@ def _bills(figures: Mapping[str, Any]) -> Iterator[Bill]:
 
 
 def frameworks(query: FrameworksQuery) -> Frameworks:
-    """Return the figures of the chosen conversations so far."""
+    """Return the figures computed so far for the chosen conversations."""
     chosen = chosen_of(query.fleet)[1]
     return Frameworks(query, len(chosen), _known(query, chosen))
 
@@ -156,7 +169,9 @@ def _known(query: FrameworksQuery, chosen: Sequence[Chosen]) -> dict[str, Mappin
 
 
 def compute(query: FrameworksQuery, seconds: float = SECONDS) -> None:
-    """Measure some of the chosen conversations, for about `seconds` and at least one."""
+    """Measure further chosen conversations and store the figures. This takes about `seconds`, and
+    measures at least one.
+    """
     chosen = chosen_of(query.fleet)[1]
     known = _known(query, chosen)
     waiting = [each for each in chosen if each.id not in known]

@@ -1,4 +1,4 @@
-"""The table of the lab: numbers only, which can be computed anew."""
+"""Tables of the lab: numbers that can be computed again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from chatmemory.managers import TableManager
 
 
 class Figures(models.Model):
-    """The figures of a conversation, of a `state` of its ledger and of a question: see `reads`."""
+    """The figures of a conversation for one question to the lab, as of a `state` of its ledger; see
+    `reads`.
+    """
 
     pk = models.CompositePrimaryKey("memory_id", "key")
     memory = models.ForeignKey(
@@ -36,10 +38,11 @@ class Figures(models.Model):
 
 
 class KeptCost(KeptRow):
-    """The cost of a conversation's prompts beside sending everything, in whole percent, at the
-    cache price of each provider, and the step since which that is over `costs.OVER`.
+    """The cost of a conversation's prompts in percent of sending everything, at the cache price of
+    each provider.
 
-    Null where a client decides, and where there were few calls.
+    `…_step` is the step since which the cost is over `costs.OVER`. All are null if a client
+    decides, or after few calls.
     """
 
     openai = models.IntegerField(null=True)

@@ -1,4 +1,4 @@
-"""The page of many conversations, with the advice for all of them and for each group."""
+"""The lab's page: advice for many conversations together and for each group."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 
 class Way(NamedTuple):
-    """A row of the table of policies."""
+    """A row of the table of policies, with its figures in words. `by_index` is about facts that
+    only an index names.
+    """
 
     name: str
     note: str
@@ -51,7 +53,7 @@ class Way(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A line of the panel: a name, today's figure, and the figure of the suggestion."""
+    """A line of the panel: today's figure (`was`), and the figure with the suggestion (`now`)."""
 
     name: str
     was: str
@@ -64,7 +66,9 @@ def _has_index(policy: Policy | None) -> bool:
 
 
 class GroupRow:
-    """A group with its needs and the advice for it; `policy` is the text of the advice."""
+    """A group of conversations with the limits that it needs and its advice. `policy` is the
+    advised policy as text.
+    """
 
     def __init__(self, name: str, members: Sequence[Measured], advice: Advice, link: str) -> None:
         self.key, self.members, self.advice, self.link = name, members, advice, link
@@ -90,7 +94,7 @@ class GroupRow:
 
     @property
     def changed(self) -> list[str]:
-        """The ids of the conversations that a change for the group reaches."""
+        """The IDs of the group's conversations that a policy change would include."""
         return reached(self.members, self.advice)
 
 
@@ -109,7 +113,7 @@ def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) 
 
 
 def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
-    """Return the ids of the conversations that a change reaches.
+    """Return the IDs of the conversations that a policy change would include.
 
     Outliers, conversations with another unit, and conversations whose clients decide the window are
     left out.
@@ -150,7 +154,7 @@ class FleetPage:
 
     @property
     def presets(self) -> list[tuple[str, str, Preset]]:
-        """The providers whose cache can be chosen, each with its address."""
+        """The providers whose cache prices can be chosen, each with its URL."""
         address = self.address
         return [
             (each.name, address.with_provider(each.name), each) for each in address.prices.presets
@@ -158,7 +162,7 @@ class FleetPage:
 
     @property
     def beside_prices(self) -> list[tuple[str, str]]:
-        """The other parameters of the address, for the form of the prices."""
+        """The URL parameters except for prices, as hidden fields of the prices' form."""
         mine = ("input", "cached", "write", "currency", "context")
         return [
             (name, value) for name, value in self.address.parameters.items() if name not in mine
@@ -166,7 +170,7 @@ class FleetPage:
 
     @property
     def context_words(self) -> str:
-        """The context of the models in use, as of a day, in words; empty if it is not known."""
+        """A sentence on the context window of the models in use; "" if it is not known."""
         if self.known_context is None:
             return ""
         known = known_model(self.models[0])
@@ -186,13 +190,13 @@ class FleetPage:
 
     @cached_property
     def frameworks(self) -> Frameworks | None:
-        """The figures of agent frameworks; None if the address does not ask for them."""
+        """The figures of agent frameworks; None if the URL does not ask for them."""
         asked = self.address.frameworks
         return frameworks(asked) if asked and self.has_answer else None
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """The recalls held and the cost of each framework's memory, for the counted
+        """The points of agent frameworks in the chart: needed facts held, and cost, for the counted
         conversations.
         """
         if self.frameworks is None:
@@ -202,7 +206,7 @@ class FleetPage:
 
     @cached_property
     def charts(self) -> list[Frontier]:
-        """The chart for each width of a screen; none without needed facts."""
+        """The chart in three sizes for different screens; empty if no facts were needed."""
         if not self.advice.needed or self.everything is None:
             return []
         return [
@@ -214,7 +218,9 @@ class FleetPage:
 
     @property
     def figures(self) -> Iterator[Figure]:
-        """Yield the figures of the policy in force, each with the figure of the advice."""
+        """Yield the lines of the panel: each has a figure under today's policy and under the
+        advised policy.
+        """
         pick, today, everything = self.advice.pick, self.advice.today, self.everything
         if pick is None or everything is None:
             return
@@ -241,19 +247,20 @@ class FleetPage:
 
     @property
     def pick_policy(self) -> str:
-        """The text of the policy that is advised for all; empty if there is no change for all."""
+        """The policy that is advised for all conversations, as text; "" if none is."""
         return self.card.policy if self.reached else ""
 
     @cached_property
     def reached(self) -> list[str]:
-        """The ids of the conversations that a change for all reaches."""
+        """The IDs of the conversations that a policy change for all would include."""
         return reached((each.measured for each in self.found.known), self.advice)
 
     @property
     def apart(self) -> list[str]:
-        """The ids of matching conversations that a policy change for all does not change.
+        """The IDs of matching conversations that a policy change for all does not include.
 
-        These are outliers, conversations with another unit, and conversations outside of the group.
+        These are outliers, conversations with another unit, and conversations outside of the chosen
+        group.
         """
         reasons = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT)
         left_out = self.advice.measured.left_out
@@ -265,7 +272,9 @@ class FleetPage:
         return found
 
     def effect_of(self, policy: Policy | None) -> Preview | None:
-        """Return the effect of a policy on the conversations that a change for all reaches."""
+        """Return the effect of a policy on the conversations that a change for all would include;
+        None if it is not known.
+        """
         return preview_of(dict.fromkeys(self.reached, policy), self.address.prices)
 
     # The table
@@ -273,7 +282,7 @@ class FleetPage:
     @cached_property
     def ways(self) -> list[Way]:
         """The rows of the table: the policy in force, the advice, other policies, the limit in the
-        address, and sending everything.
+        URL, and sending everything.
         """
         advice, rows, named = self.advice, list[Way](), set[str]()
         for option, note, css in self._named():
@@ -314,7 +323,9 @@ class FleetPage:
 
     @property
     def names_facts(self) -> bool:
-        """Whether a policy of the table has an index, so that the table has a column for it."""
+        """Whether a policy of the table has an index of exact terms, so that the table needs a
+        column for it.
+        """
         return any(way.by_index for way in self.ways)
 
     def _money(self, option: Option) -> str:
@@ -326,7 +337,7 @@ class FleetPage:
 
     @cached_property
     def groups(self) -> list[GroupRow]:
-        """The rows of the groups; none if there is only one."""
+        """The rows of the groups; empty if there is only one group."""
         found = self.found.groups
         if len(found) < 2:
             return []
@@ -337,7 +348,9 @@ class FleetPage:
 
     @property
     def of_clients(self) -> int:
-        """The number of conversations that are left out of a change, because clients decide."""
+        """The number of conversations that a change leaves out, because clients decide their
+        windows.
+        """
         left_out = (each.measured.left_out for each in self.of_groups.values())
         return sum(len(ids.get(LeftOut.CLIENT, ())) for ids in left_out)
 
@@ -347,7 +360,7 @@ class FleetPage:
         return [row for row in self.groups if row.policy and row.changed]
 
     def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:
-        """Return the effect of the advice for some groups."""
+        """Return the effect of adopting the advice for some groups; None if it is not known."""
         return preview_of(
             {id: row.advice.pick.policy for row in rows for id in row.changed if row.advice.pick},
             self.address.prices,
@@ -357,13 +370,17 @@ class FleetPage:
 
     @property
     def linked_examples(self) -> Iterator[tuple[LossExample, str]]:
-        """The conversations with the most lost recalls, each with a link to its comparison."""
+        """The conversations with the most facts lost, each with a link to its comparison of
+        policies.
+        """
         for each in self.loss_examples:
             yield each, self._compared(each)
 
     @property
     def shown_policy(self) -> Policy | None:
-        """The policy whose losses are listed: the one in the address, the advice, or today's."""
+        """The policy whose lost facts are listed: with the limit in the URL, or the advised policy,
+        or today's.
+        """
         if self.address.limit:
             limit = max(self.address.limit, self.kind.least_limit)
             return self.address.policy(limit)

@@ -1,5 +1,5 @@
-"""The lab on the conversation page: what the conversation costs, and the tokens that an eviction
-re-billed.
+"""The lab's parts of the conversation page: the cost of the conversation, and the tokens that an
+eviction made providers bill again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from inspector.shell.state import ConversationState
 
 
 class Rebilled(NamedTuple):
-    """The effect of an eviction on the prompt, in tokens: `freed` ones, and ones that were sent
-    before but must be cached `again`, because the beginning of the prompt has changed.
+    """The effect of an eviction on the next prompt, in tokens.
+
+    `freed` left memory. `again` were sent before, but must be cached again, because the prompt's
+    prefix has changed.
     """
 
     freed: int
@@ -27,8 +29,8 @@ class Rebilled(NamedTuple):
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield by how much the conversation costs more than sending everything, and the bill of an
-    eviction.
+    """Yield the page's parts: by how much the conversation costs more than sending everything, and
+    the billing effect of an eviction.
     """
     card = None if view.is_simulated or not view.is_live else advice_of(view)
     if card and card.is_worth_a_line:
@@ -55,8 +57,8 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
-    """Return the tokens that the change of the shown step bills again: of the remaining messages
-    after the first evicted message.
+    """Return the tokens that an eviction freed, and those of the remaining messages after the first
+    evicted message, which are billed again.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

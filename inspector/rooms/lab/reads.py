@@ -1,4 +1,4 @@
-"""The conversations of the lab: the chosen ones, with their figures added up."""
+"""Reads the conversations of the lab: how they are chosen, and their figures added up."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _PREFIX = declared_pattern(r"\A[^\W\d_]+[-_/:.]")
 
 @dataclass(frozen=True)
 class FleetQuery:
-    """A question to the lab: the conversations, the kind of policy, whose limit is ignored, and the
-    cache.
+    """A question to the lab: which conversations, which kind of policy (its limit is ignored), and
+    which rules of the cache.
 
-    With `sample`, so many of them are drawn by `seed`; of these, only those of a `group` if one is
-    named. `limit` is the limit in the address.
+    With a `sample`, that many conversations are drawn at random by `seed`; with a `group`, only its
+    members count. `limit` is the limit in the URL.
     """
 
     which: MemoryFilter
@@ -61,7 +61,7 @@ class FleetQuery:
     group: str = ""
 
     def key(self, tried: TriedPolicies) -> str:
-        """Return a digest of the settings that figures depend on."""
+        """Return a digest of everything besides the conversation that its figures depend on."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
         text = f"{FIGURES_RULES} {INCIDENT_RULES} {text} {words}"
@@ -70,7 +70,7 @@ class FleetQuery:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A conversation of the lab. Its figures must have been computed for the `state` of its
+    """A conversation that the lab has chosen. Its figures are valid only for the `state` of its
     ledger.
     """
 
@@ -81,12 +81,12 @@ class Chosen:
 
     @property
     def decides(self) -> bool:
-        """Whether its policy decides, and not its client."""
+        """Whether the conversation's policy decides what is in memory, and not a client."""
         return can_decide(self.policy) and not self.policy.meters_only
 
     @property
     def step(self) -> str:
-        """The last step of the ledger, as text."""
+        """The number of the ledger's last step, as text."""
         return self.state.rpartition(":")[2]
 
 
@@ -99,10 +99,11 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class LossExample:
-    """A conversation with many lost recalls: their number, and one example.
+    """A conversation with many lost facts: their number, and one example.
 
-    `lost` of the `recalls` are lost. The example `fact` was last mentioned in the message `source`,
-    and was needed again in `needed`, at position `at`.
+    `lost` of the `recalls` (facts needed again) were not in memory. The example `fact` was last
+    mentioned in the message `source`. It was needed again in the message `needed`, at position `at`
+    of its text.
     """
 
     id: str
@@ -116,9 +117,10 @@ class LossExample:
 
 @dataclass(frozen=True)
 class Fleet:
-    """The figures of the chosen conversations so far.
+    """The figures of the chosen conversations computed so far.
 
-    The filter finds `matching` conversations, and the sample has those with these `ids`.
+    `matching` is the number that the filter finds, `ids` are the conversations of the sample, and
+    `known` are those with figures.
     """
 
     matching: int
@@ -137,8 +139,8 @@ class Fleet:
 
     @cached_property
     def groups(self) -> dict[str, list[Measured]]:
-        """The conversations by labels and beginnings of ids, the largest group first, and the
-        others.
+        """The conversations by group (a label or the beginning of the ID), the largest first.
+        Conversations without a group come last.
         """
         members: defaultdict[str, list[Measured]] = defaultdict(list)
         for each in self.known:
@@ -148,13 +150,13 @@ class Fleet:
 
 
 def is_label(group: str) -> bool:
-    """Return whether a group has a label, and not only ids that begin alike."""
+    """Return whether a group is formed by a label, and not by the beginning of IDs."""
     return group != OTHERS and not _PREFIX.fullmatch(group)
 
 
 def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int | None]:
-    """Return the limits that half and nine in ten of the counted conversations need; None if they
-    need none.
+    """Return the limits that suffice for half and for nine in ten of the counted conversations;
+    None if they need none.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -163,8 +165,8 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
-    """Return the number of matching conversations, and the chosen ones by id. Of a group, both are
-    conversations of the sample.
+    """Return the number of matching conversations, and the chosen ones by ID. With a group, both
+    are limited to the sample's members of that group.
     """
     matching, chosen = _drawn(query)
     if not query.group:
@@ -191,13 +193,17 @@ def _chosen(row: Memory) -> Chosen:
 
 
 def state_of(row: Memory) -> str:
-    """Return the state of a ledger: the beginning of its head's digest, and its last step."""
+    """Return a text that identifies the state of a ledger: the beginning of its newest digest, and
+    its last step.
+    """
     return f"{bytes(row.head or b'').hex()[:32]}:{row.last_step}"
 
 
 def group_of(row: Memory) -> str:
-    """Return the group of a conversation: its first label, else the beginning of its id up to a
-    sign, else OTHERS. The label that says at which step a branch began makes no group.
+    """Return the group of a conversation: its first label, or else the beginning of its ID up to a
+    separator, or else OTHERS.
+
+    The label that says at which step a branch began forms no group.
     """
     for name, value in sorted(user_labels(row.labels).items()):
         if not (row.branched_from and name == BRANCH_LABEL):
@@ -207,25 +213,25 @@ def group_of(row: Memory) -> str:
 
 
 def tried_of(query: FleetQuery) -> TriedPolicies:
-    """Return the policies of a question, with the limit in its address."""
+    """Return the policies to measure for a question, including the limit in its URL."""
     return tried_of_kind(query.kind, {query.limit} if query.limit else (), query.rules)
 
 
 def usual_kind(which: MemoryFilter) -> str:
-    """Return the kind of policy that most of these conversations have; empty if none has any."""
+    """Return the kind of policy that most of these conversations have; "" if none has a policy."""
     rows = which.rows().filter(policy_kind__isnull=False).order_by()
     kinds = rows.values_list("policy_kind").annotate(count=Count("pk"))
     return str(max(kinds, key=lambda row: (row[1], row[0]), default=("",))[0])
 
 
 def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
-    """Return the conversations without figures of their present state."""
+    """Return the conversations without figures of their current state."""
     return [each for each, found in measured_now(query, chosen).items() if found.figures is None]
 
 
 @one_snapshot()
 def fleet(query: FleetQuery) -> Fleet:
-    """Return the figures of the chosen conversations so far."""
+    """Return the figures of the chosen conversations that are known so far, from one snapshot."""
     matching, chosen = chosen_of(query)
     found = measured_now(query, chosen).items()
     known = tuple(Known(each, measured) for each, measured in found if measured.figures)
@@ -234,7 +240,7 @@ def fleet(query: FleetQuery) -> Fleet:
 
 @one_snapshot()
 def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExample]:
-    """Return the conversations with the most lost recalls under a policy, each with one example.
+    """Return the conversations that lost the most facts under a policy, each with one example.
 
     Only these conversations are read again, and only a part of a very long conversation.
     """
@@ -250,10 +256,10 @@ def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExam
 
 
 def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
-    """Return the conversations with their figures.
+    """Return the chosen conversations with the figures that are known now.
 
-    The figures of derived rows are used if they answer the question and are up to date, otherwise
-    the figures computed for the question.
+    Derived figures are used if they answer the question and are up to date, otherwise the figures
+    computed for the question.
     """
     tried = tried_of(query)
     kept = {each.id: each for each in kept_figures([each.id for each in chosen])}
@@ -277,7 +283,7 @@ def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Me
 
 
 def answers(known: Measured, tried: TriedPolicies) -> bool:
-    """Return whether the kept figures of a conversation include the requested figures."""
+    """Return whether the stored figures of a conversation include all policies in `tried`."""
     own = known.tried
     if own is None:
         return False

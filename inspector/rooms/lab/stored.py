@@ -1,4 +1,6 @@
-"""Stored conversations, all together: recall with its advice, and the budget of the windows."""
+"""Sums over many stored conversations: facts needed again and held, advice, and what their memories
+consist of.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ def recall_of_stored(
     most: int | None = None,
     rules: CacheRules = NO_BOUNDS,
 ) -> Recalls:
-    """Return the recall of the matching conversations under each policy, and the measurements for
-    advice.
+    """Return how many needed facts each policy would have held in the matching conversations, and
+    the measurements for advice.
 
     Conversations are read one after the other. A conversation deleted meanwhile is left out. Raises
     InvalidValue if there are more than `most` messages, and UnknownEstimator.
@@ -101,9 +103,9 @@ def stored_conversation(id: str, latest: int = COMPARED_MAX) -> Conversation:
 
 
 def budget_of_all(ids: Sequence[str]) -> Budget:
-    """Return one sum for the windows of conversations, without a limit.
+    """Return the tokens of many conversations' memories by kind of message, without a limit.
 
-    Their open stays are read by key: whatever else is stored does not count.
+    Only the stays (periods in memory) that have not ended are read, so old messages cost nothing.
     """
     tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
     for first in range(0, len(ids), ROWS_AT_ONCE):

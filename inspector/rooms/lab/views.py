@@ -1,4 +1,4 @@
-"""The requests of the lab: figures are computed slice by slice, and advice is adopted."""
+"""The requests of the lab: figures are computed in slices, and advice is adopted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS = (
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def lab(request: HttpRequest) -> HttpResponse:
-    """Show the figures of the chosen conversations. A POST computes some more of them first."""
+    """Show the figures of the chosen conversations. A POST computes further figures first."""
     if request.method == "POST":
         address = _address_in(request.POST.dict())
         writes.compute_figures(address.query)
@@ -94,7 +94,9 @@ def _csv(address: FleetAddress) -> HttpResponse:
 
 @require_POST
 def adopt_for_many(request: HttpRequest) -> HttpResponse:
-    """Show which conversations a policy would change; a confirmation changes them in slices."""
+    """Show which conversations a policy would change. If the POST is confirmed, change them in
+    slices.
+    """
     address = _address_in(request.POST.dict())
     if address.problem:
         return _shown(request, address)
@@ -140,7 +142,7 @@ def _policy_of(request: HttpRequest, address: FleetAddress) -> list[Policy | Non
 
 @require_POST
 def fix(request: HttpRequest) -> HttpResponse:
-    """Show the advice for each group; a confirmation adopts it in slices."""
+    """Show the advice for each group. If the POST is confirmed, adopt it in slices."""
     address = _address_in(request.POST.dict())
     if address.problem:
         return _shown(request, address)

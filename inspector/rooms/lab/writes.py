@@ -1,6 +1,4 @@
-"""The writes of the lab: its figures, computed in slices and stored until conversations change, and
-the policies that it advises.
-"""
+"""Computes and stores figures of the lab in slices, and sets the policies that the lab advises."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ QUESTIONS_KEPT = 50
 
 
 def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
-    """Compute figures of the chosen conversations; return how many conversations remain.
+    """Compute and store figures of the chosen conversations; return how many conversations remain.
 
     The call ends after about `seconds`, and computes at least one conversation. A conversation that
     is deleted or changed in between is left out.
@@ -95,7 +93,9 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
 
 
 def forget_old_figures() -> None:
-    """Delete the figures of old questions, and all but the newest questions."""
+    """Delete figures of questions that nobody has asked for long, and keep only a number of recent
+    questions.
+    """
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))
     oldest = timezone.now() - KEPT_FOR
@@ -105,8 +105,8 @@ def forget_old_figures() -> None:
 
 
 def keep_values(key: str, found: Mapping[Chosen, Mapping[str, Any]]) -> None:
-    """Store the figures of conversations that have not changed since they were read, and are not
-    being changed.
+    """Store figures of conversations. Those that have changed since they were read, or are being
+    changed, are left out.
     """
     if found and not models.Figures.objects.filter(key=key).exists():
         forget_old_figures()
@@ -130,10 +130,10 @@ def _is_unchanged(each: Chosen) -> bool:
 
 
 def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float = SECONDS) -> int:
-    """Set the policy of each conversation by its id, and return how many remain.
+    """Set a policy for each conversation by its ID, and return how many conversations remain.
 
-    None sends everything: the policy in force then only measures. Conversations that cannot be
-    changed are left out, such as during an import, and so are conversations whose clients decide
+    None means sending everything: then the policy in force only measures. Conversations that cannot
+    be changed are left out, such as during an import, and so are conversations whose clients decide
     the window. The call ends after about `seconds`; call it again for the rest.
     """
     chosen = database.in_list("id", list(policies))

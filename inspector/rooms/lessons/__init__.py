@@ -1,7 +1,7 @@
-"""Lessons: memory and history, taught by the core itself.
+"""Lessons: interactive explanations of memory and history, played with chatmemory's own code.
 
-A lesson is a file of texts, messages, a policy and questions (docs/lessons.md). `lesson` reads and
-checks it, `stage` plays its script with the core, `words` fills its texts and compares an answer
-with what the core did, and `board` shows it. Nothing here reads or writes a conversation. A new
-lesson is a file in `files/`.
+A lesson is a file with texts, messages, a policy and questions (docs/lessons.md). `lesson` reads
+and checks the file, and `stage` plays its messages. `words` fills in its texts and checks answers,
+and `board` shows the messages. Nothing here reads or writes a conversation. A new lesson is a file
+in `files/`.
 """

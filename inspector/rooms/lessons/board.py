@@ -1,5 +1,5 @@
-"""The board: the cells, the history and the memory of a scene, and the change that happens to
-them.
+"""The board of a lesson: all messages in a row, the history, and the memory at one moment, with the
+change that happens to them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ SLOTS_MAX = 12
 
 @dataclass(frozen=True)
 class BoardMessage:
-    """A message in the row of cells, the history or the memory.
+    """A message on the board. `note` says what happens to the message, or what a learner has
+    claimed.
 
-    `note` is its fate, or the claim of a learner about it. `is_right` is None without a question
-    about it.
+    `is_right` tells whether the claim is correct; None without a claim. `is_next` marks an arriving
+    message, and `is_gone` a leaving one.
     """
 
     line: Line
@@ -46,10 +47,11 @@ class BoardMessage:
 
 
 class Board:
-    """The board of a scene: before the events, or after them once it `is_revealed`.
+    """The board at a moment of a lesson: before the change, or after the change once it
+    `is_revealed`.
 
-    If it `asks`, the messages of the memory can be picked; `picked` are the picked ones, or None
-    without an answer.
+    If it `asks`, learners can pick messages of the memory; `picked` are the picked messages, or
+    None without an answer.
     """
 
     def __init__(
@@ -71,8 +73,8 @@ class Board:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """The messages of the history, the summaries, and until the answer, the arriving
-        messages.
+        """The messages of the history and the summaries. Before the answer is revealed, arriving
+        messages are added.
         """
         return self.scene.lines if self.is_revealed else (*self.scene.lines, *self.arriving)
 
@@ -98,12 +100,12 @@ class Board:
 
     @property
     def fill(self) -> int:
-        """The share of the limit that is taken, in percent."""
+        """The part of the limit that is used, in percent."""
         return min(100, self.load * 100 // self.limit)
 
     @property
     def slots(self) -> list[bool]:
-        """The places of a small window, whether each is taken; empty for other windows."""
+        """For a small limit on messages, whether each slot is taken; empty for other limits."""
         if self.unit == "tokens" or self.limit > SLOTS_MAX:
             return []
         return [i < self.load for i in range(self.limit)]
@@ -112,7 +114,9 @@ class Board:
 
     @cached_property
     def cells(self) -> list[BoardMessage]:
-        """All messages, also the arriving ones. A frame surrounds the messages in memory."""
+        """All messages in a row, including arriving ones. A frame surrounds the messages in
+        memory.
+        """
         framed = [line.seq in self.scene.in_memory for line in self.lines]
         begins = [is_in and not before for before, is_in in pairwise([False, *framed])]
         ends = [is_in and not after for is_in, after in pairwise([*framed, False])]
@@ -138,7 +142,7 @@ class Board:
 
     @cached_property
     def history(self) -> list[BoardMessage]:
-        """The messages in history. A tag says since when a message is not in memory."""
+        """The messages in history. A tag says when and why a message left memory."""
         said = self.scene.history
         return [
             self._message(
@@ -152,7 +156,7 @@ class Board:
         ]
 
     def tag(self, line: Line) -> str:
-        """Return since when a message is not in memory, in words."""
+        """Return in words when or why a message left memory."""
         change = self.scene.left_by.get(line.seq)
         if change is None:
             return "hidden by the limit"
@@ -163,7 +167,7 @@ class Board:
 
     @cached_property
     def memory(self) -> list[BoardMessage]:
-        """The messages in memory, with the messages that leave now or arrive next."""
+        """The messages in memory, including those that leave now or arrive next."""
         rows = self._rows_of_memory()
         return [
             replace(
@@ -230,7 +234,9 @@ class Board:
 
     @property
     def tally(self) -> list[ReceiptLine]:
-        """The sum of the first event; until it is revealed, without the messages that leave."""
+        """The arithmetic of the first change, line by line. Lines about leaving messages are added
+        when the answer is revealed.
+        """
         changes = self.happening.changes
         change = changes[0].change if changes else None
         lines = list(receipt(change)) if change else []

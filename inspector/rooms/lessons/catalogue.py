@@ -1,7 +1,7 @@
-"""The installed lessons: first the package's own, then the ones in the folder of the settings.
+"""The installed lessons: those of the package, then those in the folder that a setting names.
 
-Files are read again when they change, so a lesson that is dropped into the folder is there at once.
-A system check names the faults of a file, by line and field.
+Files are read again when they change, so a lesson that is dropped into the folder is available at
+once. A system check names the faults of a file, by line and field.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SLUG = declared_pattern(r"[a-zA-Z0-9_-]{1,80}")
 
 
 class Staged(NamedTuple):
-    """A lesson with the moments of its steps."""
+    """A lesson that was played: each step has its moment, with the messages before and after it."""
 
     lesson: Lesson
     moments: tuple[LessonMoment, ...]
 
 
 class Catalogue(NamedTuple):
-    """The lessons by slug, in order, and the faults of the files that are left out."""
+    """The usable lessons by slug, in order, and the faults of all other files."""
 
     lessons: dict[str, Staged]
     problems: tuple[str, ...]
@@ -120,7 +120,9 @@ def _since(file: Path, changed: int) -> Staged | str:
 
 @register("lessons")
 def check_lessons(**_: Any) -> list[CheckMessage]:
-    """Refuse a folder that does not exist, and each file that is not a valid lesson."""
+    """System check: report a folder of lessons that does not exist, and each file that is not a
+    valid lesson.
+    """
     own = _folder()
     if own is None:
         return []  # tests check the lessons of the package

@@ -1,8 +1,8 @@
-"""A lesson as one HTML file, which runs from disk without a server.
+"""Writes a lesson as one HTML file, which runs from disk without a server.
 
-Each step is in the file as it looks before an answer and after each of its answers; the script
-shows one of them at a time. Where messages are picked, there is one page for all answers, and the
-script marks the picks on it. Without scripts, the file shows all steps with their answers.
+The file has each step as it looks before an answer and after each answer; the script shows one of
+them at a time. If learners pick messages, there is one page for all answers, and the script marks
+the picks on it. Without scripts, the file shows all steps with their answers.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ SPRITE = "inspector/sprite.svg"
 
 @dataclass(frozen=True)
 class FilePage:
-    """A step as it looks before an answer, or after one: its `name` is `step-2`, `step-2-3` after
-    the answer 3, or `step-2-picked` after messages were picked; then `leaving` has the right ones.
+    """A step as it looks before or after an answer.
+
+    Its `name` is `step-2`, `step-2-3` after the answer 3, or `step-2-picked` after messages were
+    picked. `leaving` then has the correct messages.
     """
 
     name: str
@@ -42,7 +44,7 @@ class FilePage:
 
 
 def lesson_file(staged: Staged) -> str:
-    """Return the HTML of the file."""
+    """Return the HTML file of a lesson."""
     context = {
         **inlined(STYLES, SCRIPT),
         "lesson": staged.lesson,

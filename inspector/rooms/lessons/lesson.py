@@ -1,4 +1,4 @@
-"""A lesson, and its file: TOML, checked field by field. Errors name the line and the field."""
+"""Reads lessons from TOML files, checked field by field. Errors name the line and the field."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LONG_TEXT = declared_pattern(r"(\"\"\"|''').*?\1", re.DOTALL)
 
 
 class Ask(StrEnum):
-    """The kinds of questions that a step asks before its explanation."""
+    """The kinds of questions that a step can ask."""
 
     LEAVES = "leaves"  # click the messages that leave
     CHOOSE = "choose"  # choose one answer
@@ -58,7 +58,10 @@ class Ask(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """An answer to choose. It is right if its claim is true of the memory after the step."""
+    """An answer to choose from. It is correct if its claim is true of memory after the step.
+
+    `why` comments on the answer after it was chosen.
+    """
 
     text: str
     claim: Claim
@@ -67,10 +70,10 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What a step asks, and `why` its outcome is what it is. Without `ask` it asks nothing.
+    """What a step asks, or nothing if `ask` is None. `why` explains the result.
 
-    `choices` are the choices of CHOOSE. LIMIT asks for the smallest of `limits` that keeps the
-    message `keep`, or a `fact` until it comes up again.
+    `choices` are the answers of CHOOSE. LIMIT asks for the smallest of `limits` that keeps the
+    message `keep` in memory, or that keeps a `fact` until it is needed again.
     """
 
     ask: Ask | None = None
@@ -84,17 +87,18 @@ class Question:
 
     @property
     def answers(self) -> Sequence[int]:
-        """The answers to choose from: the limits, or the numbers of the choices."""
+        """The possible answers: the limits, or the numbers of the choices."""
         return self.limits or range(1, len(self.choices) + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What happens with the answer to a question, in this order.
+    """What happens in a step once its question is answered, in this order.
 
     A `summary` replaces all but the last `keep_last` messages, with up to `append_terms` exact
     terms that it would lose. Without a summary, `append_terms` rewrites the last summary with these
-    terms. Then `adds` messages arrive, and the limit becomes `becomes`; None changes nothing.
+    terms. Then the next `adds` messages arrive. Last, the limit becomes `becomes`; None changes
+    nothing.
     """
 
     summary: str = ""
@@ -106,11 +110,11 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonStep:
-    """A step of a lesson: a text, and perhaps a question about what happens next.
+    """A step of a lesson: a text, and possibly a question about what happens next.
 
-    Before the question, the limit becomes `limit`, and the script goes on until `said` messages
-    have been said; None changes nothing. If it `recovers`, memory leaves out tool calls that were
-    not answered completely, from this step on.
+    Before the question, the limit becomes `limit`, and messages are added until `said` messages
+    exist; None changes nothing. If it `recovers`, memory leaves out incomplete tool calls from this
+    step on.
     """
 
     text: str
@@ -123,7 +127,9 @@ class LessonStep:
 
 @dataclass(frozen=True)
 class Practice:
-    """A link to a page of the inspector that shows the topic of the lesson in real life."""
+    """A link from a lesson to a page of the inspector that shows the same topic in a real
+    conversation.
+    """
 
     text: str
     page: str
@@ -133,7 +139,9 @@ class Practice:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. `slug` is the name of its file, and its address. The script has the messages."""
+    """A lesson. `slug` is the name of its file, and used in its URL. `script` is the text of its
+    messages.
+    """
 
     slug: str
     title: str
@@ -147,14 +155,14 @@ class Lesson:
 
     @property
     def opening(self) -> str:
-        """The first sentence of the lead, for lists of lessons."""
+        """The first sentence of the lesson's introduction, for lists of lessons."""
         first, end, _ = self.lead.partition(". ")
         return first + end.rstrip()
 
 
 class InvalidLesson(Exception):
-    """The file is not a valid lesson. `path` leads to the faulty value; `line` is the line of a
-    syntax error.
+    """Raised for a file that is not a valid lesson. `path` leads to the faulty value; `line` is the
+    line of a syntax error.
     """
 
     def __init__(self, path: Path, why: str, line: int = 0) -> None:
@@ -165,13 +173,15 @@ class InvalidLesson(Exception):
 
     @property
     def field(self) -> str:
-        """The path in words: `step 2, why`."""
+        """The path of the faulty value in words: `step 2, why`."""
         words = "".join(f" {p + 1}" if isinstance(p, int) else f", {p}" for p in self.path)
         return words.removeprefix(", ")
 
 
 def read_lesson(content: bytes, source: str) -> Lesson:
-    """Return the lesson of a file's content. Raises InvalidLesson."""
+    """Return the lesson from the bytes of a TOML file. `source` names its slug. Raises
+    InvalidLesson.
+    """
     if len(content) > BYTES_MAX:
         raise InvalidLesson((), f"is larger than {BYTES_MAX:,} bytes", line=1)
     try:
@@ -298,7 +308,7 @@ def _practice(table: Table) -> Practice:
 
 
 class Table:
-    """A table of a file, or the file as a whole. Each method raises InvalidLesson."""
+    """A table of a TOML file. Each method returns or checks a field, and raises InvalidLesson."""
 
     def __init__(self, values: Mapping[str, Any], path: Path = ()) -> None:
         self._values = values
@@ -308,7 +318,7 @@ class Table:
         return name in self._values
 
     def only(self, names: Collection[str]) -> None:
-        """Refuse fields with other names."""
+        """Raise InvalidLesson if the table has fields with other names."""
         for name in self._values:
             if name not in names:
                 raise self.invalid(name, f"there is no such field here: use {_listed(names)}")
@@ -322,14 +332,14 @@ class Table:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a text unchanged; without a default it must be there, and not be blank."""
+        """Return a text unchanged. Without a default, it must be present and not blank."""
         value: str = self.value(name, str, "a text", default)
         if default is None and not value.strip():
             raise self.invalid(name, "is empty")
         return value
 
     def line(self, name: str, default: str | None = None) -> str:
-        """Return a text on one line, such as a paragraph of several."""
+        """Return a text on one line: its line breaks become spaces."""
         return " ".join(self.text(name, default).split())
 
     def one_of(self, name: str, names: Collection[str]) -> str:
@@ -378,7 +388,9 @@ def _listed(names: Collection[str]) -> str:
 
 
 def lesson_line(path: Path, text: str) -> int:
-    """Return the line of a field, or else of the table that it should be in."""
+    """Return the line number of a field in the text of a file, or of the table that should have the
+    field.
+    """
     short = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
     lines = [line.partition("#")[0].replace(" ", "") for line in short.splitlines()]
     place, table = -1, ""

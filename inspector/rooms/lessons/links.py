@@ -1,7 +1,7 @@
-"""Where the links of lessons lead: on this site, in a frame of another site, and in a file.
+"""Links between pages of lessons: on this site, in a frame of another site, and in a file.
 
-In a frame the address has the progress, as browsers keep no cookies of a site in another one's
-frame. No link leads to the playground or to pages that need an account.
+In a frame, URLs carry the learner's progress, because browsers keep no cookies there. Such links
+lead neither to the playground nor to pages that need an account.
 """
 
 from __future__ import annotations
@@ -25,29 +25,31 @@ Progress = Mapping[str, int]
 
 
 def is_framed(request: HttpRequest) -> bool:
-    """Whether a request comes from a frame of another site, and the settings allow such frames.
+    """Return whether a request comes from a frame of another site, and the settings allow such
+    frames.
 
-    Browsers say so for the first page of a frame. Links in the frame say it in their URL.
+    Browsers mark only the first page of a frame. Links within the frame have a URL parameter.
     """
     in_a_frame = EMBED in request.GET or request.headers.get("Sec-Fetch-Dest") == "iframe"
     return in_a_frame and bool(inspector_configuration().EMBED)
 
 
 def written(progress: Progress) -> str:
-    """Write a progress, such as `memory-vs-history:3 token-window:1`."""
+    """Encode a learner's progress as text, such as `memory-vs-history:3 token-window:1`."""
     return " ".join(f"{slug}:{step}" for slug, step in [*progress.items()][-LESSONS_MAX:])
 
 
 def read(text: str) -> Iterator[tuple[str, int]]:
-    """Yield each lesson of a written progress with its last answered step."""
+    """Decode a progress: yield the slug of each lesson with its last answered step."""
     return ((slug, int(step)) for slug, step in _STEP.findall(text))
 
 
 @dataclass(frozen=True)
 class LessonLinks:
-    """The links of a lesson. `lesson` and a number are a step's URL with `more` after them.
+    """The links on a lesson's page. The URL of a step is `lesson`, the step's number and `more`.
 
-    `frame` is the template around the page. Without `is_site`, only lessons are linked.
+    `frame` is the template around the page. Without `is_site`, only lessons are linked. `progress`
+    is the learner's progress as text.
     """
 
     lesson: str

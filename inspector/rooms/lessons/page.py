@@ -1,4 +1,4 @@
-"""The page of a step of a lesson, and the screens of a lesson on a projector."""
+"""The page of a lesson's step, and the screens of a lesson for a projector."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Offer(NamedTuple):
 
 
 class StepTexts:
-    """The texts of a step: its text, its question, and the explanation of the answer.
+    """The texts of a step: its explanation, its question, and the explanation of the answer.
 
     Numbers of messages are links, unless it `is_plain`.
     """
@@ -53,7 +53,9 @@ class StepTexts:
 
     @property
     def causes(self) -> list[SafeString]:
-        """The causes of evictions in the words of Why?, except causes that the step names."""
+        """Sentences on why messages left memory, as *Why?* gives them. Causes that the step itself
+        explains are left out.
+        """
         by_cause: dict[str, list[int]] = {}
         for change in filter(None, (scene.change for scene in self.moment.changes)):
             for each in change.evicted:
@@ -64,7 +66,7 @@ class StepTexts:
         return [marked_up(cause, self._is_linked) for cause in causes]
 
     def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> list[Offer]:
-        """Return the choices or limits of the question."""
+        """Return the possible answers of the question, with the learner's answer marked."""
         moment, question = self.moment, self.moment.question
         if question.limits:
             known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in question.limits]
@@ -85,7 +87,7 @@ class StepTexts:
         ]
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
-        """Return the board; after a limit was chosen, with its effect."""
+        """Return the board of this step. After a limit was chosen, the board shows its effect."""
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping
             return Board(Happening(self.moment.tries[limit]))
@@ -98,9 +100,10 @@ class StepTexts:
 
 
 class LessonPage:
-    """The page of one step of a lesson, with the answer that somebody gave.
+    """Presents one step of a lesson, with the answer that the learner gave.
 
-    It `is_open` while the question waits for an answer. Steps have `passed`, or come `later`.
+    It `is_open` while the question waits for an answer. `passed` and `later` are the steps before
+    and after this step.
     """
 
     def __init__(self, staged: Staged, number: int, answer: Answer | None = None) -> None:
@@ -127,7 +130,7 @@ class LessonPage:
 
 
 def practice_url(practice: Practice) -> str:
-    """Return the address of a practice; empty if this site has no such page."""
+    """Return the URL of a practice link; "" if this site has no such page."""
     name, place = _PLACES.get(practice.page, (practice.page, ""))
     arguments = [practice.memory_id] if practice.memory_id else []
     url = page_url(name, *arguments)
@@ -142,7 +145,7 @@ ASKED = ("question", "answer", "why")
 
 @dataclass(frozen=True)
 class Screen:
-    """A screen: title, text, question, answer, why or end.
+    """A screen for the projector. `kind` is title, text, question, answer, why or end.
 
     `texts` are the texts of its step; None for the first and the last screen.
     """
@@ -164,7 +167,7 @@ class Screen:
 
 
 def screens(staged: Staged) -> list[Screen]:
-    """Return the screens of a lesson, in order."""
+    """Return the screens of a lesson for a projector, in order."""
     shown = [Screen("title")]
     for moment in staged.moments:
         texts = StepTexts(moment, is_plain=True)

@@ -1,7 +1,8 @@
-"""The playground: a chat of your own on the board of the lessons. Its link holds the whole state.
+"""The playground: a chat that a visitor writes, shown on the board of the lessons. Its URL holds
+the whole state.
 
-The link holds the chat as a compressed script. A link comes from anybody, so unpacking stops at
-the longest chat, however much a link expands to.
+The URL has the chat as a compressed script. Anybody can make such a link, so unpacking stops at the
+longest allowed chat, however far a link would expand.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ _TOO_LONG = f"A chat may have {CHARACTERS_MAX:,} characters: leave something out
 
 @dataclass(frozen=True)
 class Play:
-    """A chat as a script, a kind of policy with its limit, and the step that is shown.
+    """The state of the playground: a chat as a script, a kind of policy with its limit, and the
+    shown step.
 
     `at` is the number of messages so far; None means all. It `asks` which messages leave next;
     `picked` is the answer.
@@ -55,7 +57,7 @@ class Play:
 
     @classmethod
     def read(cls, parameters: QueryDict) -> Play:
-        """Return the state of an address. Raises InvalidValue."""
+        """Read the state from the parameters of a URL. Raises InvalidValue."""
         kind = parameters.get("kind", DEFAULT_KIND)
         if kind not in policy_kinds():
             raise InvalidValue("There is no such kind of memory.")
@@ -71,7 +73,7 @@ class Play:
 
     @classmethod
     def written(cls, posted: QueryDict) -> Play:
-        """Return the state of a chat that was written, under the memory that is on the page."""
+        """Return the state for a posted chat, with the kind and limit that the page shows."""
         kind = posted.get("kind", "")
         limit = number_in(posted, "limit", LIMIT_MAX)
         script = posted.get("script", "").replace("\r\n", "\n")
@@ -79,14 +81,16 @@ class Play:
 
     @property
     def url(self) -> str:
-        """The link to the state without the answer. Raises InvalidValue."""
+        """The URL of this state, without the answer. Raises InvalidValue if the chat is too
+        long.
+        """
         fields: dict[str, str | int | None] = {"kind": self.kind, "limit": self.limit}
         fields |= {"at": self.at, "ask": 1 if self.asks else None, "chat": pack(self.script)}
         query = urlencode({name: value for name, value in fields.items() if value is not None})
         return f"{reverse('inspector:playground')}?{query}"
 
     def messages(self) -> list[ChatMessage]:
-        """Return the messages of the script. Raises InvalidValue."""
+        """Return the messages of the script. Raises InvalidValue if there are none or too many."""
         messages = read_script(self.script)
         if not messages:
             raise InvalidValue("Write a chat: a line such as “user: Hello” for each message.")
@@ -101,12 +105,13 @@ class Play:
         return policy_from_dict({"kind": self.kind, kind.limit_name: self.limit})
 
     def moved(self, at: int, asks: bool = False) -> Play:
-        """Return the state at another step."""
+        """Return this state after `at` messages, without an answer."""
         return replace(self, at=at, asks=asks, picked=None)
 
 
 class Playground:
-    """The page of a state. `scenes` are the scenes before and after each message.
+    """Presents a state of the playground. `scenes` show memory before the chat and after each
+    message.
 
     Raises InvalidValue if the chat cannot be played or is too long for a URL.
     """
@@ -136,8 +141,8 @@ class Playground:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """The verdicts of the providers in use. If none are chosen, the verdicts of the lessons'
-        providers.
+        """Whether each provider in use would accept this memory. If no provider is chosen, the
+        lessons' providers answer.
         """
         use, scene = providers_in_use(), self.board.scene
         return scene.verdicts() if use is None else scene.verdicts_of(use)
@@ -151,8 +156,9 @@ class Playground:
 
     @property
     def kinds(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield the kinds to switch to, each with a limit that half of the chat fits in: name,
-        address, and whether it is the chosen one.
+        """Yield the kinds of policy to switch to: name, URL, and whether it is chosen now.
+
+        Each URL has a limit that fits half of the chat.
         """
         for name, kind in policy_kinds().items():
             is_chosen = name == self.play.kind
@@ -168,7 +174,7 @@ class Playground:
 
 
 def pack(script: str) -> str:
-    """Return a script as a part of a link. Raises InvalidValue if it is too long for one."""
+    """Compress a script for a URL. Raises InvalidValue if it is too long."""
     _check(script)
     try:
         content = script.encode()
@@ -181,7 +187,7 @@ def pack(script: str) -> str:
 
 
 def unpack(packed: str) -> str:
-    """Return the script of a link. Raises InvalidValue for a text that `pack` cannot return."""
+    """Return the script that `pack` has compressed. Raises InvalidValue for any other text."""
     if len(packed) > PACKED_MAX or not packed.isascii():
         raise InvalidValue(_DAMAGED)
     inflater = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""The pages of the playground: a chat and a memory of your own, both held by the link."""
+"""The requests of the playground: a chat and a memory of your own, whose state is in the URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST_SAMPLE = "message-window"
 @login_not_required
 @throttled("playground", default="600/minute")
 def playground(request: HttpRequest) -> HttpResponse:
-    """Show the state of the address; a POST of a chat leads to the address that holds it."""
+    """Show the state of the URL. A POST of a chat redirects to the URL that holds the chat."""
     if request.method == "POST":
         return _written(request)
     if "chat" not in request.GET:

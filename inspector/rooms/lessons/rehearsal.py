@@ -1,8 +1,8 @@
-"""Rehearsals: what messages do to an empty memory, with no conversation and no database.
+"""Rehearsals: show how messages change an empty memory, with no conversation and no database.
 
-A rehearsal is a simulation from an empty conversation: a message is added, a policy comes into
-force, or a summary takes the place of messages. Messages have numbers from 1, as in a conversation;
-a message that changes nothing, such as an equal system message, has none.
+An event adds a message, sets a policy, or replaces messages by a summary. Messages are numbered
+from 1, as in a conversation. A message that changes nothing, such as an equal system message, gets
+no number.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from chatmemory.windows.written_policies import measured
 
 @dataclass(frozen=True)
 class Line:
-    """A message of a rehearsal, with its number and its tokens.
+    """A message or summary of a rehearsal, with its number and its tokens.
 
-    A summary has the numbers of the messages that it `covered`, and the exact `terms` appended to
-    its text. All other messages are in history.
+    For a summary, `covered` are the numbers of the messages that it replaced, and `terms` the exact
+    terms appended to its text. All other messages are in history.
     """
 
     seq: int
@@ -63,12 +63,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Scene:
-    """The state after an event, and the change that the event made.
+    """The state of a rehearsal after an event, and the change that the event made.
 
-    `change` is None before the first event. The change of a new policy moves no message: messages
-    that a lowered limit hides are in `window.over_limit`. `left_by` maps each message that is no
-    longer in memory to the change by which it left. `lines` are all messages, `history` all but
-    summaries.
+    `change` is None before the first event. A new policy moves no message: messages that a lowered
+    limit hides are in `window.over_limit`. `left_by` maps each message that is no longer in memory
+    to the change by which it left. `lines` are all messages and summaries.
     """
 
     policy: Policy
@@ -87,22 +86,22 @@ class Scene:
         return frozenset(place.seq for place in self.window.rows)
 
     def has(self, seq: int) -> bool:
-        """Return whether there is a message of this number."""
+        """Return whether a message with this number exists."""
         return any(line.seq == seq for line in self.lines)
 
     def remembers(self, phrase: str) -> bool:
-        """Return whether any message in memory contains a phrase."""
+        """Return whether a message in memory contains a phrase."""
         in_memory = (line for line in self.lines if line.seq in self.in_memory)
         return any(has_phrase(line.readable, phrase) for line in in_memory)
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each provider on this memory."""
+        """Return for each provider whether it would accept this memory."""
         lines = {line.seq: line.message for line in self.lines}
         seqs = self.window.seqs
         return verdicts([Turn.of(index, seq, lines[seq]) for index, seq in enumerate(seqs)])
 
     def verdicts_of(self, use: Mapping[str, Sequence[str]]) -> tuple[Verdict, ...]:
-        """Return the verdicts of some providers, with their models, on this memory."""
+        """Return for each given provider, with its models, whether it would accept this memory."""
         lines = {line.seq: line.message for line in self.lines}
         shown = [lines[seq] for seq in self.window.seqs]
         turns = turns_by_provider(shown, use, self.window.seqs)
@@ -119,7 +118,9 @@ class Scene:
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """A summary that replaces all messages but the last few."""
+    """An event: a summary that replaces all messages but the last `keep_last`. Up to `append_terms`
+    exact terms are appended to its text.
+    """
 
     text: str
     keep_last: int
@@ -130,7 +131,7 @@ Event = ChatMessage | Policy | WrittenSummary
 
 
 def rehearse(policy: Policy, events: Iterable[Event]) -> list[Scene]:
-    """Return the scenes: the scene before all events, and the scene after each event.
+    """Play events, and return the scene before all events and the scene after each event.
 
     Raises UnsupportedMessage for a message that the policy's estimator does not count, and
     NotCompactable for a summary that cannot cover its messages.

@@ -1,4 +1,4 @@
-"""A lesson on the stage: each step with the scenes of its rehearsed script before and after it."""
+"""Plays a lesson: each step gets the state of memory before it, and after each of its events."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from inspector.rooms.lessons.rehearsal import (
 
 
 class Verbs(NamedTuple):
-    """The verbs of a question about messages that leave or stay, singular and plural, each as one
-    word.
+    """The verbs for messages that leave or stay, in singular and plural. `leaves` and `stays` are
+    the labels of one message.
     """
 
     one: str
@@ -52,7 +52,7 @@ HIDE = Verbs("is hidden", "are hidden", "is still seen", "are still seen", "hidd
 
 @dataclass(frozen=True)
 class Happening:
-    """The scene before some events, and the scene after each of them."""
+    """The state of memory before some events (`before`), and after each of them (`changes`)."""
 
     before: Scene
     changes: tuple[Scene, ...] = ()
@@ -67,13 +67,13 @@ class Happening:
 
     @property
     def leaving(self) -> tuple[int, ...]:
-        """The messages that the model saw before, and does not see after, in their order."""
+        """The messages that are in memory before the events and not after them, in order."""
         rows = self.before.window.rows
         return tuple(row.seq for row in rows if row.seq not in self.after.in_memory)
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """The messages that arrive and leave at once."""
+        """The messages that arrive and leave memory at once."""
         return tuple(line.seq for line in self.arriving if line.seq not in self.after.in_memory)
 
     @property
@@ -83,8 +83,10 @@ class Happening:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonMoment(Happening):
-    """A step on the stage, with the answer of its question. `number` counts from 1. `to_come` are
-    the messages of the script after the last summary.
+    """A step of a lesson as played, with the correct answer of its question. `number` counts from
+    1.
+
+    `to_come` are the messages of the script after the last summary.
     """
 
     number: int
@@ -97,44 +99,48 @@ class LessonMoment(Happening):
 
     @property
     def verbs(self) -> Verbs:
-        """The verbs for this step: an arrival makes messages leave, and a new limit hides them."""
+        """The verbs that describe this step: a new message makes messages leave, and a new limit
+        hides them.
+        """
         is_a_limit = self.question.ask and not self.step.outcome.adds and not self.summary
         return HIDE if is_a_limit else LEAVE
 
     @property
     def compacted(self) -> Scene | None:
-        """The scene right after a summary of this step."""
+        """The scene right after this step's summary was made; None without a summary."""
         kinds = ((scene, scene.change.kind) for scene in self.changes if scene.change)
         return next((scene for scene, kind in kinds if kind == "compact"), None)
 
     @property
     def summary(self) -> Line | None:
-        """The summary of this step."""
+        """The summary that this step makes; None if it makes none."""
         return self.compacted.lines[-1] if self.compacted else None
 
     @cached_property
     def missed(self) -> tuple[str, ...]:
-        """The exact terms that the summary lost, and the rest of the script needs."""
+        """The exact terms that this step's summary lost although later messages need them."""
         return tuple(lost_terms(self.compacted, self.to_come)) if self.compacted else ()
 
     @property
     def needed(self) -> int:
-        """The load of memory before anything leaves, in the unit of the limit."""
+        """The size of memory before anything leaves, in the unit of the limit."""
         lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
         over = [line.amount for line in lines if line.kind == "over"]
         return over[0] if over else self.after.window.load or 0
 
     @cached_property
     def tries(self) -> dict[int, Scene]:
-        """The resulting scene for each limit to choose from, if it was in force from the start."""
+        """The final scene under each limit to choose from, as if it had been in force from the
+        start.
+        """
         messages = [line.message for line in self.after.history]
         policy = self.after.policy
         return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.question.limits}
 
     @cached_property
     def keeping(self) -> int:
-        """The smallest of the limits to choose from that keeps the message, or the fact according
-        to its incident; 0 if none does.
+        """The smallest limit to choose from that keeps the message or the fact of the question; 0
+        if none does.
         """
         if not self.question.fact:
             keep = self.question.keep
@@ -170,7 +176,9 @@ class LessonMoment(Happening):
 
 
 def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
-    """Return the moments of a lesson. Raises InvalidLesson for a step that it cannot play."""
+    """Play a lesson, and return the moment of each step. Raises InvalidLesson for a step that
+    cannot be played.
+    """
     script = _Script(lesson)
     found = tuple(script.moment(i, step) for i, step in enumerate(lesson.steps))
     for moment in found:

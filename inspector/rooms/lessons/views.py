@@ -1,4 +1,4 @@
-"""Lessons for everybody, signed in or not. They read files, never a conversation."""
+"""The pages of lessons, for everybody, signed in or not. They read files, never a conversation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lessons(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def lesson(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show `step` of a lesson. An answer is in the address, so it can be shared and reloaded."""
+    """Show a step of a lesson. The answer is in the URL, so the page can be shared and reloaded."""
     known = catalogue()
     staged = _staged(request, known, slug)
     number = _number(request, "step", len(staged.moments))

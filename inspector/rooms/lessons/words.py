@@ -1,6 +1,7 @@
-"""The words of a lesson: its texts with facts of the core filled in, and replies to answers.
+"""Fills facts into the texts of a lesson, and words the replies to answers.
 
-`{leaving}` becomes `#3, #4 and #5`, so that no text has a number that the core does not agree with.
+`{leaving}` becomes `#3, #4 and #5`, so that a text never has a number that differs from what
+chatmemory does.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def number_word(number: int) -> str:
 
 
 def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
-    """Return a text with its facts filled in. Raises LookupError for an unknown fact."""
+    """Fill the facts of a moment into the placeholders of a text. Raises LookupError for an unknown
+    fact.
+    """
 
     def fact(found: re.Match[str]) -> str:
         name, argument = found[1], found[2]
@@ -81,7 +84,7 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
 
 
 def choice_text(choice: Choice, moment: LessonMoment) -> str:
-    """Return the text of a choice; `{value}` is its claim."""
+    """Return the text of a choice. The placeholder `{value}` becomes the value of its claim."""
     value = choice.claim[1]
     words = number_word(value) if isinstance(value, int) else str(value)
     return filled(choice.text.replace("{value}", words), moment, moment.before)
@@ -96,7 +99,9 @@ def marked_up(text: str, is_linked: bool = True) -> SafeString:
 
 
 def check_moment_texts(moment: LessonMoment) -> None:
-    """Fill every text of a step. Raises InvalidLesson for a fact or message that is not there."""
+    """Check that every text of a step can be filled in. Raises InvalidLesson for an unknown fact or
+    a missing message.
+    """
     for inner, text, scene in _texts(moment):
         path = ("step", moment.number - 1, *inner)
         try:
@@ -146,14 +151,16 @@ def _anded(terms: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a learner: the picked messages, or the number of a choice or limit."""
+    """The answer of a learner: the picked messages, or the value (the number of a choice, or a
+    limit).
+    """
 
     picked: frozenset[int] = frozenset()
     value: int = 0
 
     @classmethod
     def of(cls, parameters: QueryDict, question: Question) -> Answer | None:
-        """Return the answer in an address; None if it has no possible answer."""
+        """Read the answer from the parameters of a URL; None if there is no valid answer."""
         if question.ask is Ask.LEAVES:
             picked = picked_in(parameters)
             return None if picked is None else cls(picked=picked)
@@ -173,15 +180,15 @@ def picked_in(parameters: QueryDict) -> frozenset[int] | None:
 
 
 def number_in(parameters: QueryDict, name: str, most: int) -> int | None:
-    """Return a number of an address, `most` for a larger one; None if it has none."""
+    """Return a number from the parameters of a URL, at most `most`; None if there is no number."""
     number = number_in_text(parameters.get(name, ""), DIGITS)
     return None if number is None else min(number, most)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judgement of an answer: whether it is right, in a sentence, and a remark about the
-    choice.
+    """The judgement of an answer: whether it is correct, a sentence about it, and the
+    remark `why`.
     """
 
     is_right: bool
@@ -190,7 +197,7 @@ class Judgement:
 
 
 def judge(moment: LessonMoment, answer: Answer) -> Judgement:
-    """Compare an answer with the behaviour of the core."""
+    """Judge an answer by what chatmemory does with the messages."""
     match moment.question.ask:
         case Ask.LEAVES:
             return judge_picks(moment, answer.picked)
@@ -203,13 +210,13 @@ def judge(moment: LessonMoment, answer: Answer) -> Judgement:
 
 
 def right_choice(moment: LessonMoment) -> str:
-    """Return the text of the choice that is right."""
+    """Return the text of the correct choice."""
     choices = (choice for choice in moment.question.choices if moment.holds(choice))
     return choice_text(next(choices), moment)
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
-    """Judge the learner's picks: whether they are exactly the messages that leave memory."""
+    """Judge the picked messages: they are correct if exactly these leave memory."""
     key, verbs = frozenset(happening.leaving), happening.verbs
     right = what_leaves(happening)
     missing, surplus = sorted(key - picked), sorted(picked - key)
@@ -225,7 +232,7 @@ def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
 
 
 def what_leaves(happening: Happening) -> str:
-    """Name the messages that leave: `#3 and #4 leave. #5 cannot stay.`"""
+    """Say which messages leave memory: `#3 and #4 leave. #5 cannot stay.`"""
     key, lost, verbs = happening.leaving, happening.lost, happening.verbs
     verb = verbs.one if len(key) == 1 else verbs.many
     leave = f"{seqs(key)} {verb}." if key else f"{verbs.nothing}."
@@ -251,9 +258,8 @@ def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
 
 
 def solution(moment: LessonMoment) -> str:
-    """Return the answer of a question in a sentence, for readers who need not answer.
-
-    Empty for a step that asks nothing.
+    """Return the correct answer as a sentence, for readers who do not answer; "" for a step without
+    a question.
     """
     match moment.question.ask:
         case None:

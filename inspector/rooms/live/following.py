@@ -1,11 +1,11 @@
-"""Live updates: watchers of a conversation receive its newest step soon after the commit, and a
-notice when a derived row of it was kept.
+"""Live updates: tells waiting readers about new steps of a conversation soon after the commit, and
+about newly stored derived data.
 
 One follower per process serves any number of watchers. On SQLite it polls `PRAGMA data_version`,
-which changes with every commit of another connection; on PostgreSQL it LISTENs for the NOTIFY that
+which changes with every commit of another connection. On PostgreSQL it LISTENs for the NOTIFY that
 `services` sends after each commit. After any signal it reads the newest steps of all watched
 conversations in one query, and watchers compare step numbers. A missed signal therefore delays an
-update, but never loses one. Watchers lose a conversation that was deleted, or created again. If the
+update, but never loses one. A watcher stops if its conversation is deleted or created again. If the
 follower cannot listen, it polls every second.
 """
 
@@ -49,8 +49,8 @@ logger = logging.getLogger(__name__)
 class Newest(NamedTuple):
     """The newest step of a conversation.
 
-    `made` is the moment of its creation, None for all conversations. `kept` grows with the steps
-    for which derived rows are stored.
+    `made` is the time of its creation, None for all conversations. `kept` grows with the steps for
+    which derived rows are stored.
     """
 
     step: int
@@ -59,7 +59,7 @@ class Newest(NamedTuple):
 
 
 class Watcher:
-    """A watcher of one conversation, or of all. It keeps only the newest numbers, instead of a
+    """Waits for news of one conversation, or of all. It holds only the newest numbers, instead of a
     queue of events.
     """
 
@@ -76,8 +76,8 @@ class Watcher:
             self.wake()
 
     def find(self, newest: Newest | None) -> None:
-        """Announce the numbers that were found; or a deletion, if the conversation was not found or
-        was created again.
+        """Take over the numbers that the follower has read. None, or a new creation time, means
+        that the conversation was deleted.
         """
         if newest is None or self._made not in (None, newest.made):
             self.is_deleted = True
@@ -87,20 +87,21 @@ class Watcher:
             self.announce(newest.step, newest.kept)
 
     def leave(self) -> None:
-        """End every wait, because nobody is reading any more."""
+        """End every wait for good, because nobody is reading any more or the conversation is
+        deleted.
+        """
         self.has_left = True
         self.wake()
 
     def wake(self) -> None:
-        """End the current wait, although no step has come."""
+        """End the current wait, although there is no news."""
         self._moved.set()
 
     async def later_than(self, step: int, kept: int = 0) -> int:
-        """Wait for a step later than `step`, for more than was `kept`, or for `wake` or `leave`.
+        """Wait for a step later than `step`, for derived data beyond `kept`, or for `wake` or
+        `leave`. A cancelled wait can be repeated.
 
         Return the newest step.
-
-        A cancelled wait can be repeated.
         """
         if self.step <= step and self.kept <= kept and not self.has_left:
             self._moved.clear()
@@ -109,7 +110,7 @@ class Watcher:
 
 
 class Follower:
-    """The reader of the database for all watchers of this process; idle while there are none."""
+    """Reads the database for all watchers of this process. It does nothing while there are none."""
 
     def __init__(self) -> None:
         self._watchers: defaultdict[str, set[Watcher]] = defaultdict(set)
@@ -118,10 +119,11 @@ class Follower:
 
     @asynccontextmanager
     async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
-        """Yield a watcher that has the newest step and receives every later one.
+        """Yield a watcher that has the newest step and receives every later step.
 
-        With the `moment` of the conversation's creation, a new one with its id counts as a
-        deletion. For ALL_CONVERSATIONS, its step is the time of the newest change or erasure.
+        `made` is the time of the conversation's creation, by which a new conversation with the same
+        ID is recognized. For ALL_CONVERSATIONS, the step is the time of the newest change or
+        erasure.
         """
         watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)
@@ -165,8 +167,8 @@ class Follower:
 
 
 def newest_of(memory_ids: list[str]) -> dict[str, Newest | None]:
-    """Return the newest step by id, None if there is no conversation. While a node of a cluster is
-    down, its conversations are left out.
+    """Return the newest step of each conversation by ID, or None if it does not exist.
+    Conversations on a database node that is down are left out.
     """
     try:
         return _read(memory_ids)

@@ -1,4 +1,4 @@
-"""The metrics of live streams. Prometheus' registry shows them with all others."""
+"""Metrics of live streams for Prometheus, such as the number of open streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The readers of this process's live streams: their limits and permissions.
+"""The readers of this process's live streams: how many are allowed, and whether each still has
+permission.
 
 A reader proves who they are by Django's session cookie, or by an API token.
 """
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Credentials(NamedTuple):
-    """The headers of a request that identify the caller."""
+    """The headers of a request that identify the reader."""
 
     authorization: bytes
     cookie: bytes
@@ -46,7 +47,9 @@ class Credentials(NamedTuple):
 
 
 class StreamReader(NamedTuple):
-    """A reader of a stream: an account or token, the headers that prove it, and a conversation."""
+    """A reader of a live stream: their account or token (`caller`), the headers that prove it, and
+    the conversation.
+    """
 
     caller: str
     credentials: Credentials
@@ -54,7 +57,8 @@ class StreamReader(NamedTuple):
 
 
 class Audience:
-    """The readers of all streams, each with the task that ends its stream when it is done.
+    """All readers of this process's streams. Each has a task that ends the stream when the task is
+    done.
 
     Once a minute the permissions of all are checked together: separate checks would cost more than
     the streams themselves.
@@ -65,7 +69,9 @@ class Audience:
         self._checks: asyncio.Task[None] | None = None
 
     def refusal(self, caller: str) -> int | None:
-        """Return the status for a reader if no more streams are allowed, else None."""
+        """Return the HTTP status to reject a new reader with, because too many streams are open;
+        otherwise None.
+        """
         if len(self._readers) >= STREAMS:
             return 503
         callers = [reader.caller for reader in self._readers.values()]
@@ -118,15 +124,15 @@ class Audience:
 
 
 class Admittance(NamedTuple):
-    """The status of the answer, and with 200 the account or token that may read."""
+    """The HTTP status for a reader, and with 200 the account or token (`caller`) that may read."""
 
     status: int
     caller: str = ""
 
 
 async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
-    """Return 200 if the sender of these headers may follow this conversation, else the status of
-    the answer.
+    """Return 200 if the sender of these headers may follow this conversation, otherwise an HTTP
+    error status.
 
     401 without a valid session or token, 403 for ALL_CONVERSATIONS with a token that is limited to
     a prefix, 404 for an unknown conversation or one outside the token's prefix, and 503 while the
@@ -137,8 +143,8 @@ async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
 
 
 async def is_one_too_many(address: str) -> bool:
-    """Count a request without a valid session or token, like the API. Return whether its address
-    sent too many.
+    """Count a request without a valid session or token. Return whether its address has sent too
+    many, as the API limits them.
     """
     return not await sync_to_async(_is_counted)(address)
 

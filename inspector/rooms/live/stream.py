@@ -1,4 +1,4 @@
-"""The live streams: an ASGI application beside Django that sends server-sent events.
+"""Live streams: an ASGI application beside Django that sends server-sent events.
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 
@@ -42,10 +42,10 @@ _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 
 
 class Heartbeats:
-    """Wakes each watcher every 15 seconds, some watchers each second.
+    """Wakes watchers regularly, each every 15 seconds, so that their streams send a heartbeat.
 
-    One task serves all: a timer for each wait takes a third of the time that a step takes to reach
-    a thousand readers.
+    A single task wakes them in turns. A timer for each wait would add a third to the time in which
+    a step reaches a thousand readers.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Heartbeats:
 
     @contextmanager
     def waking(self, watcher: Watcher) -> Iterator[None]:
-        """Wake a watcher again and again during a block."""
+        """Wake a watcher every 15 seconds during a block."""
         turn = min(self._turns, key=len)
         turn.add(watcher)
         if self._task is None:
@@ -80,14 +80,15 @@ _heartbeats = Heartbeats()
 
 
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
-    """Send `event: step` with the newest step number whenever a conversation has new steps, and
-    `event: kept` with the same number when a derived row of it was kept, until the reader
-    disconnects or, with `event: deleted`, the conversation is deleted.
+    """Send `event: step` with the newest step number whenever a conversation has new steps, until
+    the reader disconnects.
 
-    A reader who reconnects with Last-Event-ID gets the missed steps at once, or the newest one if
-    its id is higher than that. With `?kept=0`, the kept rows are announced at once. Answers like
-    Django to a host that is not the site's and to plain HTTP, 405 for any method but GET, 429 or
-    503 if too many streams are open, and what `authorize` says.
+    `event: kept` announces newly stored derived data, with the same number. `event: deleted` ends
+    the stream of a deleted conversation. A reader who reconnects with Last-Event-ID gets missed
+    steps at once, or the newest step if its ID is higher than that. With `?kept=0`, derived data is
+    announced at once. Rejects requests like Django for a foreign host and plain HTTP. Otherwise
+    answers 405 for any method but GET, 429 or 503 if too many streams are open, and what
+    `authorize` says.
     """
     started = asyncio.get_running_loop().time()
     sent_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -114,9 +115,9 @@ def close_streams() -> None:
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
     """Send the steps after `sent` until the watcher has left.
 
-    An event without a new step is sent when more rows than `kept` are kept. A reader of a new step
-    reads these rows anyway. When the watcher wakes without news, a comment is sent, which readers
-    ignore, because proxies close silent connections.
+    When more derived data than `kept` is stored without a new step, an event of its own is sent. A
+    reader of a new step reads this data anyway. When the watcher wakes without news, a comment is
+    sent, which readers ignore, because proxies close silent connections.
     """
     while not watcher.has_left:
         await watcher.later_than(sent, kept)
@@ -179,12 +180,12 @@ async def _disconnect(receive: Receive) -> None:
 
 
 def is_stream(scope: Scope) -> bool:
-    """Whether a request is for a live stream."""
+    """Return whether a request is for a live stream."""
     return _match(scope) is not None
 
 
 def requested_memory(scope: Scope) -> str:
-    """Return the requested conversation's id, or ALL_CONVERSATIONS."""
+    """Return the ID of the requested conversation, or ALL_CONVERSATIONS."""
     found = _match(scope)
     return ALL_CONVERSATIONS if found is None else found.kwargs.get("memory_id", ALL_CONVERSATIONS)
 

@@ -1,6 +1,4 @@
-"""Live streams without an ASGI server: the answer is the first event of a stream, and the browser
-then polls.
-"""
+"""Live updates without an ASGI server: the answer has one event, and the browser then polls."""
 
 from __future__ import annotations
 
@@ -16,7 +14,9 @@ POLL_MILLISECONDS = 5_000
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Send the newest step. With `?made=`, a later conversation with the same id is not found."""
+    """Send the newest step of a conversation as an event. `?made=` is the time of its creation: a
+    later conversation with the same ID is not found.
+    """
     memory = conversations.memory(memory_id)
     if request.GET.get("made") not in (None, str(feed.microseconds(memory.created_at))):
         raise MemoryNotFound(f"{memory_id!r} was deleted and created again")
@@ -25,7 +25,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """Send the time of the newest change or erasure."""
+    """Send the time of the newest change or erasure in any conversation as an event."""
     return _event(newest_change_or_erasure())
 
 

@@ -1,6 +1,7 @@
-"""The metrics for Prometheus. Labels have no ids, so that the number of series stays small.
+"""Metrics for Prometheus. Labels have no conversation IDs, so that the number of series stays
+small.
 
-Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them answers for all.
+Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each answers for all of them.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ _steps_of, _left_for = cache(_steps.labels), cache(_left.labels)
 
 
 def request_answered(method: str, route: str, status: int, seconds: float) -> None:
-    """Record a request. Unknown methods share one label, since clients can invent any number of
-    them.
+    """Count an answered request and its duration in seconds. Unknown methods share one label,
+    because clients can invent any number of them.
     """
     method = method if method in _METHODS else "other"
     _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
@@ -112,12 +113,14 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
 
 
 def request_refused(status: int, **_: Any) -> None:
-    """Receives `inspector.shell.load.request_refused`."""
+    """Signal receiver for `inspector.shell.load.request_refused`: count the rejected request."""
     _refused.labels("busy" if status == 503 else _REASONS[status]).inc()
 
 
 def load_changed(waiting: int, working: int, **_: Any) -> None:
-    """Receives `inspector.shell.load.load_changed`."""
+    """Signal receiver for `inspector.shell.load.load_changed`: add the changes of waiting and
+    working requests.
+    """
     _waiting.inc(waiting)
     _working.inc(working)
     if working < 0:
@@ -138,7 +141,9 @@ def memory_changed(
     fill: float | None,
     **_: Any,
 ) -> None:
-    """Receives `chatmemory.signals.memory_changed`."""
+    """Signal receiver for `chatmemory.signals.memory_changed`: count steps, evictions and messages,
+    and observe how full memory is.
+    """
     kinds = [result.kind for result in results]
     for kind in set(kinds):
         _steps_of(kind).inc(kinds.count(kind))
@@ -151,25 +156,30 @@ def memory_changed(
 
 
 def problems_found(new: tuple[str, ...], **_: Any) -> None:
-    """Receives `chatmemory.signals.problems_found`."""
+    """Signal receiver for `problems_found`: count the provider rules that memories have newly
+    broken.
+    """
     for rule in new:
         _problems.labels(rule).inc()
 
 
 def begin_cases() -> None:
-    """Set the metric of each red cause to 0, so that its first case is counted as an increase."""
+    """Set the metric of each red cause to 0, so that its first case is counted as an increase.
+
+    A red cause is a reason for attention that the overview shows as a fault.
+    """
     for flag in flags():
         if flag.line and flag.is_fault:
             _cases.labels(flag.name)
 
 
 def cases_found(cause: str, **_: Any) -> None:
-    """Receives `chatmemory.signals.cases_found`."""
+    """Signal receiver for `cases_found`: count a new case of a cause."""
     _cases.labels(cause).inc()
 
 
 def incidents_found(new: Mapping[str, int], **_: Any) -> None:
-    """Receives `chatmemory.signals.incidents_found`."""
+    """Signal receiver for `incidents_found`: count new incidents by kind."""
     for kind, count in new.items():
         _incidents.labels(kind).inc(count)
 

@@ -1,4 +1,4 @@
-"""Each request to the pages and the API is timed, and is a span of a trace."""
+"""Times each request to the pages and the API, and makes it a span of a trace."""
 
 from __future__ import annotations
 

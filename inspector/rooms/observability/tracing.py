@@ -1,4 +1,4 @@
-"""OpenTelemetry, with the extra `otel` and INSPECTOR["TRACES"].
+"""Traces for OpenTelemetry, with the extra `otel` and INSPECTOR["TRACES"].
 
 Each request is a span with its method, route and status, and with an event for each change. Query
 strings, messages and the texts of errors are left out (docs/adr/0017). OpenTelemetry's own
@@ -28,7 +28,8 @@ _tracer: Tracer | None = None
 def request_span(
     method: str, headers: Mapping[str, str]
 ) -> Iterator[Callable[[str, str, int], None]]:
-    """Open a span in the caller's trace from the `traceparent` header, or in a new trace.
+    """Open a span for a request, in the caller's trace from the `traceparent` header, or in a new
+    trace.
 
     Call the yielded function with the method, route and status of the answer.
     """

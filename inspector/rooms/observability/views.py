@@ -16,7 +16,8 @@ from inspector.rooms.observability.metrics import exposition
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer requests with the token, or, if no token is configured, requests from this machine.
+    """Show the metrics to requests with the metrics token, or, if no token is configured, to
+    requests from this machine.
 
     Answer 401 to any other request.
     """

@@ -1,7 +1,7 @@
-"""The bounds of a protobuf body of OTLP, counted before anything is made of it.
+"""Checks the size of a protobuf body of OTLP (OpenTelemetry's protocol) before it is parsed.
 
-Protobuf has no signs between its values, so that a body of a megabyte can have half a million empty
-spans. Its tags and lengths are read here, and nothing else.
+Protobuf has no separators between its values, so that a body of a megabyte can have half a million
+empty spans. Only tags and lengths are read here.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 class NoProtobuf(ValueError):
-    """The bytes are not a protobuf message."""
+    """Raised if bytes are not a protobuf message."""
 
 
 class TooMuch(ValueError):
-    """A body has more than a bound allows."""
+    """Raised if a body has more spans, attributes or levels than allowed."""
 
     def __init__(self, what: str, count: int, size: int) -> None:
         most = MOST[what]
@@ -94,11 +94,11 @@ class _Counter:
 
 
 def check(body: bytes, descriptor: Any) -> None:
-    """Count the spans, events, attributes and levels of a body, given the descriptor of its
-    message. A log record counts as a span, a link as an event, an item of a list as an attribute,
-    and any other message as a group.
+    """Count the spans, events, attributes and levels of a body. `descriptor` describes its protobuf
+    message.
 
-    Raises TooMuch as soon as there are too many, and NoProtobuf.
+    A log record counts as a span, a link as an event, an item of a list as an attribute, and any
+    other message as a group. Raises TooMuch as soon as there are too many, and NoProtobuf.
     """
     counter = _Counter(len(body))
     waiting = [(0, len(body), _plan_of(descriptor), 1)]

@@ -1,7 +1,7 @@
-"""Reads calls in OpenTelemetry's conventions for generative AI, from a span or a log event.
+"""Reads model calls in OpenTelemetry's conventions for generative AI, from a span or a log event.
 
-The attributes have less than the request: arguments of calls as values, no tool_choice. A request
-is rebuilt from them in the format of the provider.
+The attributes have less than the request: arguments of tool calls as values, no tool_choice. A
+request is rebuilt from them in the format of the provider.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def has_messages(record: Record) -> bool:
 
 
 def read(record: Record) -> NewCall | Dropped:
-    """Read the call of a span or of an event. Return the reason if it cannot be read."""
+    """Return the model call of a span or log event, or the reason why it cannot be stored."""
     attributes = record.attributes
     turns = _list(attributes.get(INPUT))
     if not turns:
@@ -108,7 +108,7 @@ def provider_of(record: Record) -> str:
 
 
 def format_of(record: Record) -> str:
-    """Return the format of the provider of a call."""
+    """Return the format of the provider to which a span's or event's model call was sent."""
     if "anthropic" in provider_of(record):
         return ANTHROPIC
     is_new = record.text("gen_ai.response.id").startswith("resp_")
@@ -140,7 +140,9 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage:
 def response_of(
     answered: Sequence[ChatMessage], format: str, attributes: Mapping[str, Any], finish: str
 ) -> dict[str, Any]:
-    """Return an answer in the format of the provider, built from its messages and attributes."""
+    """Build a response in the format of the provider, from the messages of the answer and the
+    attributes of a span.
+    """
     about = {
         "id": attributes.get("gen_ai.response.id"),
         "model": attributes.get("gen_ai.response.model"),

@@ -1,4 +1,6 @@
-"""The routes of OTLP: apps send spans and log records, and the calls in them are stored."""
+"""The URLs of OTLP (OpenTelemetry's protocol): apps send spans and log records, and the model calls
+in them are stored.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class _Undecodable(Exception):
 
 
 class Otlp(Guarded):
-    """The route of a signal: traces, logs or metrics. Metrics are accepted and dropped."""
+    """Receives one kind of OTLP data: traces, logs or metrics. Metrics are accepted and dropped."""
 
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = OneFormat
@@ -62,7 +64,7 @@ class Otlp(Guarded):
         return BodyLimit(inspector_configuration().OTLP_BYTES, 'INSPECTOR["OTLP_BYTES"]')
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        """Ignore the header Accept: the answer has the content type of the request."""
+        """Ignore the Accept header: the answer has the content type of the request."""
         return JSONRenderer(), JSON
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -73,7 +75,7 @@ class Otlp(Guarded):
             raise
 
     def body_refused(self, request: HttpRequest) -> None:
-        """Count a body that was refused by its length, if its sender may send calls."""
+        """Count a body that was rejected as too long, if its sender may send calls."""
         sender = self.initialize_request(request)
         with suppress(APIException, DatabaseError):
             self.perform_authentication(sender)
@@ -81,7 +83,7 @@ class Otlp(Guarded):
             count_dropped([Dropped(DropReason.TOO_LARGE, self.signal)], prefix_of(sender))
 
     def post(self, request: Request) -> HttpResponseBase:
-        """Store the calls of an OTLP request."""
+        """Store the model calls of an OTLP request."""
         content_type, _ = parse_header_parameters(request.headers.get("Content-Type", ""))
         prefix = prefix_of(request)
         try:

@@ -1,7 +1,7 @@
-"""Reads calls in OpenInference's conventions, from spans of the kind LLM.
+"""Reads model calls in OpenInference's conventions, from spans of the kind LLM.
 
-`input.value` is mostly the request itself. If it is something else, such as LangChain's messages,
-the call is built from the flat attributes: llm.input_messages.0.message.role and others.
+`input.value` is usually the request itself. If it is something else, such as LangChain's messages,
+the call is built from flat attributes such as llm.input_messages.0.message.role.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _PLACES = 100_000  # of a list
 
 
 def is_call(record: Record) -> bool:
-    """Return whether a span is a call. A request to count tokens has no answer."""
+    """Return whether a span is a model call. A request that only counts tokens is none."""
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
 
 def read(record: Record) -> NewCall | Dropped:
-    """Read the call of a span. Return the reason if it cannot be read."""
+    """Return the model call of a span, or the reason why it cannot be stored."""
     attributes = record.attributes
     value = attributes.get("input.value")
     request: Any = decoded(value) if isinstance(value, str) else None

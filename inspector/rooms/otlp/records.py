@@ -1,4 +1,4 @@
-"""Spans and log records of an OTLP request: protobuf or JSON, of any version of version 1."""
+"""Reads spans and log records from an OTLP request: protobuf or JSON, any version 1.x."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ _LATEST = 4 * 10**18  # nanoseconds since 1970: a later time is a wrong clock
 
 
 class NoOtlp(ChatMemoryError):
-    """The body is not an OTLP request."""
+    """Raised if the body is not an OTLP request."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A span, or a log record that belongs to one. Ids are in hexadecimal, times in nanoseconds.
+    """A span, or a log record that belongs to a span. IDs are in hexadecimal, times in nanoseconds.
 
-    `name` is the name of a span, `error` the message of its failure, and `lost` the number of
-    attributes that its SDK has dropped.
+    `name` is the name of a span, `event` that of a log record, and `scope` the instrumentation.
+    `error` is the message of a failure, and `lost` the number of attributes that the sender has
+    dropped.
     """
 
     trace_id: str
@@ -53,7 +54,9 @@ class Record:
 
     @property
     def key(self) -> str:
-        """The permanent key of the call in this span or event."""
+        """A key that always identifies the model call of this span or event, also if it is sent
+        again.
+        """
         return f"{self.trace_id}:{self.span_id}"
 
     @property
@@ -67,13 +70,13 @@ class Record:
         return (self.end - self.start) / 1e9 if self.end > self.start else None
 
     def text(self, *names: str) -> str:
-        """Return the first of these attributes that is a text, or ""."""
+        """Return the first of the named attributes that is a text, or ""."""
         return _text(*map(self.attributes.get, names))
 
 
 @dataclass
 class Batch:
-    """The records of a request, and the number of invalid ones."""
+    """The records of an OTLP request, and the number of invalid records (`rejected`)."""
 
     records: list[Record] = field(default_factory=list)
     rejected: int = 0
@@ -234,7 +237,9 @@ def _requests() -> dict[str, Any]:
 
 
 def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> bytes:
-    """Return the body of the answer to a request: empty, or with the number of rejected records."""
+    """Return the body of the response to an OTLP request: empty, or with the number of rejected
+    records.
+    """
     names = {TRACES: "Spans", LOGS: "LogRecords", METRICS: "DataPoints"}
     if content_type == JSON:
         rejection = {f"rejected{names[signal]}": str(rejected), "errorMessage": why}

@@ -1,4 +1,4 @@
-"""Finds calls in spans and log records, in OpenTelemetry's (gen_ai.…) or OpenInference's
+"""Finds model calls in spans and log records, in OpenTelemetry's (gen_ai.…) or OpenInference's
 conventions.
 """
 
@@ -24,10 +24,10 @@ _NEAR = 20  # calls before and after a span that may overlap with it
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
-    """Yield the calls of spans, and the reasons for those that are left out.
+    """Yield the model calls of spans, and the reason for each that cannot be stored.
 
-    A provider's library may trace its own calls without messages, beside an instrumentation that
-    sends the messages. Such a span is left out without a reason.
+    A provider's library may trace its calls without messages, while an instrumentation sends the
+    same calls with messages. Such a span is silently left out.
     """
     found = [(record, read) for record in records if (read := _read(record)) is not None]
     calls = [read for _, read in found if isinstance(read, NewCall)]
@@ -60,7 +60,9 @@ def _is_during(record: Record, call: NewCall) -> bool:
 
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
-    """Yield the calls of log records. Events with single messages count as one dropped call."""
+    """Yield the model calls of log records. Events with single messages of a call count as one call
+    that cannot be stored.
+    """
     counted = set()
     for record in records:
         if record.event == EVENT:
@@ -71,11 +73,11 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
 
 
 def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
-    """Return calls by their start, without doubles of two instrumentations, such as one for a
-    framework and one for the provider's library.
+    """Return calls by their start. A call that two instrumentations have traced, such as one for a
+    framework and one for the provider's library, is returned once.
 
-    Doubles have the same model and messages, and one is within the time of the other. The exact
-    call is kept, or else the inner one; it gets the session of either.
+    Both traces have the same model and messages, and one lies within the time of the other. The
+    exact call is kept, or else the inner one; it gets the session of either.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}

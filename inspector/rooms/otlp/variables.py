@@ -1,10 +1,12 @@
-"""The environment variables with which an app sends its calls to this site."""
+"""The environment variables with which an app sends its model calls to this site."""
 
 from __future__ import annotations
 
 
 def variables(site: str, token: str) -> str:
-    """Return the lines for the environment of an app that sends its calls to a site."""
+    """Return lines with the environment variables of an app, so that it sends its calls to `site`
+    with a `token`.
+    """
     values = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"{site}/otlp",
         "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer%20{token}",

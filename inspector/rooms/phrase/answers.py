@@ -1,4 +1,6 @@
-"""Whether a phrase is still in memory: the answer at a step first, then its later history."""
+"""Explains in words whether memory has a phrase: the answer at a step first, then its other
+periods.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _WHOSE = {
 
 @dataclass(frozen=True)
 class Period:
-    """Steps from `first` to `last` at which a phrase was in memory or was not, and why.
+    """A range of steps in which a phrase was in memory or was not, and why.
 
     `is_in` is None for steps that were not examined.
     """
@@ -50,7 +52,11 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer for a phrase, its latest periods, the number of others, and the examined range."""
+    """The answer about a phrase, with its latest periods. `earlier` is the number of periods before
+    these.
+
+    `looked_at` says in words which steps were examined.
+    """
 
     state: Remembered = Remembered.NOT_IN_MEMORY
     periods: tuple[Period, ...] = ()
@@ -59,7 +65,7 @@ class PhraseAnswer(Explanation):
 
 
 def remembered(search: PhraseSearch) -> PhraseAnswer:
-    """Explain whether a phrase is in memory, and when it was and will be."""
+    """Explain whether a phrase is in memory at a step, and in which other periods it was."""
     state, phrase, matches = search
     question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
     if not matches.speakers:
@@ -119,7 +125,9 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
 
 
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
-    """Return the conversation as periods in and out of memory. The first may be unexamined."""
+    """Divide a conversation into periods with and without the phrase in memory. The first may be
+    unexamined.
+    """
     step, periods = matches.first_step, []
     if step > 1:
         before = (None, _NOT_LOOKED_AT) if matches.is_partial else (False, _NOT_YET)
@@ -135,7 +143,7 @@ def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
 
 
 def without(left: Sequence[int], phrase: str) -> str:
-    """Return the consequence of departures for the phrase of a search."""
+    """Return the sentence that nothing in memory mentions the phrase after the messages `left`."""
     return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
 
 

@@ -1,4 +1,4 @@
-"""REST: whether memory has a phrase."""
+"""The REST API that tells whether memory has a phrase."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RememberedQuery(Query):
 
 
 class RememberedSerializer(Json):
-    """Whether memory has a phrase from the history up to a step."""
+    """Whether memory at a step has a phrase, and which messages contain it."""
 
     step = serializers.IntegerField()
     in_memory = serializers.BooleanField(

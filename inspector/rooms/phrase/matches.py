@@ -1,12 +1,12 @@
-"""Whether and when a phrase was in memory.
+"""Finds whether and when a phrase was in memory.
 
 A phrase is in memory while any message in the window contains it. If only the assistant's own
-messages or a system message contain it, that is a state of its own, because the assistant may only
+messages or a system message contain it, this is a separate state, because the assistant may only
 have asked for it.
 
 The newest 500 messages with the phrase are examined. If there are more, the messages in memory at
-the step of the question are examined, too, so that the answer is correct, and only earlier steps
-are left out.
+the requested step are examined, too. Then the answer is still correct, and only earlier steps are
+left out.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class TurningPoint:
-    """A step at which remembering began or ended, with the mentions that came or left.
+    """A step at which a phrase came into memory or left it, with the messages that mention it.
 
-    `type` and `has_calls` describe the first mention. `arrived` is the message that was added at
-    the step; `is_new` tells whether a mention came into memory for the first time.
+    `type` and `has_calls` describe the first of these messages. `arrived` is the message that was
+    added at the step. `is_new` tells whether the phrase came into memory for the first time.
     """
 
     seqs: tuple[int, ...]
@@ -69,7 +69,7 @@ class SameDay(NamedTuple):
 
 
 class Remembered(StrEnum):
-    """The state of a phrase: in memory; in memory, but only in a system message or in the
+    """The state of a phrase: in memory; "aside", which means only in a system message or in the
     assistant's own words; or not in memory.
     """
 
@@ -83,21 +83,23 @@ _ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
 
 @dataclass(frozen=True)
 class PhraseMatches:
-    """The messages of a conversation that contain a phrase, at any step.
+    """The messages of a conversation that contain a phrase ("mentions"), and when they were in
+    memory.
 
-    `speakers` has the speaker of each examined mention, which are not all mentions if it
-    `is_partial`. `rows` are the 50 most important ones, in order of seq. `first_step` is the step
-    of the first mention, and `spans` are the ranges of steps from there on at which a mention was
-    in memory; `turns` has the beginnings and ends of the spans by step. `present` are all mentions
-    in memory at the state's step, by speaker. `lost` is the change that ended the last span before
-    that step, if it has ended; `others_left` is the change by which the last mention of a user or a
-    tool left, if others are still in memory. If no message contains the phrase, `nearest` is a part
-    of it that one contains. `inside` is a longer term, if memory has the phrase only as a part of
-    such terms. If the phrase is a date that memory does not contain, `same_day` is that day as
-    memory spells it.
+    `speakers` has the speaker of each examined mention; if it `is_partial`, there are more
+    mentions. `rows` are the 50 most important ones, in order of seq. `first_step` is the step of
+    the first mention. `spans` are the later ranges of steps at which a mention was in memory, and
+    `turns` describes their beginnings and ends by step. `present` are all mentions in memory at the
+    requested step, by speaker. `lost` is the change that ended the last span before that step.
+    `others_left` is the change by which the last mention of a user or a tool left, if others are
+    still in memory.
 
-    In a simulation, `present` are the mentions in the simulated window, drafts included, and
-    `leaving` the mentions that leave; if there are any, `lost` is the change by which the last one
+    `nearest` is a part of the phrase that messages contain, if none contains all of it. `inside` is
+    a longer term, if memory has the phrase only as a part of such terms. `same_day` is another
+    spelling in memory, if the phrase is a date.
+
+    In a simulation, `present` are the mentions in the simulated window, including draft messages,
+    and `leaving` the mentions that leave. `lost` is then the change by which the last of these
     leaves.
     """
 
@@ -120,7 +122,7 @@ class PhraseMatches:
 
     @property
     def count(self) -> int:
-        """The number of examined mentions."""
+        """The number of examined messages that contain the phrase."""
         return len(self.speakers)
 
     @property
@@ -129,11 +131,13 @@ class PhraseMatches:
 
     @property
     def in_memory(self) -> tuple[int, ...]:
-        """The mentions in memory, in order."""
+        """The messages in memory that contain the phrase, in order."""
         return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
 
     def visible_mentions(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
-        """Return the mentions that the model sees: in memory, and not hidden by a limit."""
+        """Return the messages with the phrase that the model sees, by speaker. Messages in `hidden`
+        are left out, because a lowered limit hides them.
+        """
         found = {
             who: tuple(seq for seq in seqs if seq not in hidden)
             for who, seqs in self.present.items()
@@ -148,7 +152,10 @@ class PhraseMatches:
 
 
 def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
-    """Return the messages that contain a phrase, and when they were in memory."""
+    """Find the messages that contain a phrase, and when they were in memory.
+
+    `detail` is the step that the page shows, if it has been read.
+    """
     memory, at = stored.memory, stored.step.n
     newest, is_partial = _newest(memory.pk, phrase)
     if not newest:
@@ -231,7 +238,9 @@ def simulated_matches(
     kept: Container[int],
     changes: Sequence[ChangeResult],
 ) -> PhraseMatches:
-    """Return the mentions of a simulated state, whose window has the messages `kept`."""
+    """Return the mentions of a phrase in a simulated state, in which the messages `kept` are in
+    memory.
+    """
     drafted = [row for row in drafts if has_phrase(row.text, phrase)]
     draft_speakers = {row.seq: speaker_of(row.type) for row in drafted}
     speakers = {**matches.speakers, **draft_speakers}

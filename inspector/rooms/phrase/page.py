@@ -1,4 +1,4 @@
-"""The search for a phrase on the conversation page: its highlights, its answer, and the matching
+"""The search for a phrase on the conversation page: highlights, the answer, and the matching
 messages.
 """
 
@@ -33,7 +33,9 @@ HEADINGS = {
 
 
 class FoundMention:
-    """A message that contains the phrase; `step` is where it left or will arrive, or None."""
+    """A message that contains the phrase. `step` is the step at which it left memory or will enter
+    it, or None.
+    """
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
         state, _, matches = search
@@ -51,7 +53,7 @@ class FoundMention:
 
 
 class SearchResult:
-    """The presenter of a search."""
+    """Presents the search for a phrase."""
 
     def __init__(self, search: PhraseSearch) -> None:
         self._search, self.matches = search, search.matches
@@ -65,8 +67,8 @@ class SearchResult:
 
     @cached_property
     def groups(self) -> list[tuple[str, list[FoundMention]]]:
-        """A heading for each kind of speaker, the most important first, with their mentions, latest
-        first.
+        """The matching messages by kind of speaker, each with a heading. The most important kind
+        and the latest messages come first.
         """
         rows = list(reversed(self.matches.rows))
         speakers = self.matches.speakers
@@ -78,8 +80,8 @@ class SearchResult:
 
     @property
     def test(self) -> str:
-        """The answer as a test of a project, that memory has the phrase at the step; "" if no
-        message has it.
+        """Python code of a test that memory has the phrase at the shown step; "" if no message
+        contains it.
         """
         state, phrase, matches = self._search
         if state.is_simulated or not matches.speakers or state.detail is None:
@@ -92,13 +94,13 @@ class SearchResult:
 
     @property
     def unlisted(self) -> int:
-        """The number of examined mentions that are not in the groups."""
+        """The number of matching messages that are not listed."""
         return self.count - len(self.matches.rows)
 
     @property
     def consequence(self) -> str:
-        """The sentence that memory no longer mentions the phrase, if the selected message was among
-        the last mentions to leave; otherwise "".
+        """A sentence that memory no longer mentions the phrase, if the selected message was among
+        the last that did; otherwise "".
         """
         state, phrase, matches = self._search
         step, left_at = state.left_by and state.left_by.step, matches.left_at
@@ -110,8 +112,8 @@ class SearchResult:
 
 
 def marks(view: ConversationState) -> Highlights | None:
-    """Return the phrase, its most relevant mentions, and the steps at which memory had the
-    phrase.
+    """Return what the page highlights for a search: the phrase, its messages, and the steps with
+    the phrase in memory. Return None without a search.
     """
     search = search_on(view)
     if search is None:
@@ -122,8 +124,8 @@ def marks(view: ConversationState) -> Highlights | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the search form, and the answer to a search. With a selected message, the short answer
-    is shown.
+    """Yield the search form, and the answer to a search. If a message is selected, the answer is
+    short.
     """
     search = search_on(view)
     found = SearchResult(search) if search else None

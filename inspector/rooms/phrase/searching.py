@@ -1,4 +1,4 @@
-"""The search for a phrase in a conversation, on its page or otherwise."""
+"""The search for a phrase in a conversation, on its page or by API and agents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBER = declared_pattern(r"#([0-9]{1,18})")
 
 
 class PhraseSearch(NamedTuple):
-    """A phrase with its matches in a conversation, at the step of a state."""
+    """A phrase with its matches in a conversation, for the step of `state`."""
 
     state: ConversationState
     phrase: str
@@ -23,14 +23,15 @@ class PhraseSearch(NamedTuple):
 
 
 def search_for(state: ConversationState, phrase: str) -> PhraseSearch:
-    """Read the matches of a phrase in a stored conversation."""
+    """Search a phrase in a stored conversation, at the step of `state`."""
     return PhraseSearch(state, phrase, phrase_matches(state.stored, phrase, state.detail))
 
 
 def search_on(view: ConversationState) -> PhraseSearch | None:
-    """Return the search of a page, or None; a replay has none.
+    """Return the search that a page's URL asks for, or None. The replay of another policy has no
+    search.
 
-    The matches of the stored step are read once, and those of a simulation derived from them.
+    The matches of the stored step are read once; those of a simulation are derived from them.
     """
     phrase = phrase_of(view.query)
     if not phrase or view.is_replay:
@@ -45,13 +46,17 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
 
 
 def phrase_of(query: ConversationQuery) -> str:
-    """Return the phrase in the URL, or "" if it is the number of the selected message."""
+    """Return the phrase in the URL; "" without a phrase, or if it only selects a message, such as
+    `#26`.
+    """
     number = selected(query.room_parameters)
     is_selected = number is not None and number == query.msg
     return "" if is_selected else searchable(query.room_parameters.get(PARAMETER, ""))
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:
-    """Return the number of the message that a search such as `#26` selects, or None."""
+    """Return the number of the message that a search such as `#26` selects; None for any other
+    search.
+    """
     found = NUMBER.fullmatch(searchable(parameters.get(PARAMETER, "")))
     return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""Ranges of steps at which a phrase is in memory, and the adds at their ends."""
+"""Ranges of steps in which a phrase is in memory, and the messages that arrived at their ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Span = tuple[int, int]  # the first and the last of some steps
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return sorted ranges for the same steps. Ranges that overlap or touch are joined."""
+    """Sort ranges of steps, and join those that overlap or touch."""
     found: list[Span] = []
     for first, last in sorted(span for span in spans if span[0] <= span[1]):
         if found and first <= found[-1][1] + 1:
@@ -21,14 +21,16 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
-    """Return the parts of ranges that are within another."""
+    """Return the parts of ranges that lie within another range."""
     first, last = within
     parts = ((max(begin, first), min(end, last)) for begin, end in spans)
     return tuple(part for part in parts if part[0] <= part[1])
 
 
 def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
-    """Return the seq of the message that each of these adds brought, by step."""
+    """Return the seq of the message that was added at each of the given steps, by step. Steps of
+    other kinds are left out.
+    """
     numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
     stays = Stay.objects.filter(
         memory_id=memory_id, n__in=list(numbers.values_list("last_stay", flat=True))

@@ -1,4 +1,4 @@
-"""The agents' tool for phrases."""
+"""The tool with which agents check whether memory has a phrase."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def does_it_remember(
     """Check whether memory still has a phrase, such as an order number, now or after a step.
 
     `in_memory` is true if a message that the model sees contains it, ignoring case; `state` is
-    `aside` if only a system message or the assistant's own words do.
+    `aside` if only a system message or the assistant's own words contain it.
     """
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):

@@ -1,4 +1,4 @@
-"""Erasing what the room has beside the history of the same words."""
+"""Erases redacted texts from the copies that this room stores beside the history."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 
 
 def erase(erased: Erased) -> None:
-    """Erase the stored JSON of entries with an erased message, and of calls that wait for approval.
+    """Erase the stored JSON of entries with an erased message, and of tool calls that wait for
+    approval.
 
-    The entries are then made from the messages of the history. For a deleted conversation there is
-    nothing to do, because its rows are deleted with it.
+    Entries without JSON are built from the messages of the history. Nothing is done for a deleted
+    conversation, because its rows are deleted with it.
     """
     if erased.seqs is None:
         return

@@ -1,4 +1,6 @@
-"""The tables of conversations that Pydantic AI has saved: what its store needs beside messages."""
+"""Tables for conversations that Pydantic AI has saved: the data that its store needs besides
+messages.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from chatmemory.managers import TableManager
 
 
 class SavedConversation(models.Model):
-    """Pydantic AI's record of a conversation. Columns repeat what is looked for in the JSON."""
+    """Pydantic AI's record of a conversation as JSON. The columns repeat values of the JSON that
+    are searched for.
+    """
 
     memory = models.OneToOneField(
         "chatmemory.Memory", models.CASCADE, primary_key=True, db_constraint=False
@@ -29,8 +33,8 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """A message of Pydantic AI, as an entry of its log: the history's rows made from it, and the
-    previous entry.
+    """An entry of Pydantic AI's log, which is one of its messages. `first_seq` to `last_seq` are
+    the history's messages made from it, and `parent` is the previous entry.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "entry")

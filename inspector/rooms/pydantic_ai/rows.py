@@ -1,4 +1,6 @@
-"""The entries of a conversation in the database: their chain, and the messages that they became."""
+"""Reads and writes the log entries of Pydantic AI's conversations: their order, and the history's
+messages made from them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ FORMAT = "pydantic_ai"
 
 
 def chain(memory_id: str, head: str | None, limit: int | None = None) -> list[SavedEntry]:
-    """Return the entries of a conversation up to `head`, in order, or the last `limit` of them.
+    """Return the log entries of a conversation up to the entry `head`, in order, or only the last
+    `limit` of them.
 
     Raises LookupError if the conversation has no such entry.
     """
@@ -37,7 +40,7 @@ def chain(memory_id: str, head: str | None, limit: int | None = None) -> list[Sa
 
 
 def owner_of(entry: str) -> str:
-    """Return a conversation that has an entry. Raises LookupError."""
+    """Return the ID of a conversation that has a log entry. Raises LookupError."""
     rows = SavedEntry.objects.filter(entry=entry, memory__deleted_at__isnull=True)
     found: str | None = rows.order_by("memory_id").values_list("memory_id", flat=True).first()
     if found is None:
@@ -46,7 +49,7 @@ def owner_of(entry: str) -> str:
 
 
 def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, ChatMessage]:
-    """Return the messages that entries became, by their seqs."""
+    """Return the history's messages that were made from entries, by seq."""
     if not entries:
         return {}
     first = min(entry.first_seq for entry in entries)
@@ -56,7 +59,7 @@ def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, Chat
 
 
 def values_of(memory_id: str, entries: Sequence[SavedEntry]) -> list[dict[str, Any]]:
-    """Return the messages of entries as Pydantic AI writes them, one for each entry."""
+    """Return entries as JSON values of Pydantic AI's messages, one for each entry."""
     found = messages_of(memory_id, [entry for entry in entries if entry.content is None])
     return [
         json.loads(entry.content) if entry.content is not None else _value_of(entry, found)
@@ -76,7 +79,7 @@ def _value_of(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> dict[str, 
 
 
 def said_in(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> list[ChatMessage]:
-    """Return the messages of an entry, in order."""
+    """Return the history's messages of an entry, in order. `found` has the messages by seq."""
     return [found[seq] for seq in range(entry.first_seq, entry.last_seq + 1) if seq in found]
 
 
@@ -87,7 +90,9 @@ def _written(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, dict[str, Any]]]) -> None:
-    """Add entries to a conversation whose row is locked: id, the entry before, and the message."""
+    """Add log entries, and the messages made from them, to a conversation whose row is locked. An
+    entry is its ID, the previous entry's ID, and the message.
+    """
     after = memory.messages_with_interrupted()
     for id, parent, value in entries:
         said = _read(memory, _without_instructions(value), after)

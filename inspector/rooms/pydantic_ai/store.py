@@ -72,7 +72,9 @@ class ChatMemoryConversationStore(ConversationStore):
     async def load_window(
         self, conversation_id: str, *, scope: str | None = None
     ) -> Conversation | None:
-        """Return a conversation with the messages that its policy keeps, or None if unknown."""
+        """Return a conversation with only the messages that its policy keeps in memory, or None if
+        it is unknown.
+        """
         windows = _Windows(self._memories, actor=self._actor)
         return await windows.load(conversation_id, scope=scope)
 
@@ -103,7 +105,9 @@ class ChatMemoryConversationStore(ConversationStore):
     async def read_history(
         self, head_id: str | None, *, limit: int | None = None
     ) -> list[ConversationEntry]:
-        """Return the entries up to `head_id`, in order, or the last `limit`. Raises LookupError."""
+        """Return the log entries up to `head_id` in order, or only the last `limit` of them. Raises
+        LookupError.
+        """
         return await _in_thread(self._entries, None, head_id, limit)
 
     async def _history_of(
