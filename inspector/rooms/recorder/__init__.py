@@ -1,4 +1,6 @@
-"""The recorder. `record(client)` records the calls of a client of this process."""
+"""The recorder stores model calls as they pass: through a proxy, or with `record(client)` from a
+client in this process.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ Client = TypeVar("Client")
 
 
 def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
-    """Record the calls of a client from now on, and return it: see `in_process.record`."""
+    """Record all calls of a client from now on, and return the client; see `in_process.record`."""
     from inspector.rooms.recorder import in_process  # Django imports this package without need
 
     return in_process.record(client, spool, is_storing)

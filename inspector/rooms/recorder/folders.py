@@ -1,4 +1,4 @@
-"""Where calls wait for the database."""
+"""The folder in which recorded calls wait to be stored in the database (the "spool")."""
 
 from __future__ import annotations
 

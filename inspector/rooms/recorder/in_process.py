@@ -1,9 +1,10 @@
-"""Records the calls of clients of this process, without a proxy: `record(client)`.
+"""Records the calls of clients in this process, without a proxy: `record(client)`.
 
-Event hooks of httpx miss streamed bodies, so the transport is wrapped. The call only keeps
-references to the pieces that pass; a thread cleans and writes them to the spool, as the proxy does.
-In a process of the site, this thread also stores what waits in the spool. A call that is in flight
-when the process is killed is lost, unlike with the proxy.
+Event hooks of httpx miss streamed bodies, so the transport is wrapped. During a call, only
+references to the passing pieces are kept. A thread removes secrets and writes the pieces to the
+spool (a folder of recorded calls), as the proxy does. In a process of the site, this thread also
+stores the calls in the spool. A call in progress is lost if the process is killed, unlike with the
+proxy.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ Client = TypeVar("Client")
 
 
 def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
-    """Record the calls of a client from now on, and return it. A second time changes nothing.
+    """Record all calls of a client from now on, and return the client. A second time changes
+    nothing.
 
-    `client` is one of OpenAI's, Anthropic's or Google's (google-genai) library, synchronous or not,
-    or a client of httpx. `spool` is the folder of calls that wait for the database; by default that
-    of the command `record`. A process of the site stores them, unless `is_storing` is False: then
-    the command does. The header `X-Chatmemory-Conversation` of a call names its
+    `client` is a client of OpenAI's, Anthropic's or Google's (google-genai) library, synchronous or
+    not, or a client of httpx. `spool` is the folder of recorded calls, by default that of the
+    command `record`. A process of the site stores these calls in the database, unless `is_storing`
+    is False: then the command does. The header `X-Chatmemory-Conversation` of a call names its
     conversation, and is not sent to the provider. Raises TypeError for another object.
     """
     found = list(_http_clients(client))
@@ -89,8 +91,10 @@ def _wrap(client: Any, writer: Writer) -> None:
 
 @dataclass(eq=False)
 class Exchange:
-    """A call that passes: references to its pieces, without a copy. It is not recorded without a
-    `body`, but counted.
+    """A request and its response while they pass, as references to their pieces. Without a `body`,
+    the request is counted, but not recorded.
+
+    `at` is the start; `how` and `error` say how the call ended.
     """
 
     head: RequestHead
@@ -115,14 +119,16 @@ class Exchange:
         return len(self.body or b"") + self.size
 
     def end(self, how: str, error: str = "") -> bool:
-        """Say how the call ended. Return whether this is the first time."""
+        """Note how the call ended, and its duration. Return whether this is the first time."""
         if self.how:
             return False
         self.how, self.error, self.duration = how, error, time.monotonic() - self.began
         return True
 
     def write(self, file: SpoolFile) -> None:
-        """Write it to a file of the spool; only its name, if it passes without being recorded."""
+        """Write the call to a file of the spool. For a request that is not recorded, write only its
+        name, to be counted.
+        """
         if self.body is None:
             count_passed(file, self.head)
             file.close()
@@ -268,7 +274,7 @@ def _keep_head(exchange: Exchange, response: Any) -> None:
 
 
 class Writer:
-    """Writes calls to the spool in a thread of its own, which begins with the first call."""
+    """Writes calls to the spool in its own thread, which starts with the first call."""
 
     def __init__(self, folder: Path, is_storing: bool) -> None:
         self._folder, self._is_storing = folder, is_storing
@@ -284,7 +290,7 @@ class Writer:
         self._thread: Thread | None = None
 
     def put(self, exchange: Exchange) -> None:
-        """Let the thread write a call, or count it as unwritten if too many wait."""
+        """Let the thread write a call. If too many calls wait, only count the call as unwritten."""
         size = exchange.whole_size
         with self._changed:
             is_full = len(self._waiting) >= WAITING_CALLS or self._bytes + size > WAITING_BYTES
@@ -299,7 +305,7 @@ class Writer:
             self._changed.notify_all()
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
-        """Wait until all calls are written. Return whether they are."""
+        """Wait up to `seconds` until all calls are written. Return whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._waiting or self._is_busy), seconds)
 
@@ -335,7 +341,7 @@ def _writer(folder: Path, is_storing: bool) -> Writer:
 
 
 def flush(seconds: float = FLUSH_SECONDS) -> bool:
-    """Wait until the calls that have ended are in the spool. Return whether they are."""
+    """Wait up to `seconds` until all ended calls are in the spool. Return whether they are."""
     end = time.monotonic() + seconds
     return all(each.flush(end - time.monotonic()) for each in _writers.values())
 

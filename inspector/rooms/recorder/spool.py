@@ -1,4 +1,4 @@
-"""Reads the files of the spool. The proxy writes one for each call."""
+"""Reads the files of the spool (the folder of recorded calls), one for each call."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """The content of a file: the request, the answer if there is any, and how the call ended."""
+    """The content of a spool file: the request, the answer if there is any, and how the call ended
+    (`end`).
+    """
 
     name: str
     head: dict[str, Any]
@@ -64,10 +66,10 @@ class RecordedExchange:
 
 
 def waiting(folder: Path, size: int | None = None) -> list[Path]:
-    """Return the files of ended calls, oldest first, and of calls whose proxy was killed; at most
-    `size` of them.
+    """Return up to `size` files that wait to be stored, oldest first: of ended calls, and of calls
+    whose proxy was killed.
 
-    A proxy holds a lock on the file of each call in flight.
+    A proxy holds a lock on the file of each call in progress.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]
@@ -95,7 +97,7 @@ def _is_left(path: Path) -> bool:
 
 
 def read(path: Path) -> RecordedExchange:
-    """Read a file. An incomplete frame at its end is left out.
+    """Read a file of the spool. An incomplete frame at its end is ignored.
 
     Raises FileNotFoundError, and ValueError for a file that the proxy has not written.
     """
@@ -128,7 +130,7 @@ def _is_cut(data: bytes, end: int) -> bool:
 
 
 def call_of(exchange: RecordedExchange) -> NewCall | Dropped:
-    """Return the call of a file, or the reason why there is none."""
+    """Return the model call of a spool file, or the reason why it cannot be stored."""
     head = exchange.head
     if "passed" in head:
         return Dropped(DropReason.PASSED, str(head["passed"]))
@@ -186,7 +188,7 @@ def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -
 
 
 def key_of(name: str) -> str:
-    """Return the key of the call of a file, by which it is stored once."""
+    """Return the key by which the call of a spool file is stored only once."""
     return f"recorder:{name}"
 
 

@@ -1,4 +1,4 @@
-"""Stores the calls of the spool. A file stays until its call is in the database."""
+"""Stores the calls of the spool in the database. A file stays until its call is stored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Storing:
-    """Stores the calls of a folder, and waits while the database is down."""
+    """Stores the calls of a spool folder, and waits while the database is down."""
 
     def __init__(self, folder: Path, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
@@ -47,7 +47,7 @@ class Storing:
         self.stored = 0
 
     def run(self) -> None:
-        """Store calls until `stop`."""
+        """Store arriving calls until `stop` is called."""
         try:
             while not self._stopping.is_set():
                 is_well = self.store_waiting()
@@ -56,13 +56,13 @@ class Storing:
             connections.close_all()
 
     def stop(self) -> None:
-        """Let `run` end after the call that is being stored. The others are stored at the next
+        """Let `run` end after the call that is being stored. All others are stored at the next
         start.
         """
         self._stopping.set()
 
     def store_waiting(self) -> bool:
-        """Store the waiting calls, oldest first. Return whether the database accepted them."""
+        """Store the waiting calls, oldest first. Return False if the database is down."""
         left: set[Path] = set()  # those that wait for another time
         while not self._stopping.is_set():
             found = spool.waiting(self._folder, BATCH + len(left))

@@ -1,4 +1,4 @@
-"""Puts answers together that came as server-sent events."""
+"""Joins the pieces of answers that were streamed as server-sent events."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Json = dict[str, Any]
 
 
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
-    """Return the answer of a stream, and whether the stream is complete.
+    """Return the answer that a stream of events contains, and whether the stream is complete.
 
-    The pieces of a cut stream are put together, too. The answer is None if there are no pieces.
+    The pieces of an interrupted stream are joined, too. The answer is None if there are no pieces.
     """
     if format == GEMINI:
         found = loaded(body)  # the pieces are a list, if they are no events

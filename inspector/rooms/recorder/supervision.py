@@ -1,7 +1,7 @@
-"""Runs two proxies: one answers, and the other takes its place as soon as it ends.
+"""Runs two proxies: one answers, and the other takes over as soon as the first ends.
 
-The socket stays open meanwhile, so that clients wait and are not refused. A proxy whose supervisor
-was killed goes on, and hands the socket to the next supervisor as soon as a proxy of this one
+The socket stays open meanwhile, so that clients wait and are not rejected. A proxy whose supervisor
+was killed continues, and hands the socket to the next supervisor as soon as that one's proxy
 answers.
 """
 
@@ -28,11 +28,11 @@ _PATHS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH"
 
 
 class PortTaken(Exception):
-    """Another recorder, or another program, has the port."""
+    """Raised if another recorder or another program uses the port."""
 
 
 class Supervisor:
-    """The supervisor: it has the socket, the proxy that answers, and the next proxy."""
+    """Holds the socket, and runs the proxy that answers and the proxy that takes over next."""
 
     def __init__(self, port: int, folder: Path, upstream: str | None) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +86,9 @@ class Supervisor:
             _dismiss(self._heir)
 
     def stop(self) -> None:
-        """Stop accepting connections. The proxy goes on until its calls in flight have ended."""
+        """Stop accepting connections. The proxy continues until its calls in progress have
+        ended.
+        """
         _dismiss(self._heir)
         with self._lock:
             self._is_stopping = True

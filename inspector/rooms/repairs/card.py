@@ -9,7 +9,7 @@ from inspector.shell.state import ConversationState
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the note of the newest step if it is the repair that the address names."""
+    """Yield the note of the newest step, if this step is the repair that the URL names."""
     row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
     named = view.query.room_parameters.get("repaired")
     if row and row.kind == "repair" and row.note and named == str(view.at):

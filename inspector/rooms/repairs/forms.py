@@ -1,4 +1,4 @@
-"""The form of a repair, and what a page of many repairs sends back."""
+"""The form of a repair, and the JSON that a page about many repairs sends back."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from inspector.forms.fields import STEP_MAX, select
 
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Return the versions of conversations by id, from the JSON that a page sends back.
+    """Read the versions of conversations, by ID, from the JSON that a page sends back.
 
-    Raises InvalidValue for anything else, and for more than `most`.
+    Raises InvalidValue for anything else, and for more than `most` conversations.
     """
     try:
         found: Any = json.loads(text)
@@ -33,10 +33,10 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
 
 
 def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
-    """Return former policies of conversations, each with a version, from JSON that a page sends
-    back.
+    """Read policies of conversations from the JSON that a page sends back, by ID: each as text,
+    with a version.
 
-    Raises InvalidValue for anything else, and for more than `most`.
+    Raises InvalidValue for anything else, and for more than `most` conversations.
     """
     try:
         found: Any = json.loads(text)
@@ -51,7 +51,7 @@ def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
 
 
 class RepairForm(forms.Form):
-    """The form of a repair: provider, reason, and version of the conversation."""
+    """The form of a repair: for which provider, why, and for which version of the conversation."""
 
     provider = forms.ChoiceField(choices=lambda: list(PROVIDERS.items()), widget=select())
     reason = forms.CharField(required=False, max_length=ID_LENGTH)
@@ -59,7 +59,7 @@ class RepairForm(forms.Form):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `repair`."""
+        """The form's values as arguments of the service `repair`."""
         cleaned = self.cleaned_data
         named = {name: cleaned[name] for name in ("provider", "reason")}
         return named | {"expected_version": cleaned["version"]}

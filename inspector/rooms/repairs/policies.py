@@ -1,5 +1,5 @@
-"""Policies of several conversations that are changed beside a repair or in its place, and changed
-back.
+"""Changes policies of several conversations together with a repair or instead of it, and changes
+them back.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from chatmemory.windows.written_policies import policy_from_text, text_of_policy
 
 @dataclass(frozen=True)
 class Changed:
-    """Changed policies: the former policy of each conversation as text, and its version after the
-    change. `refused` has the reasons why others were not changed.
+    """The result of changing policies: by conversation ID, the former policy as text and the
+    version after the change.
+
+    `refused` has the reasons why other conversations were not changed.
     """
 
     before: Mapping[str, tuple[str, int]]
@@ -27,8 +29,10 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return the policies of these conversations, altered so that memory begins with a user message
-    after each trim. Conversations without a policy, or whose policy has this already, are left out.
+    """Return policies of conversations, changed so that memory starts at a user message after each
+    trim.
+
+    Conversations without a policy, or whose policy does this already, are left out.
     """
     in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
     return {
@@ -41,8 +45,8 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
 def change_policies(
     policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
 ) -> Changed:
-    """Set policies, one step each. A conversation that changed since `versions` was read keeps its
-    policy.
+    """Set policies by conversation ID, one step each. A conversation that changed since `versions`
+    was read keeps its policy.
     """
     before: dict[str, tuple[str, int]] = {}
     refused: dict[str, str] = {}
@@ -59,8 +63,8 @@ def change_policies(
 
 
 def change_back(before: Mapping[str, tuple[str, int]], actor: str = "") -> Changed:
-    """Restore the former policies of conversations, except of conversations that have changed
-    since.
+    """Restore the policies in `before`. Conversations that have changed again since then are left
+    as they are.
     """
     old = {memory_id: policy_from_text(text) for memory_id, (text, _) in before.items()}
     return change_policies(

@@ -1,9 +1,9 @@
-"""Repairs of a window, and their undoing: messages move, leave or come back, and placeholders come
-or leave.
+"""Computes how a repair, or its undoing, changes a window: which messages move, leave or return,
+and which placeholders are added or removed.
 
 A repair is a list, as `set_messages` takes it (see `ledger.client_list`), with two differences.
-Messages are identified by their numbers, which are the payloads of both lists. Nobody said its new
-messages: they are SYNTHETIC, and not part of the history.
+Messages are identified by their numbers instead of their contents. New messages, such as
+placeholders, are SYNTHETIC: nobody said them, and they are not in history.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class _RepairNumbering(Numbering):
 def repair_transition(
     memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
-    """Return the numbered transition from a loaded window to a new list of its entries, of others
-    of the conversation that left, and of new ones, trimmed by the policy.
+    """Return the changes from a loaded window to the list `new`, whose messages are numbered and
+    trimmed by the policy.
+
+    `new` may have messages of the window, messages that had left memory, and new messages.
     """
     names = [Payload(str(each.seq) if each.n else f"new {n}") for n, each in enumerate(new)]
     before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}
@@ -48,9 +50,10 @@ def repair_transition(
 
 
 def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entry]:
-    """Return the window without the effects of a repair: messages that it left out are back in
-    their places, its placeholders are gone, and later messages are at the end. Raises InvalidValue
-    if the step is not a repair.
+    """Return the window without the effects of a repair. Messages that the repair removed are back
+    at their positions, and its placeholders are gone.
+
+    Messages that arrived later are at the end. Raises InvalidValue if the step is not a repair.
     """
     if step.kind != Step.Kind.REPAIR:
         raise InvalidValue(f"step {step.n} is no repair: only a repair can be undone")

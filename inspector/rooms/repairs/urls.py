@@ -1,4 +1,4 @@
-"""The pages of repairs."""
+"""The routes of the pages for repairs."""
 
 from django.urls import path
 

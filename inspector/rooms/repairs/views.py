@@ -1,4 +1,4 @@
-"""The pages that repair one conversation, or all conversations with a cause, and that undo
+"""The pages that repair one conversation, or all conversations with the same cause, and that undo
 repairs.
 """
 
@@ -44,7 +44,7 @@ AT_ONCE = 500  # conversations that one request repairs
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the window before and after a repair. A POST repairs it."""
+    """Show a preview of the window before and after a repair. A POST repairs the window."""
     memory = conversations.memory(memory_id)
     form = RepairForm(request.POST if request.method == "POST" else _query_values(request, memory))
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
@@ -121,9 +121,10 @@ def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair_many(request: HttpRequest) -> HttpResponse:
-    """Show a preview of the repairs of all conversations with a cause. A POST with the `versions`
-    of the previewed conversations repairs them. With `snap`, their policies then also let memory
-    begin with a user message after each trim.
+    """Show a preview of the repairs of all conversations with the same cause.
+
+    A POST with the `versions` of the previewed conversations repairs them. With `snap`, their
+    policies are also changed, so that memory starts at a user message after each trim.
     """
     asked = request.POST or request.GET
     visit = Visit.read(asked.dict())
@@ -174,9 +175,11 @@ def _mendable(asked: QueryDict, visit: Visit) -> list[str]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def raise_limits(request: HttpRequest) -> HttpResponse:
-    """Show the limits that are smaller than the largest recorded turn, and the policies that have
-    room for it: a higher limit, or sending everything where that dominates. A POST with the shown
-    `policies` sets them.
+    """Show the limits that are too small for the largest recorded turn, and policies with enough
+    room.
+
+    Such a policy has a higher limit, or sends everything if that is better in every way. A POST
+    with the shown `policies` sets them.
     """
     if "policies" in request.POST:
         return _made_room(request)
@@ -210,8 +213,8 @@ def _made_room(request: HttpRequest) -> HttpResponse:
 
 
 def without_clients(memory_ids: list[str]) -> list[str]:
-    """Return the conversations whose window no client writes: only the client can change its list,
-    and its next list would undo a repair.
+    """Return the conversations whose window no client writes. A client's next list would undo a
+    repair.
     """
     theirs = ids_of_clients(memory_ids)
     return [memory_id for memory_id in memory_ids if memory_id not in theirs]
@@ -228,7 +231,7 @@ def _example(made: writes.Repairs, provider: str) -> dict[str, Any] | None:
 
 @require_POST
 def undo_many(request: HttpRequest) -> HttpResponse:
-    """Undo repairs and changes of policies that were made together, each by one more step."""
+    """Undo repairs and policy changes that were made together, each by a further step."""
     steps = shown_versions(request.POST.get("steps", "{}"), AT_ONCE)
     policies = shown_policies(request.POST.get("policies", "{}"), AT_ONCE)
     actor = actor_of(request)

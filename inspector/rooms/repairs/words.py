@@ -1,4 +1,4 @@
-"""The sums of a preview in words."""
+"""The totals of a preview of repairs, in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from inspector.rooms.repairs.writes import Repairs
 
 
 def repair_sums(repairs: Repairs) -> list[tuple[str, str]]:
-    """Return the sums of a preview of repairs, each with its name."""
+    """Return the totals of a preview of repairs as pairs of name and value."""
     count, all_of_them = len(repairs.done), len(repairs.done) + len(repairs.refused)
     found = [
         ("Windows accepted after the repair (each one checked)", f"{count:,} of {all_of_them:,}")

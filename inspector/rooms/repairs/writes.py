@@ -34,9 +34,9 @@ class RepairPreview:
     """A preview of a repair for a provider.
 
     `before` and `after` are the messages of the window with their numbers, None for a placeholder.
-    `findings` are the faults of the window as it is, `done` describes the repair, `summary` does so
-    in a few words, and `left` are the remaining faults. A repair is not possible if the provider
-    would still refuse the window.
+    `findings` are the problems of the window now, and `left` those that remain. `done` describes
+    the repair in sentences, `summary` in a few words. A repair is impossible if the provider would
+    still reject the window.
     """
 
     provider: str
@@ -50,7 +50,7 @@ class RepairPreview:
 
     @property
     def refused(self) -> Sequence[Finding]:
-        """The remaining faults that the provider would refuse."""
+        """The remaining problems because of which the provider would still reject the window."""
         return [each for each in self.left if each.severity == "refused"]
 
     @property
@@ -65,7 +65,9 @@ class RepairPreview:
 
 @one_snapshot()
 def preview_repair(memory_id: str, provider: str) -> RepairPreview:
-    """Return a preview of `repair`. Raises MemoryNotFound, InvalidValue (no such provider)."""
+    """Return what `repair` would do. Raises MemoryNotFound, and InvalidValue for an unknown
+    provider.
+    """
     recorder = Recorder(find_memory(memory_id))
     return _planned(recorder, provider)[0]
 
@@ -78,11 +80,12 @@ def repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Repair the window for a provider, as one step. Its note has the changes and the reason.
+    """Repair the window for a provider, as one step. Its note describes the changes and gives the
+    reason.
 
-    Placeholders for results are not part of the history. Raises MemoryNotFound, InvalidValue,
+    Placeholders for tool results are not part of the history. Raises MemoryNotFound, InvalidValue,
     VersionConflict, and NotRepairable if there is nothing to do, or if the provider would still
-    refuse the window.
+    reject the window.
     """
 
     def change(recorder: Recorder) -> ChangeResult:
@@ -101,13 +104,13 @@ def undo_repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Undo the repair of a step, as one more step: messages that it left out come back in their
-    places, and its placeholders leave. Messages that have left or arrived since then are not
-    affected.
+    """Undo the repair of a step by a further step: removed messages return to their positions, and
+    placeholders leave.
 
-    Raises MemoryNotFound, StepNotFound, InvalidValue (the step is not a repair), VersionConflict,
-    and NotRepairable if nothing of it is left, or if the limit has no room for the messages that
-    would come back.
+    Messages that have left or arrived since then are not affected. Raises MemoryNotFound,
+    StepNotFound, InvalidValue (the step is not a repair), VersionConflict, and NotRepairable if
+    nothing of the repair is left to undo, or if the limit has no room for the messages that would
+    return.
     """
     note = _note(reason, f"Undone: the repair of step {step:,}.")
     plan = planned(
@@ -151,11 +154,11 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 
 @dataclass(frozen=True)
 class Repairs:
-    """The results or previews of repairs of several conversations.
+    """The results or previews of repairing several conversations, by conversation ID.
 
-    `refused` has the reasons why a conversation has no repair. `versions` are the conversations'
-    versions before the repair, `steps` the repairs, and `leaving` is the number of all messages
-    that leave memory.
+    `done` describes each repair, and `refused` says why there is none. `versions` are the versions
+    before the repair, and `steps` the steps that repaired. `leaving` is the total number of
+    messages that leave memory.
     """
 
     done: dict[str, Sequence[str]]
@@ -174,10 +177,11 @@ def repair_all(
     dry_run: bool = False,
     versions: Mapping[str, int] | None = None,
 ) -> Repairs:
-    """Repair some conversations, each in one transaction. Conversations deleted meanwhile are left
-    out.
+    """Repair conversations, each in its own transaction, or with `dry_run` only preview the
+    repairs.
 
-    A conversation that changed since `versions` was read, for a preview, is refused.
+    A conversation that changed since `versions` was read is refused. Conversations deleted
+    meanwhile are left out.
     """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}
@@ -207,7 +211,9 @@ def repair_all(
 
 
 def newest_repair(memory_id: str) -> int | None:
-    """Return the newest step if it is a repair: then it can be undone exactly."""
+    """Return the number of the newest step if it is a repair, so that it can be undone exactly;
+    otherwise None.
+    """
     memory = find_memory(memory_id)
     newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)
     return newest.values_list("n", flat=True).first()

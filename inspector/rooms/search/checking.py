@@ -1,7 +1,7 @@
-"""The check of SQLite's search index, in a replay of the ledger.
+"""Checks SQLite's search index while a ledger is verified.
 
 PostgreSQL searches the texts themselves (see `search`), so that nothing can be missing or wrong.
-The words of an index row cannot be compared, because the index does not keep them.
+The words of an index row cannot be compared, because the index does not store them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from inspector.rooms.search.sqlite import SqliteIndex
 
 
 class IndexCheck(LedgerCheck):
-    """The check of the search index. It comes last, so that a gap in the index hides no
+    """Checks the search index after all other checks, so that a gap in the index does not hide an
     alteration.
     """
 
@@ -21,7 +21,9 @@ class IndexCheck(LedgerCheck):
 
 
 def check_index(memory_id: str) -> None:
-    """Raise Contradicted if the index lacks text of a conversation, or has text of no message."""
+    """Raise Contradicted if the index lacks a message of a conversation, or has a message that does
+    not exist.
+    """
     index = search.index()
     if not isinstance(index, SqliteIndex):
         return

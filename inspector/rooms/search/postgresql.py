@@ -1,7 +1,7 @@
-"""The index of PostgreSQL: trigrams of pg_trgm, which conditions on texts use automatically.
+"""The search index of PostgreSQL: trigrams of pg_trgm, which conditions on texts use automatically.
 
-The index has the texts of messages without case, accents, spaces and the separators of codes. What
-it finds is compared with the words. Without the extension, a search reads every text.
+The index has the texts of messages without case, accents, spaces and the separators of codes. Texts
+that it finds are compared with the words. Without the extension, a search reads every text.
 """
 
 from __future__ import annotations
@@ -70,10 +70,12 @@ class _Near(Func):
 
 
 class PostgresqlIndex(TextIndex):
-    """The index of PostgreSQL. Nothing fills it and nothing can be missing in it."""
+    """Searches with PostgreSQL's index, which the database itself keeps complete."""
 
     def matching_messages(self, words: str) -> QuerySet[Any]:
-        """Return the messages with the words. The index finds some more, which are filtered out."""
+        """Return the messages that contain the words. The index finds more candidates, which are
+        then filtered.
+        """
         return self.read(words).filter(self._near(beginning("text"), sought_words(words)))
 
     def _near(self, text: Combinable, sought: Sought) -> Q:
@@ -86,10 +88,11 @@ class PostgresqlIndex(TextIndex):
         return None if self._is_common(words, most) else super().few(words, most)
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the latest messages with the words.
+        """Return the numbers of up to `most` latest messages with the words in each conversation,
+        by ID.
 
-        The planner does not know how many texts have the words, and would list all places in the
-        index: the index is used only for rare words in conversations that take longer to read.
+        PostgreSQL does not know how many texts have the words, and could list all of them from the
+        index. So the index is used only for rare words in long conversations.
         """
         reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
         return self.latest(
@@ -118,8 +121,10 @@ class PostgresqlIndex(TextIndex):
         return bool(found * number > FAR_MORE * most * sampled)
 
     def named(self, words: str) -> Q:
-        """The JSON of the labels is indexed, and must have the longest part of a word that JSON
-        does not alter.
+        """Return the condition for conversations with the words in their ID or labels.
+
+        Labels are indexed as JSON. So the index is asked for the longest part of a word that JSON
+        does not escape.
         """
         condition = super().named(words)
         for word in sorted(words.split(), key=len)[-MOST_PARTS:]:
@@ -135,7 +140,7 @@ class PostgresqlIndex(TextIndex):
         self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES, *_NO_SAMPLES)
 
     def remove(self) -> None:
-        """Remove the index. The extension is kept, because other applications may use it."""
+        """Remove the index. The extension stays, because other applications may use it."""
         for name in _INDEXES:
             self.run(f"DROP INDEX IF EXISTS {name}")
 

@@ -1,16 +1,16 @@
-"""The index of SQLite, which finds the messages that have the trigrams of the words.
+"""The search index of SQLite, which finds the messages that have the trigrams of the words.
 
-It is a contentless FTS5 table. Its row ids come from a table of its own, because VACUUM may change
-the row ids of other tables. The names of a conversation, its id and its labels, are indexed as
-message 0. Texts are indexed without case, accents and separators. The index does not know the
-places of words, so that the texts that it finds are compared with the words.
+It is a contentless FTS5 table. Its row IDs come from a table of their own, because VACUUM may
+change the row IDs of other tables. The names of a conversation, its ID and its labels, are indexed
+as message 0. Texts are indexed without case, accents and separators. The index does not know the
+positions of words, so the texts that it finds are compared with the words.
 
-Triggers keep it, also while the room is not installed, so that no erased text is left in its
+Triggers update it, also while the room is not installed, so that no erased text is left in its
 tables. They call a function of this library (`search.conditions`): a program without it cannot
 change messages. FTS5 needs the words of a deleted row, which the triggers make from the old values.
 New messages are indexed when the conversation's row counts them, which a change does once, after it
-has inserted them: FTS5 writes to its tables at the end of each statement, and a trigger for each
-message takes five times as long.
+has inserted them. FTS5 writes to its tables at the end of each statement, so a trigger for each
+message would take five times as long.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
@@ -140,7 +140,9 @@ EMPTY = (
 
 
 class SqliteIndex(TextIndex):
-    """The index of SQLite. Words shorter than a trigram are searched by reading texts."""
+    """Searches with SQLite's index. Words shorter than a trigram are searched by reading
+    all texts.
+    """
 
     def condition(self, words: str) -> Q:
         trigrams = trigrams_of(sought_words(words))
@@ -198,7 +200,9 @@ class SqliteIndex(TextIndex):
         self.install_triggers()
 
     def install_triggers(self) -> None:
-        """Create the triggers if there is an index: an undone migration leaves none."""
+        """Create the triggers that update the index, if the index exists. After an undone migration
+        it does not.
+        """
         if PLACES not in self._table_names():
             return
         self._drop_triggers()
@@ -210,11 +214,12 @@ class SqliteIndex(TextIndex):
             self.run(*EMPTY, *_put_messages("TRUE"), *_put_names("TRUE"))
 
     def repair(self, memory_id: str) -> int:
-        """Put a conversation's names and messages into the index.
+        """Index the names and messages of a conversation again, and return the number of repaired
+        rows.
 
-        A transaction indexes only a few characters, so that writers do not wait long. Text that a
-        conversation never had can only be removed by building the whole index again, because its
-        words are unknown.
+        A transaction indexes only a few characters, so that writers do not wait long. If the index
+        has a message that does not exist, the whole index is rebuilt, because its words are
+        unknown.
         """
         if self.wrong(memory_id) is not None:
             self.rebuild()
@@ -228,11 +233,13 @@ class SqliteIndex(TextIndex):
         return repaired
 
     def missing(self, memory_id: str) -> int | None:
-        """Return the first message that the index lacks, 0 for the names, or None."""
+        """Return the number of the first message that the index lacks, 0 for the conversation's
+        names, or None.
+        """
         return self._first(_MISSING, memory_id)
 
     def wrong(self, memory_id: str) -> int | None:
-        """Return the first message in the index that is not in history, or None."""
+        """Return the number of the first message in the index that is not in history, or None."""
         return self._first(_WRONG, memory_id)
 
     def _first(self, sql: str, memory_id: str) -> int | None:
@@ -267,10 +274,10 @@ def _conversations(places: Sequence[tuple[str, int]] | None) -> list[str] | None
 
 
 def trigrams_of(sought: Sought) -> str:
-    """Return the query for texts with the trigrams that cover what is sought; "" if it has none.
+    """Return the FTS5 query for texts that have the trigrams of the sought text; "" if it has none.
 
-    The other trigrams, which overlap these, would exclude hardly any further texts, and each costs
-    a list of messages.
+    Only trigrams that cover the text without overlaps are used. The others would exclude hardly any
+    further texts, and each costs a list of messages.
     """
     trigrams = dict[str, None]()
     for part in sought.parts:

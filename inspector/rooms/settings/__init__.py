@@ -1,4 +1,3 @@
-"""Settings: the policy and labels of a conversation, default policies, and tokens of the API.
-
-The kernel stores them and checks their rules. This room has their pages.
+"""Pages for settings: the policy and labels of a conversation, default policies, and API tokens.
+The kernel stores them and checks their rules.
 """

@@ -41,8 +41,8 @@ def _fill(data: QueryDict, name: str, value: object) -> None:
 class PolicyForm(forms.Form):
     """The fields of a policy: its kind, its limit, its estimator, and the options of the kind.
 
-    The chosen kind decides about the options of the form. `options_of` is the kind whose options
-    the page showed: options of another kind begin with their defaults.
+    The chosen kind decides which options the form has. `options_of` is the kind whose options the
+    page showed. After a change of kind, all options begin with their defaults.
     """
 
     kind = forms.ChoiceField(choices=_kinds, widget=select())
@@ -81,17 +81,17 @@ class PolicyForm(forms.Form):
 
     @property
     def switches(self) -> list[forms.BoundField]:
-        """The fields of options that are on or off."""
+        """The fields of options that can only be on or off."""
         return [each for each in self._options if isinstance(each.field, forms.BooleanField)]
 
     @property
     def is_switched(self) -> bool:
-        """Whether an option that is on or off is on."""
+        """Whether any on/off option is on."""
         return any(each.value() for each in self.switches)
 
     @property
     def choices(self) -> list[forms.BoundField]:
-        """The fields of options that have a value."""
+        """The fields of all other options, which have a value."""
         return [each for each in self._options if not isinstance(each.field, forms.BooleanField)]
 
     @property
@@ -100,7 +100,7 @@ class PolicyForm(forms.Form):
 
     @property
     def policy(self) -> Policy | None:
-        """The policy that a valid form describes; None without a kind.
+        """The policy that the valid form describes; None if no kind is chosen.
 
         Raises InvalidValue, UnknownEstimator.
         """
@@ -112,11 +112,12 @@ class PolicyForm(forms.Form):
 
 
 class SettingsForm(PolicyForm):
-    """A policy and labels, the current or the new ones.
+    """The settings of a conversation, its policy and its labels, as stored or as entered.
 
     If the client decides, or the kind of the policy is not installed, an empty kind leaves the
     policy as it is. Labels are two lists of the same length, `name` and `value`; a label with an
-    empty name is left out. `seen` is the digest of the settings that the page was made from.
+    empty name is left out. `seen` is the digest of the settings that the page showed, to notice
+    changes by others.
     """
 
     seen = forms.CharField(required=False, max_length=64)
@@ -148,7 +149,7 @@ class SettingsForm(PolicyForm):
         return data
 
     def data_with(self, limit: str) -> QueryDict:
-        """Return the data that the form would send with another limit."""
+        """Return the form data for the stored settings with another limit."""
         data = QueryDict(mutable=True)
         data["limit"], data["options_of"] = limit, self.options_of
         for field in (self["kind"], self["estimator"], *self._options):
@@ -159,7 +160,7 @@ class SettingsForm(PolicyForm):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether someone has changed the settings since the page of a valid form was made."""
+        """Whether somebody has changed the settings since the page was loaded."""
         return self.cleaned_data["seen"] not in ("", self.digest)
 
     @property
@@ -168,7 +169,7 @@ class SettingsForm(PolicyForm):
 
     @property
     def label_rows(self) -> list[tuple[str, str]]:
-        """The labels as rows of the form, and some blank ones."""
+        """The labels as rows of the form, followed by some blank rows."""
         rows = self._typed_labels() if self.is_bound else list(self._stored_labels.items())
         return rows + [("", "")] * BLANK_LABELS
 
@@ -179,7 +180,9 @@ class SettingsForm(PolicyForm):
 
 
 class DefaultPolicyForm(PolicyForm):
-    """A prefix of ids, which may be empty, and the fields of their policy."""
+    """The form of a default policy: a prefix of conversation IDs, which may be empty, and the
+    fields of the policy.
+    """
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
 
@@ -197,7 +200,9 @@ class DefaultPolicyForm(PolicyForm):
 
 
 class WrittenPolicyForm(forms.Form):
-    """A prefix of ids, which may be empty, and their policy as on the command line."""
+    """The form of a default policy as text: a prefix of conversation IDs, which may be empty, and a
+    policy as on the command line.
+    """
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     policy = forms.CharField(max_length=ID_LENGTH)
@@ -210,8 +215,8 @@ class WrittenPolicyForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """A new API token. If `days` is emptied, it never expires. A role is offered only if the giver
-    has all of its permissions.
+    """The form for a new API token. With empty `days`, the token never expires. A role is offered
+    only to a person who has all of its permissions.
     """
 
     name = forms.CharField(max_length=100)
@@ -226,7 +231,7 @@ class TokenForm(forms.Form):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments of `create_token`."""
+        """The form's values as arguments of `create_token`."""
         named = {name: self.cleaned_data[name] for name in ("name", "role")}
         days = self.cleaned_data["days"] or 0
         return named | {"days": days, "prefix": self.cleaned_data["beginning"]}

@@ -1,4 +1,4 @@
-"""The table of the causes that people folded on the overview."""
+"""The table of muted causes, which are hidden in a folded part of the overview."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from chatmemory.managers import TableManager
 
 
 class MutedCause(models.Model):
-    """A cause whose line is folded until its number has grown by half."""
+    """A cause on the overview that somebody muted. Its line stays folded until its number of
+    conversations has grown by half.
+    """
 
     flag = models.CharField(max_length=64, primary_key=True)
     count = models.IntegerField(help_text="its conversations when it was muted")

@@ -1,4 +1,6 @@
-"""Muting a cause of the overview: for everybody, until its number has grown by half."""
+"""Mutes causes on the overview, for everybody, until their number of conversations has grown by
+half.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from inspector.shell.room import Muted
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes, by the names of their flags."""
+    """Return the muted causes by the names of their flags (reasons for attention)."""
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
         for each in MutedCause.objects.order_by("flag")
@@ -21,7 +23,9 @@ def muted() -> dict[str, Muted]:
 
 
 def mute(name: str, actor: str = "") -> None:
-    """Mute a cause at its current number. Raises InvalidValue for an unknown flag."""
+    """Mute a cause at its current number of conversations. Raises InvalidValue for an
+    unknown flag.
+    """
     flag = flag_named(name)
     with database.atomic():
         count = Memory.objects.filter(flag.where).count()
@@ -30,7 +34,7 @@ def mute(name: str, actor: str = "") -> None:
 
 
 def dismiss(name: str, actor: str = "") -> None:
-    """Hide a closed cause: it is muted at 0, so that its next case shows it again. Raises
+    """Hide a cause that has ended: it is muted at 0, so that its next case shows it again. Raises
     InvalidValue for an unknown flag.
     """
     flag = flag_named(name)
@@ -40,7 +44,9 @@ def dismiss(name: str, actor: str = "") -> None:
 
 
 def unmute(name: str, actor: str = "") -> None:
-    """Show a cause again. A second call changes nothing. Raises InvalidValue."""
+    """Show a muted cause again. A second call changes nothing. Raises InvalidValue for an unknown
+    flag.
+    """
     flag = flag_named(name)
     with database.atomic():
         if MutedCause.objects.filter(flag=flag.name).delete()[0]:

@@ -1,4 +1,4 @@
-"""The routes of the settings."""
+"""The routes of the pages for settings."""
 
 from django.urls import path
 

@@ -32,7 +32,8 @@ OUTDATED = "Someone changed these settings meanwhile. Look at the new preview, t
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the settings. A POST previews the changes of the form, and saves nothing.
+    """Show the settings of a conversation. A POST previews the changes of the form, and saves
+    nothing.
 
     `?limit=` previews the same policy with this limit.
     """
@@ -100,8 +101,9 @@ def _settings_page(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(request: HttpRequest) -> HttpResponse:
-    """List the default policies. A POST sets one, or replaces the one with the same prefix; with
-    `show`, it shows the options of the chosen kind, and sets nothing.
+    """List the default policies. A POST sets the policy for a prefix of IDs, or replaces it.
+
+    A POST with `show` shows the options of the chosen kind, and sets nothing.
     """
     sent = request.POST if request.method == "POST" else None
     written = WrittenPolicyForm(sent if sent and "policy" in sent else None)
@@ -152,7 +154,9 @@ def revoke_token(request: HttpRequest, key: int) -> HttpResponse:
 
 @require_POST
 def mute_cause(request: HttpRequest) -> HttpResponse:
-    """Fold a cause of the overview. `undo` shows it again, `dismiss` hides a closed one."""
+    """Mute a cause of the overview. With `undo`, show it again; with `dismiss`, hide a cause that
+    has ended.
+    """
     change = muting.unmute if "undo" in request.POST else muting.mute
     if "dismiss" in request.POST:
         change = muting.dismiss

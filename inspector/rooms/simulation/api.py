@@ -1,4 +1,4 @@
-"""REST: what adding messages would do."""
+"""The REST API that simulates adding messages to a conversation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from chatmemory.roles import READ
 
 
 class SimulationRequest(MessagesRequest):
-    """Messages that are not added, and where to try them."""
+    """Messages to simulate, which are not added, with the policy and the step to simulate
+    them for.
+    """
 
     policy = fields.PolicyField(
         required=False, help_text="The policy to try; by default the one in force."
@@ -58,7 +60,8 @@ class Simulate(Resource):
     def post(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Show what adding messages would do.
 
-        Under the policy of the conversation or another, now or after a step. Nothing is stored.
+        The policy is that of the conversation or another, and the messages are added now or after a
+        step. Nothing is stored.
         """
         sent = parameters["sent"]
         tried = simulation.simulate(

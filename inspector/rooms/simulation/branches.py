@@ -1,4 +1,4 @@
-"""Branches: new conversations with the history and the window of another one at a step."""
+"""Branches: new conversations that start as copies of another conversation at a step."""
 
 from __future__ import annotations
 
@@ -81,11 +81,12 @@ def branch(
     policy: Policy | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation with the history and the window at step `at`, then add `messages`.
+    """Create a conversation with the history and the window of another at step `at`, then add
+    `messages`. Return the changes.
 
-    The source is not changed. The new conversation has the step as its label `from`; the source's
-    id is only in `branched_from`, because labels are shown to tokens that may not see the source. A
-    long history is added in several transactions; until the last, other changes of the branch raise
+    The source is not changed. The new conversation has the step as its label `from`. The source's
+    ID is only in `branched_from`, because labels are shown to tokens that may not see the source. A
+    long history is added in several transactions. Until the last, other changes of the branch raise
     ImportUnfinished, and repeating the call continues after an interruption. Raises the exceptions
     of `simulation.simulate` and `create`.
     """

@@ -1,4 +1,4 @@
-"""The page of one conversation under several policies."""
+"""Presents the page that compares one conversation under several policies."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ HEIGHT = 100
 
 
 class LostFact(NamedTuple):
-    """A fact that had left memory before it was needed. `follow` is the address of a comparison
-    that searches for the fact, just before it was needed.
+    """A fact that had left memory before it was needed. `follow` is the URL of a comparison that
+    searches for the fact, just before it was needed.
+
+    `source` is the message that mentioned it, and `needed` the message that needed it.
     """
 
     text: str
@@ -49,7 +51,7 @@ class LostFact(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A cell of the table; `css` marks the best value of its row, and bad ones."""
+    """A cell of the table. `css` marks the best value of its row, and bad values."""
 
     text: str
     note: str = ""
@@ -65,9 +67,10 @@ class ValueRow(NamedTuple):
 class ComparedColumn:
     """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
-    `keeps` tells the smallest limit of this kind of policy that holds the phrase. `try_it` is the
-    address of the page with that limit added, and `can_use` is whether the policy may be set: both
-    only where no other option is better in every way, and no client decides.
+    `keeps` is the smallest limit of this kind of policy that would keep the searched phrase, in
+    words. `try_it` is the URL of the page with that limit added, and `can_use` is whether the
+    policy may be set. Both are left out if another option is better in every way, or if a client
+    decides.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -122,7 +125,7 @@ class ComparePage:
 
     @cached_property
     def numbers(self) -> list[dict[str, Any]]:
-        """The figures of each policy, for programs."""
+        """The figures of each policy, for CSV and JSON."""
         return list(map(self._numbers, self.found.policies, self.found.followed))
 
     def _numbers(self, each: Replay, followed: PhraseFate) -> dict[str, Any]:
@@ -172,7 +175,7 @@ class ComparePage:
         return self.found.policies[0].everything.bill(self.query.prices.rules)
 
     def offers(self, each: Replay) -> bool:
-        """Return whether a policy may be set or tried: see `AdviceCard.offers`."""
+        """Return whether the page offers to set or try a policy; see `AdviceCard.offers`."""
         if self.card is None:
             return True
         repeated = map(each.count_of, (USER_REPEATED, CALL_REPEATED))
@@ -191,7 +194,9 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The limits that hold the phrase, and the rest of the sentence; empty without a phrase."""
+        """The limits that keep the searched phrase, and the rest of the sentence; both "" without a
+        phrase.
+        """
         kept = [each.keeps for each in self.policies if each.keeps]
         if not (self.phrase and self.found.mentions and kept):
             return "", ""
@@ -200,14 +205,16 @@ class ComparePage:
 
     @property
     def offer(self) -> str:
-        """The address with the limit that holds the phrase, if it is not among the policies."""
+        """The URL of the comparison with the limit that keeps the searched phrase; "" if the limit
+        is already compared.
+        """
         if not (self.phrase and self.found.mentions):
             return ""
         return next((each.try_it for each in self.policies if each.try_it), "")
 
     @property
     def with_pick(self) -> str:
-        """The address with the advised policy, if it is not among the policies."""
+        """The URL of the comparison with the advised policy; "" if it is already compared."""
         pick = self.card.advice.pick if self.card else None
         return self.query.plus(pick.policy) if pick else ""
 
@@ -237,14 +244,16 @@ class ComparePage:
 
     @property
     def history_path(self) -> str:
-        """The area of the whole history."""
+        """The SVG path of the area that shows the whole history."""
         history = self.found.history
         sums = [tokens + history.overhead for tokens in accumulate(history.tokens)]
         path = _stepped(sums, self.top)
         return f"{path}V{HEIGHT}Z" if path else ""
 
     def limit_path(self, policy: Policy | None) -> str:
-        """Return the line of a limit in tokens, if it is within the chart."""
+        """Return the SVG path of a limit in tokens; "" if it is outside of the chart or not in
+        tokens.
+        """
         if policy is None or policy.unit != "tokens" or policy.limit > self.top:
             return ""
         return f"M0 {HEIGHT - policy.limit * HEIGHT / self.top:.2f}H{self.columns}"
@@ -361,7 +370,9 @@ class ComparePage:
 
     @property
     def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
-        """The messages before the place: the row, its glyph, and where each policy has it."""
+        """Yield the messages before the chosen position: the row, its icon, and where each policy
+        has the message.
+        """
         for row in self.found.rows:
             entry = self.found.history.entries[row.position]
             places = [self._where(each, row.position) for each in self.found.policies]

@@ -1,4 +1,4 @@
-"""Compares policies for one conversation, and changes the conversation to a compared policy."""
+"""The requests that compare policies for one conversation, and set a compared policy."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ CHANGED = "The conversation has changed meanwhile. Look at the new preview, then
 
 @require_safe
 def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show a conversation under the policies of `?policy=`, after `?at=` messages.
+    """Compare the policies of `?policy=` for a conversation, after its first `?at=` messages.
 
-    `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone. With `?find=`
-    it is that phrase, and `?at=` is a step, as in the addresses of the conversation's own page.
+    `?phrase=` follows a phrase. `?as=csv` or `?as=json` return only the numbers. With `?find=`
+    instead of `?phrase=`, `?at=` is a step, as in the URLs of the conversation page.
     """
     query = ComparisonQuery.read(memory_id, request.GET)
     if query.form and query.problem:
@@ -74,9 +74,10 @@ def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
 
 @require_POST
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Ask whether the policy of the form shall be in force, then make it so, as one step.
+    """Ask for confirmation, then set the policy of the form, as one step.
 
-    It asks again if the policy in force no longer has the digest `seen`.
+    Ask again if the policy in force no longer has the digest `seen`, because somebody has changed
+    it.
     """
     try:
         chosen = policies_from_text(request.POST.get("policy", ""))[0]

@@ -33,7 +33,11 @@ Policies = Sequence[Policy | None]
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """A message of the table: its position, and the beginning of its text."""
+    """A message in the table of a comparison: its position, its number, and the beginning of its
+    text.
+
+    `mentions` tells whether the text contains the searched phrase.
+    """
 
     position: int
     seq: int
@@ -43,14 +47,14 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A conversation under several policies; None is a window without a limit.
+    """A conversation under several policies. A policy of None means no limit.
 
     `in_force` is its own policy, if it has one. The history has the latest of `said_count`
-    messages. `at` is the number of messages before the chosen place, and `rows` are these messages.
-    `mentions` are the positions of the messages that contain the phrase, and `followed` has the
-    fate of the phrase under each policy. `leaves_out_pins` is True if messages were pinned, which a
-    replay of the history leaves out. Unless the providers in use are chosen (`is_chosen`), all are
-    checked.
+    messages. `at` is the number of messages before the chosen position, and `rows` are these
+    messages. `mentions` are the positions of the messages that contain the phrase. `followed` says
+    what happens to the phrase under each policy. `leaves_out_pins` is True if messages were pinned,
+    which a replay of the history leaves out. Unless the providers in use are chosen (`is_chosen`),
+    all are checked.
     """
 
     in_force: Policy | None
@@ -83,13 +87,13 @@ def comparison(
     phrase: str = "",
     step: int | None = None,
 ) -> Comparison:
-    """Return a conversation under up to four policies, by default the one in force and everything.
+    """Replay a conversation under up to four policies, by default the policy in force and sending
+    everything.
 
-    `at` is a number of messages, by default all of them, or all up to a `step`. `phrase` is
-    followed. All policies get the estimator of the first one, or else the conversation's, so that
-    their tokens compare, and limits that are only measured become enforced. The latest 10,000
-    messages of a long conversation are replayed. Raises MemoryNotFound, UnknownEstimator,
-    PolicyUnavailable.
+    `at` is the number of messages to replay, by default all, or all up to a `step`. `phrase` is
+    followed. All policies get the estimator of the first policy, or else the conversation's, so
+    that their tokens compare. Limits that only measure become enforced. Of a long conversation, the
+    latest 10,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator, PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))

@@ -1,4 +1,6 @@
-"""The form under a conversation: drafts to simulate or add, and another limit to try."""
+"""The form under a conversation ("composer"): draft messages to simulate or add, and another limit
+to try.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,13 @@ ASKS_NOTHING = "asks_nothing"
 
 
 class DraftForm(forms.Form):
-    """The next message, or a script of several, after the drafts of a `trial`.
+    """The form for the next draft message, or a script of several, after the drafts of a `trial`.
 
-    `draft` is the number of the draft that the text replaces, `removed` the number of a draft to
-    remove. `limit` is another limit to try, if it is not the one that the page has `shown`, and
-    `new_id` the id under which to save the simulation as a new conversation. The page with the form
-    is at step `at` (empty: the newest), with the message `msg` selected. One that is `live` names
-    its step, too, where it saves: later ones are not saved with it.
+    `draft` is the number of the draft that the text replaces, and `removed` the number of a draft
+    to remove. `limit` is another limit to try, if it differs from the limit that the page has
+    `shown`. `new_id` is the ID under which to save the simulation as a new conversation. The page
+    with the form is at step `at` (empty: the newest), with the message `msg` selected. A `live`
+    page also names its step when it saves, so that later steps are not saved.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
@@ -48,7 +50,7 @@ class DraftForm(forms.Form):
 
     @classmethod
     def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
-        """Return the form of a page: for the next message, or with the text of a draft to edit."""
+        """Return the form for a page: for the next message, or with the text of a draft to edit."""
         drafts = trial.drafts if trial else ()
         if not draft or draft > len(drafts):
             return cls(initial={"role": write_draft(drafts[-1])[0] if drafts else "user"})
@@ -56,7 +58,7 @@ class DraftForm(forms.Form):
         return cls(initial={"role": role, "text": text, "draft": draft})
 
     def clean_text(self) -> str:
-        """Return the text with line breaks of one character; browsers send two."""
+        r"""Return the text with `\n` as line breaks, where browsers send `\r\n`."""
         text: str = self.cleaned_data["text"]
         return text.replace("\r\n", "\n")
 
@@ -79,7 +81,7 @@ class DraftForm(forms.Form):
 
     @property
     def unknown_role(self) -> tuple[int, str] | None:
-        """The first line with an unknown role, and the unknown word; None if all roles are
+        """The first line of a script with an unknown role, and that role; None if all roles are
         known.
         """
         data = self.cleaned_data
@@ -92,35 +94,39 @@ class DraftForm(forms.Form):
 
     @property
     def page_step(self) -> int | None:
-        """The step of the page to return to; None for the live page."""
+        """The step of the page to return to; None for the live page, which follows the
+        newest step.
+        """
         return None if self.cleaned_data.get("live") else self.step
 
     @property
     def kept(self) -> dict[str, str]:
-        """The parameters of other rooms, which the links of the page keep."""
+        """The URL parameters of other rooms, which the links of the page preserve."""
         names = parameters().keys() & self.data.keys() - self.fields.keys()
         return {name: searchable(self.data[name]) for name in sorted(names)}
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether there is neither a text nor anything else to simulate."""
+        """Whether the form has nothing to simulate: no text, no limit and no change of a draft."""
         is_only = list(self.errors) == [NON_FIELD_ERRORS]
         return is_only and self.has_error(NON_FIELD_ERRORS, ASKS_NOTHING)
 
     @property
     def changes_limit(self) -> bool:
-        """Whether somebody has changed the limit that was shown."""
+        """Whether the limit in the form differs from the limit that the page showed."""
         limit = self.cleaned_data.get("limit")
         return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
     def first_written(self, revised: WhatIf) -> int:
-        """Return the position of the first written message in a revision."""
+        """Return the index of the first draft that this form wrote, among the drafts of
+        `revised`.
+        """
         draft: int | None = self.cleaned_data["draft"]
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
     def revised(self, trial: WhatIf, current: Policy | None) -> WhatIf:
-        """Return a trial with the drafts that the form writes, replaces or removes, and with its
-        limit.
+        """Return the trial after the changes of the form: drafts written, replaced or removed, and
+        its limit.
 
         Raises InvalidValue for more messages than can be added at a time.
         """
@@ -143,7 +149,7 @@ class DraftForm(forms.Form):
 
 
 class BranchForm(DraftForm):
-    """Drafts to be saved as a new conversation."""
+    """The form that saves drafts and the simulated conversation as a new conversation."""
 
     def clean_new_id(self) -> str:
         try:

@@ -1,4 +1,4 @@
-"""The table of the trials that people make on conversations."""
+"""The table of trials: simulations that people make on conversations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from chatmemory.managers import TableManager
 
 
 class Trial(models.Model):
-    """Drafts and a limit that somebody tries on a conversation, without changing the conversation.
+    """Draft messages and a limit that somebody tries on a conversation, without changing the
+    conversation.
 
     The URL of a simulation has the key of its trial. A row therefore never changes, except for its
     time.

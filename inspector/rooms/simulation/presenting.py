@@ -1,4 +1,4 @@
-"""Simulations: captions and receipts, drafts, and the text in the composer."""
+"""Presents simulations: captions and arithmetic, draft messages, and the text in the composer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inspector.shell.state import ConversationState
 
 
 class SimulationView:
-    """The presenter of a simulated state, with added drafts or another limit."""
+    """Presents the conversation page with simulated draft messages or another limit."""
 
     def __init__(self, state: ConversationState) -> None:
         self._state = state
@@ -39,20 +39,24 @@ class SimulationView:
 
     @property
     def previews(self) -> list[tuple[Caption, Receipt]]:
-        """The caption and the receipt of each draft, or of a limit that is tried alone."""
+        """The caption and the arithmetic of each draft, or of a limit that is tried without
+        drafts.
+        """
         if self._state.trim:
             return [(self.caption, receipt(self._state.trim))]
         return [(captions.caption(change), lines) for change, lines in self._state.receipts]
 
     @property
     def verdict(self) -> Caption:
-        """The composer's verdict on all drafts, or on the limit."""
+        """A caption on what all drafts together, or the limit, would do to memory."""
         return forecasts.forecast(self._changes, self._state.outlook, self._state.window.policy)
 
 
 class DraftRow:
-    """A draft. `seq` is negative, as it is no message of the history: -2 for the second draft. One
-    that would change nothing has no tokens.
+    """A draft message for display. `seq` is negative, because the history has no number for it: -2
+    for the second draft.
+
+    A draft that would change nothing has no tokens.
     """
 
     def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
@@ -64,8 +68,8 @@ class DraftRow:
 
 
 class Writing:
-    """The tokens of the text that is being written, its verdict, and the loads of the window before
-    and after it.
+    """The text that is being written: its tokens, and what it would do to memory (`verdict`). It
+    also has the sizes of memory before and after.
     """
 
     def __init__(self, policy: Policy, tokens: int, verdict: Caption, outlook: Outlook) -> None:
@@ -76,8 +80,10 @@ class Writing:
 
 
 def writing(simulation: Simulation, first: int) -> Writing | None:
-    """Return the tokens of the simulated messages from the position `first` on, and what those from
-    `simulation.since` on would do; None if none is written.
+    """Return what the text that is being written would do; None if no text is written.
+
+    Tokens are those of the messages from index `first` on. The verdict is about the messages from
+    `simulation.since` on.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:
@@ -87,8 +93,8 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
 
 
 def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
-    """Return the effect of the drafts and the limit of a trial; None without both. No text is being
-    written beside them.
+    """Return what the drafts and the limit of a trial would do, while no text is being written.
+    Return None without drafts and limit.
     """
     policy = state.window.policy
     if policy is None or trial is None or not (state.drafts or trial.limit):

@@ -1,4 +1,4 @@
-"""The query of a comparison, as its address has it, and links to other queries."""
+"""The URL parameters of a comparison of policies, and links to other comparisons."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class ComparisonQuery:
-    """The policies, the place, the phrase and the prices of a comparison.
+    """The parameters of a comparison: policies, position, phrase and prices.
 
-    `problem` describes an error in the address; the rest of it is used. `form` is csv or json for
-    the numbers alone. `kind`, `limit` and `options` describe a policy that the form could not add.
-    An address of the conversation's page, with `find`, has a `step` in place of `at`.
+    `problem` describes an error in the URL; the rest of the URL is used. `form` is csv or json if
+    only the numbers are requested. `kind`, `limit` and `options` describe a policy that the form
+    could not add. A URL with `find`, as on the conversation page, has a `step` instead of `at`.
     """
 
     memory_id: str
@@ -41,7 +41,7 @@ class ComparisonQuery:
 
     @classmethod
     def read(cls, memory_id: str, parameters: QueryDict) -> ComparisonQuery:
-        """Read the parameters of an address, and add the policy of the form."""
+        """Read the parameters of a URL, and add the policy that was entered in the form."""
         values: dict[str, str] = parameters.dict()  # type: ignore[assignment]  # a value of a QueryDict's dict is a str
         texts = [text for text in parameters.getlist("policy") if text.strip()]
         typed = {name: values.get(name, "").strip() for name in ("kind", "limit", "options")}
@@ -64,34 +64,35 @@ class ComparisonQuery:
 
     @property
     def texts(self) -> list[str]:
-        """The policies as addresses have them."""
+        """The policies as text, as URLs have them."""
         return list(map(text_of_policy, self.policies))
 
     @property
     def action(self) -> str:
-        """The address of the page, without parameters."""
+        """The URL of the page without parameters."""
         return reverse("inspector:compare", args=[self.memory_id])
 
     @property
     def query(self) -> str:
-        """The parameters of the address."""
+        """The query string of the URL."""
         parameters = {"policy": self.texts, "at": self.at, "phrase": self.phrase}
         parameters |= {**self.prices.parameters, "as": self.form}
         kept = {name: value for name, value in parameters.items() if value not in ("", None, [])}
         return urlencode(kept, doseq=True)
 
     def link(self, **changes: Any) -> str:
-        """Return the address with changes: another position, phrase or form, or other policies."""
+        """Return the URL with changed parameters, such as another position, phrase or form, or
+        other policies.
+        """
         query = replace(self, **changes).query
         return f"{self.action}?{query}"
 
     def without(self, policy: Policy | None) -> str:
-        """Return the address without a policy."""
+        """Return the URL with a policy removed."""
         return self.link(policies=tuple(each for each in self.policies if each != policy))
 
     def plus(self, policy: Policy | None) -> str:
-        """Return the address with a further policy; "" without a policy, or if it is already
-        compared.
+        """Return the URL with a further policy; "" without a policy, or if it is already compared.
 
         With four policies, the further policy replaces the last one.
         """
@@ -101,7 +102,7 @@ class ComparisonQuery:
 
 
 def hold(limits: str) -> str:
-    """Return the verb for limits in words: 1 message holds, 3 messages hold."""
+    """Return the verb that fits limits in words: 1 message "holds", 3 messages "hold"."""
     return "hold" if limits.endswith("s") else "holds"
 
 

@@ -1,5 +1,5 @@
-"""The views of the page in place of a stored step: drafts and a limit that are tried, or a replay
-of the history under another limit.
+"""The states that the page shows instead of a stored step: with simulated drafts and a limit, or
+with the history replayed under another limit.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from inspector.shell.state import ConversationQuery, ConversationState
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
-    """Return the state with the drafts added at the query's step, under the limit that is tried, or
-    the replay that the query asks for.
+    """Return the state of the page at a step with the drafts and the limit of a trial, or the
+    replay that the URL asks for.
 
-    Without a trial, and where no policy decides the window, nothing is simulated. Raises the
-    exceptions of `conversation_state` and `simulate`.
+    Without a trial, or if no policy decides the window, nothing is simulated. Raises the exceptions
+    of `conversation_state` and `simulate`.
     """
     is_draft = trial is not None and (query.msg or 0) < 0
     stored = conversation_state(memory_id, replace(query, msg=None) if is_draft else query)
@@ -49,9 +49,9 @@ def simulated_state(
 
 
 def replayed(view: ConversationState) -> ConversationState:
-    """Return the state in which the limit of the address was in force from the first message on.
+    """Return the state as if the limit in the URL had been in force from the first message on.
 
-    Where no policy decides the window, nothing is replayed. Raises InvalidValue.
+    The state is unchanged if no policy decides the window. Raises InvalidValue.
     """
     limit = view.query.number("limit")
     if limit is None:
@@ -79,10 +79,11 @@ def replayed(view: ConversationState) -> ConversationState:
 
 
 def replayed_window(step: Step, limit: int) -> WindowView | None:
-    """Return the window at a step as if a limit had been in force from the first message on.
+    """Return the window at a step as if a limit had been in force from the first message on; None
+    if no policy decides.
 
-    The history is replayed with nothing pinned. None if no policy decides the window. Raises
-    InvalidValue for more than 20,000 messages, and for a limit that the policy cannot have.
+    The history is replayed without pins. Raises InvalidValue for more than 20,000 messages, and for
+    a limit that the policy cannot have.
     """
     in_force = step.policy
     if not can_decide(in_force):
@@ -99,8 +100,8 @@ def replayed_window(step: Step, limit: int) -> WindowView | None:
 
 
 def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:
-    """Return a stored state after the drafts and under the limit of a trial; unchanged where no
-    policy decides the window. Raises the exceptions of `simulation.simulate`.
+    """Return a stored state with the drafts and the limit of a trial; unchanged if no policy
+    decides the window. Raises the exceptions of `simulation.simulate`.
     """
     if not can_decide(view.window.policy):
         return view

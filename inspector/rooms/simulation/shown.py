@@ -1,4 +1,4 @@
-"""The conversation page's parts about a simulation or a replay, and the composer."""
+"""The conversation page's parts for a simulation or a replay, and the composer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NEW_ID_LENGTH = 200
 
 
 def shown(view: ConversationState) -> View | None:
-    """Return the replay or the trial that the address asks for. Raises Http404 for a trial that is
-    not kept, and the exceptions of `simulation.simulate`.
+    """Return the replay or simulation that the URL asks for, or None. Raises Http404 for a trial
+    that is no longer stored, and the exceptions of `simulation.simulate`.
     """
     limit = view.query.number("limit")
     if limit is not None:
@@ -62,10 +62,10 @@ def _tried(view: ConversationState) -> WhatIf | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the bar of a simulation above the page, the composer with the drafts below memory, and
-    the links to it and to the comparison.
+    """Yield the bar above a simulation, the composer with the drafts below memory, and links to the
+    composer and to the comparison.
 
-    The form is the one that was refused, if one was: `view.read` has it, and the problem.
+    If a posted form was invalid, `view.read` has this form and the problem.
     """
     tried = view.read.get("trial")
     form = view.read.get("form") or DraftForm.of(tried, view.query.number("edit"))

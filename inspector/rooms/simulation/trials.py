@@ -1,7 +1,7 @@
-"""Trials: the drafts of a simulation and the limit that it tries, so that it has a URL.
+"""Trials: the drafts and the limit of a simulation, stored so that the simulation has a URL.
 
-A trial neither locks nor changes the conversation. It is kept for some weeks after it was last
-tried, and only the newest ones of each person are kept.
+A trial neither locks nor changes the conversation. It is deleted some weeks after it was last
+tried, and only the newest trials of each person are kept.
 """
 
 from __future__ import annotations
@@ -37,14 +37,18 @@ KEPT_OF_A_PERSON = 50
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Drafts to add and a limit to try. `key` is the key of a stored trial, "" without one."""
+    """A trial: draft messages to add, and a limit to try. `key` is its key if it is stored,
+    otherwise "".
+    """
 
     drafts: tuple[ChatMessage, ...] = ()
     limit: int | None = None
     key: str = ""
 
     def policy(self, current: Policy | None) -> Policy | None:
-        """Return the current policy with the limit, or None if it would not change."""
+        """Return the current policy with the trial's limit, or None if the trial does not change
+        the limit.
+        """
         if not can_decide(current) or self.limit in (None, current.limit):
             return None
         return replace(current, limit=self.limit)
@@ -62,7 +66,7 @@ def trial(memory_id: str, key: str) -> WhatIf | None:
 def keep_trial(
     memory_id: str, drafts: Sequence[ChatMessage], limit: int | None = None, *, actor: str = ""
 ) -> str:
-    """Keep drafts and a limit, and return the key of the trial; equal ones have the same key.
+    """Store drafts and a limit, and return the key of the trial. Equal trials have the same key.
 
     Raises InvalidValue, MemoryNotFound, MessageTooLarge, UnstorableText.
     """
@@ -90,7 +94,7 @@ def keep_trial(
 
 
 def forget_old_trials() -> None:
-    """Delete the trials that nobody has tried for some weeks."""
+    """Delete the trials that nobody has opened for some weeks."""
     Trial.objects.filter(tried_at__lt=timezone.now() - KEPT_FOR).delete()
 
 
@@ -116,7 +120,8 @@ def _key(memory_id: str, drafts: str, limit: int | None) -> str:
 def simulate_trial(
     memory_id: str, trial: WhatIf, at: int | None = None, since: int = 0
 ) -> Simulation:
-    """Return the result of a trial now or at step `at`, as seen from the draft at `since` on.
+    """Return what a trial would do now or at step `at`. `since` is the index of the first draft to
+    report on.
 
     Raises the exceptions of `simulate`.
     """
@@ -124,6 +129,8 @@ def simulate_trial(
 
 
 def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
-    """Return the result of a trial in a conversation that is already read."""
+    """Return what a trial would do to a conversation whose state has been read. `since` is the
+    index of the first draft to report on.
+    """
     policy = trial.policy(stored.policy)
     return simulated(stored, policy, trial.drafts, since=since, are_drafts=True)

@@ -1,4 +1,4 @@
-"""The composer below a conversation, and the comparison of policies."""
+"""The routes of the composer below a conversation, and of the comparison of policies."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The composer: simulate drafts, add them, or save them as a branch."""
+"""The requests of the composer: simulate drafts, add them, or save them as a branch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ NO_LONGER_KEPT = "This simulation has expired. Write its drafts again."
 
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Keep the drafts and the limit as a trial, and go to the page that simulates it."""
+    """Store the drafts and the limit as a trial, and redirect to the page that simulates
+    the trial.
+    """
     form = DraftForm(request.POST)
     key = ""
     try:
@@ -45,7 +47,7 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the effect of the text in the composer while it is being written. Keep nothing."""
+    """Show what the text in the composer would do, while it is being written. Nothing is stored."""
     form = DraftForm(request.POST)
     context: dict[str, object] = {}
     if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:
@@ -87,7 +89,7 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Save the simulation as a new conversation. The original is not changed.
 
-    HTMX loads the new page as a whole: it follows another conversation.
+    HTMX loads the new page completely, because its live updates are about the new conversation.
     """
     form = BranchForm(request.POST)
     try:

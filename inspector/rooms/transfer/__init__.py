@@ -1,1 +1,1 @@
-"""Transfer: imports of conversations from files, and exports into files."""
+"""Imports conversations from files, and exports conversations into files."""

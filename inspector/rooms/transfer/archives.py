@@ -1,7 +1,7 @@
-"""Import of files in the format `chatmemory`: their rows are stored unchanged.
+"""Imports files in the format `chatmemory`: their rows are stored unchanged.
 
 A file may come from anywhere. Values, numbers and digests are checked while lines are read, and the
-stored conversation is verified before the commit. A conversation with a fault is refused, and the
+stored conversation is verified before the commit. A conversation with a fault is refused, and all
 others are imported.
 """
 
@@ -52,8 +52,8 @@ _FIRST_NAME = declared_pattern(rb'\A\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):
-    """An undecoded line of a file. A new `part` begins with the first line of each conversation,
-    and with the last line of the file.
+    """An undecoded line of a file. `part` counts the conversations: it grows with the first line of
+    each, and with the last line of the file.
     """
 
     number: int
@@ -63,7 +63,7 @@ class Line(NamedTuple):
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Return whether a file begins as in this format. It is then read from its beginning."""
+    """Return whether a file begins like the format `chatmemory`. The file is then rewound."""
     found = _FIRST_NAME.match(file.read(100))
     file.seek(0)
     return found is not None and found[1].decode() == FORMAT
@@ -72,10 +72,10 @@ def is_archive(file: IO[bytes]) -> bool:
 def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
-    Ids are prefix + id. With another id, a conversation has other digests; the rest is the same. A
-    conversation that was already imported is skipped. A conversation is refused if its id already
-    exists, if it is not whole and consistent, or if the file was cut off within it. Raises
-    UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
+    IDs are prefix + ID. With another ID, a conversation gets other digests; everything else is
+    unchanged. A conversation that was already imported is skipped. A conversation is refused if its
+    ID already exists, if it is not complete and consistent, or if the file was cut off within it.
+    Raises UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
     """
     check_actor(actor)
     _check_begin(file)

@@ -1,4 +1,6 @@
-"""Conversations as files: in other formats, or as lines of `chatmemory` with all columns."""
+"""Writes conversations to files: as transcripts in other formats, or in the format `chatmemory`
+with all columns.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ Row = TypeVar("Row", Message, Stay, Step)
 
 
 def rendered_file(rendering: Rendering) -> Iterator[str]:
-    """Yield the text of a file with these messages."""
+    """Yield the text of a file with rendered messages, piece by piece."""
     if rendering.is_text:
         yield from rendering.values
         return
@@ -40,10 +42,11 @@ def rendered_file(rendering: Rendering) -> Iterator[str]:
 
 
 def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a file with some conversations, each in one consistent state.
+    """Yield the lines of a file in the format `chatmemory`, each conversation in one consistent
+    state.
 
-    A step comes after its messages and the stays that began with it. Conversations deleted
-    meanwhile are left out.
+    A step comes after its messages and the stays (periods in memory) that began with it.
+    Conversations deleted meanwhile are left out.
     """
     yield lines.line({"chatmemory": lines.VERSION})
     count = 0

@@ -1,4 +1,4 @@
-"""The forms of an export, and of an import."""
+"""The forms of an export and of an import."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ OPTIONS = ("low_water", "oversized", "snap_to_user", "free_system", RECOVERY)
 
 
 class ExportForm(forms.Form):
-    """The part of a conversation to export, its format, and a step (empty: the newest)."""
+    """The form of an export: the history or the window, the format, and a step (empty: the
+    newest).
+    """
 
     format = forms.ChoiceField(
         choices=lambda: [(name, name) for name in writable_formats()], widget=select()
@@ -31,7 +33,7 @@ class ExportForm(forms.Form):
 
 
 class ImportForm(forms.Form):
-    """A transcript file, and the policy of its conversations."""
+    """The form of an import: a transcript file, and the policy for its conversations."""
 
     file = forms.FileField()
     format = forms.ChoiceField(
@@ -63,13 +65,13 @@ class ImportForm(forms.Form):
 
     @staticmethod
     def too_large() -> str:
-        """Why a file is refused that is larger than the limit. The page says it, too, if the server
-        has refused the body without reading it.
+        """Return the error for a file that is too large. Also shown if the server has rejected the
+        body without reading it.
         """
         return f"The file is larger than {upload_limit()}. Import it with {_command()}."
 
     def clean(self) -> dict[str, Any]:
-        """Check that the options are compatible with the limit."""
+        """Check that the options of the policy fit together and fit the limit."""
         if not self.errors:
             try:
                 _ = self.policy
@@ -79,13 +81,13 @@ class ImportForm(forms.Form):
 
     @property
     def policy(self) -> Policy:
-        """The policy of the form. Raises InvalidValue for incompatible options."""
+        """The policy that the form describes. Raises InvalidValue for incompatible options."""
         data = self.cleaned_data
         return policy_of(data["kind"], data["limit"], {name: data[name] for name in OPTIONS})
 
     @property
     def id_prefix(self) -> str:
-        """The prefix of the new ids, by default the file's name and a dash, as in the command."""
+        """The prefix of the new IDs, by default the file's name and a dash, as in the command."""
         name: str = self.cleaned_data["file"].name or "import"
         return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"
 

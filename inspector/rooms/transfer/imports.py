@@ -1,4 +1,4 @@
-"""Import of transcript files, one step per message.
+"""Imports transcript files, with one step for each message.
 
 An agent's recorded session becomes a conversation whose client decides its window: memory has the
 messages that the agent saw at each step, and each compaction is a step.
@@ -9,8 +9,8 @@ label, the policy, and the number of stored messages, so that importing the same
 continues after an interruption.
 
 A file that has grown is continued, too: if the stored messages are the beginning of its
-conversation, the rest is added. If its agent went back meanwhile, they may be the beginning of a
-branch instead.
+conversation, the rest is added. If the agent's user went back to an earlier message, the stored
+messages may be the beginning of a branch instead.
 """
 
 from __future__ import annotations
@@ -67,9 +67,11 @@ UNUSED = "the given policy: agent sessions keep their recorded window"
 
 @dataclass(frozen=True)
 class Imported:
-    """The result for one conversation of a file: stored, already stored, or refused and why.
+    """The result for one conversation of a file: imported, imported before (`already`), or
+    `refused` with a reason.
 
-    `messages` is the number of stored messages. If it `is_empty`, nobody began the conversation.
+    `messages` is the number of stored messages. `is_empty` means that the file's conversation has
+    no messages of a user. `losses` are parts that could not be stored.
     """
 
     memory_id: str
@@ -82,7 +84,7 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file: counts, and the first conversations by outcome.
+    """The results of importing one file: counts, and the first conversations by result.
 
     Conversations were `stored`, `known` from an earlier import, or `refused`. `places` has the
     position of the first loss of each kind.
@@ -123,15 +125,15 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The losses with their counts, the most frequent first. Each has the place of its first
-        occurrence, if known.
+        """The parts that could not be stored, with counts, most frequent first. Each names the
+        position of its first occurrence, if known.
         """
         losses = self.losses.most_common()
         return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]
 
 
 def lost_at(what: str, place: str) -> str:
-    """Return a loss, and the place where it was first if known."""
+    """Return the words for a loss, with the position of its first occurrence if known."""
     return f"{what}, first at {place}" if place else what
 
 
@@ -148,10 +150,10 @@ def import_each(
     prefix: str = "",
     actor: str = "",
 ) -> Iterator[Imported]:
-    """Import conversations one after the other and yield a result for each. Ids are prefix + name;
-    a name that was taken before gets the next free number, from 2.
+    """Import conversations one after the other and yield a result for each. IDs are prefix + name.
+    A name that was already used gets the next free number, from 2.
 
-    Without a policy, each conversation gets the default policy of its id, or a window of 20
+    Without a policy, each conversation gets the default policy of its ID, or a window of 20
     messages. A session of an agent does not use the policy: the window that the agent saw is
     stored.
 

@@ -1,4 +1,4 @@
-"""Rows as lines of JSON, and back: the lines of the format `chatmemory`.
+"""Converts database rows to lines of JSON and back, in the format `chatmemory`.
 
 docs/formats-chatmemory.md describes them. A line is an object. Its first name is the kind of the
 row, with the row's key as its value; the other names are its columns. Columns without a value are
@@ -43,7 +43,9 @@ _FORMER = {
 
 
 class LineOf:
-    """The lines of a table. Their first `name` has the value of the column `key`."""
+    """Converts the rows of a table. The first name in a line is `name`, with the value of the
+    column `key`.
+    """
 
     def __init__(self, name: str, model: type[Model], key: str) -> None:
         fields = {field.attname: field for field in model._meta.concrete_fields}
@@ -58,7 +60,7 @@ class LineOf:
         return line({name: value for name, value in values.items() if not _is_nothing(value)})
 
     def read(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of the columns. Raises InvalidValue."""
+        """Return the values of the columns from a line's fields. Raises InvalidValue."""
         if unknown := fields.keys() - self._columns.keys() - _FORMER:
             raise InvalidValue(f"a {self.name} has no {brief(min(unknown))}")
         return {

@@ -1,4 +1,4 @@
-"""Exporting a conversation, or its window at a step, and importing a transcript file."""
+"""The pages that export a conversation, or its window at a step, and import a transcript file."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ PREVIEWED = 500  # messages that one query reads
 
 @require_safe
 def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
-    """Show the form and the losses of the chosen format; with `?download=1`, send the file.
+    """Show the form, and what the chosen format cannot express. With `?download=1`, send the file.
 
-    The format `chatmemory` needs no form: it has everything, and loses nothing.
+    The format `chatmemory` needs no form, because it has everything.
     """
     if request.GET.get("format") == "chatmemory":
         return _archive(request, memory_id)
@@ -94,7 +94,7 @@ def _name(memory_id: str, what: str, at: int | None) -> str:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_file(request: HttpRequest) -> HttpResponse:
-    """Show the form. After a POST, show the report, or the form with its error."""
+    """Show the import form. After a POST, show the report, or the form with its error."""
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
     if form.is_valid():
         try:

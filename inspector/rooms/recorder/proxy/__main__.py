@@ -1,4 +1,4 @@
-"""Starts the proxy on a listening socket, once a byte comes on the standard input."""
+"""Starts the proxy on a listening socket, as soon as a byte arrives on the standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Decodes bodies piece by piece: gzip of several members, deflate of both kinds, br and zstd."""
+"""Decodes compressed HTTP bodies piece by piece: gzip of several members, deflate of both kinds, br
+and zstd.
+"""
 
 from __future__ import annotations
 
@@ -111,8 +113,8 @@ _ERRORS = (zlib.error, brotli.error, zstd.ZstdError, EOFError)
 
 
 class Body:
-    """A body with the value of its header Content-Encoding. `undecodable` is the encoding that
-    cannot be decoded, or "".
+    """Decodes a body with the given Content-Encoding. `undecodable` is the encoding that cannot be
+    decoded, or "".
     """
 
     def __init__(self, encoding: str = "") -> None:
@@ -128,7 +130,7 @@ class Body:
         self._decoders = [_DECODERS[each]() for each in reversed(known)]
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield what these bytes contain. There is no more after `undecodable` is set."""
+        """Yield the decoded content of these bytes; nothing after `undecodable` is set."""
         if self.undecodable:
             return
         found: Iterable[bytes] = (data,)
@@ -140,7 +142,7 @@ class Body:
             self.undecodable = ", ".join(self._names)
 
     def end(self) -> None:
-        """Say that a body that ended here should be whole."""
+        """Note that the body ends here. Set `undecodable` if the compressed data is incomplete."""
         if not self.undecodable and not all(each.is_whole() for each in self._decoders):
             self.undecodable = ", ".join(self._names)
 

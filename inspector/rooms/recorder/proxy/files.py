@@ -1,7 +1,7 @@
-"""The files of the spool: one for each call, of frames.
+"""Writes the files of the spool (the folder of recorded calls): one file for each call.
 
-A frame is a letter, the length in four bytes, and the content. `recording` has the kinds. A file is
-locked as long as its call lasts, and is named `.call` behind it.
+A file consists of frames: a letter, the length in four bytes, and the content; `recording` lists
+them. A file is locked while its call is in progress, and is renamed to `.call` afterwards.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _numbers = itertools.count()
 
 
 class Unwritten:
-    """The number of calls that could not be written. The next file that can be written contains
-    it.
+    """Counts the calls that could not be written. The next file that can be written contains this
+    number.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Unwritten:
             self._count += count
 
     def write(self, folder: Path) -> None:
-        """Write the number to a file, if it is not 0 and there is room."""
+        """Write the number to a file of its own, unless it is 0 or the file cannot be written."""
         with self._lock:
             count, self._count = self._count, 0
         if count:
@@ -56,8 +56,8 @@ class Unwritten:
 class SpoolFile:
     """A file of the spool, which can be opened before its call begins.
 
-    If the file cannot be written, its call goes on without it. `weight` is the number of calls that
-    are then lost.
+    If the file cannot be written, the call continues without it. `weight` is the number of calls
+    that are then counted as lost.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:
@@ -79,20 +79,20 @@ class SpoolFile:
         return self._file is not None
 
     def make_room(self) -> None:
-        """Fill the file with zeros, which are cut off when it is closed."""
+        """Reserve space by filling the file with zeros, which are cut off when it is closed."""
         if self._file is not None:
             with suppress(OSError):  # the call itself finds out
                 os.pwrite(self._file, _ROOM, 0)
 
     def begin(self, head: bytes) -> None:
-        """Begin a call, whose time is in the name of the file."""
+        """Begin a call. The time of its start becomes the name of the file."""
         self._name = _new_name()
         if self._error:
             self.give_up(self._error)
         self.add(b"H", head)
 
     def add(self, kind: bytes, data: bytes) -> None:
-        """Add a frame, which is written with the next `flush`, or now if many bytes wait."""
+        """Add a frame. It is written with the next `flush`, or at once if many bytes wait."""
         self._waiting += (kind, _size(len(data)), data)
         self._size += len(data)
         if self._size > _BUFFERED:
@@ -111,7 +111,7 @@ class SpoolFile:
             self.give_up(error)
 
     def end(self, end: bytes) -> None:
-        """Write how the call ended, as JSON. The file is complete from then on."""
+        """Write how the call ended, as JSON. This completes the file."""
         self.add(b"E", end)
         self.flush()
 
@@ -141,8 +141,8 @@ class SpoolFile:
 
 
 class FileKeeper:
-    """Opens the files of calls before they begin, and closes them after they have ended, in a
-    thread of its own: so no call waits for the folder.
+    """Opens files before calls begin and closes them after calls have ended, in its own thread. So
+    no call waits for the file system.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -153,13 +153,13 @@ class FileKeeper:
         self._thread.start()
 
     def take(self) -> SpoolFile:
-        """Return a file for a call."""
+        """Return an open file for a new call."""
         with suppress(IndexError):
             return self._ready.popleft()
         return self._new()
 
     def give_back(self, file: SpoolFile) -> None:
-        """Close the file of a call that has ended, soon."""
+        """Have the file of an ended call closed soon by the thread."""
         if self._ended.qsize() < _BEHIND:
             self._ended.put(file)
         else:

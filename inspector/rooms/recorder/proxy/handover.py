@@ -1,7 +1,8 @@
 """Hands the listening socket of a killed recorder to the next recorder.
 
-The proxy goes on answering until the proxy of the next recorder says that it answers, too. If the
-next recorder is killed before, nothing has changed, and a further recorder may ask.
+The proxy continues to answer requests until the proxy of the next recorder says that it answers,
+too. If the next recorder is killed before that, nothing has changed, and a further recorder may
+ask.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ ANSWERING = b"a"
 
 
 class HandOver:
-    """The hand-over by a socket at `path`. `parent` is the end of a pipe whose other end the parent
-    holds.
+    """Offers the listening socket to the next recorder through a socket at `path`.
+
+    `parent` is one end of a pipe; the other end closes when the parent process is killed.
     """
 
     def __init__(self, listening: socket.socket, parent: int, path: Path) -> None:
@@ -30,23 +32,29 @@ class HandOver:
 
     @property
     def files(self) -> list[int]:
-        """The files whose data `attend` reads."""
+        """The file descriptors to wait for; `attend` reads them when they have data."""
         if self._offering is None:
             return [self._parent]
         return [each.fileno() for each in (self._offering, self._asking) if each]
 
     @property
     def seconds(self) -> float | None:
-        """The seconds until this proxy ends without a next recorder; None if its parent lives."""
+        """The seconds until this proxy ends if no next recorder comes; None while its
+        parent lives.
+        """
         return max(0.0, self._until - time.monotonic()) if self._offering else None
 
     @property
     def is_done(self) -> bool:
-        """Whether another proxy answers, or nobody has asked for long."""
+        """Whether this proxy must end: another proxy answers, or nobody has asked for the socket in
+        time.
+        """
         return self._is_done or self.seconds == 0.0
 
     def attend(self, number: int) -> None:
-        """Read a file that has data."""
+        """Read a file descriptor that has data: the parent's end, a request for the socket, or the
+        word that the next proxy answers.
+        """
         if self._offering is None:
             if not os.read(number, 1):
                 self._offer()
@@ -59,7 +67,7 @@ class HandOver:
             self._asking = None
 
     def end(self) -> None:
-        """Offer the socket no more, so that a later recorder does not ask in vain."""
+        """Stop offering the socket, so that no later recorder asks in vain."""
         for each in (self._offering, self._asking):
             if each:
                 each.close()

@@ -1,4 +1,6 @@
-"""Requests and answers with their headers: the upstream, and the headers to pass on or keep."""
+"""Requests and answers with their headers: which server a request goes to, and which headers are
+passed on or stored.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _LOCAL = {"127.0.0.1", "localhost", "::1"}
 
 
 class Upstream(NamedTuple):
-    """The server to which requests are passed on. `path` is put before their own path."""
+    """The server to which requests are passed on. `path` is put before the path of a request."""
 
     host: str
     port: int
@@ -49,7 +51,7 @@ class Upstream(NamedTuple):
 
     @property
     def name(self) -> bytes:
-        """The value of the header Host."""
+        """The value of the Host header for this server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = self.port == (443 if self.is_secure else 80)
         return (host if usual else f"{host}:{self.port}").encode()
@@ -61,10 +63,11 @@ GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
 @dataclass(frozen=True, eq=False)
 class RequestHead:
-    """The head of a request, without the value of Content-Length, and all that follows from it.
+    """The head of a request, and answers to questions about it. The value of Content-Length is left
+    out.
 
-    Programs repeat their heads: `head_of` returns the same object for equal ones, so that each
-    question is answered once.
+    Programs repeat their heads: `head_of` returns the same object for equal heads, so that each
+    question is answered only once.
     """
 
     method: bytes = b""
@@ -72,12 +75,12 @@ class RequestHead:
     headers: Headers = ()
 
     def header(self, name: bytes) -> bytes:
-        """Return the first value of a header, or b"". The name is in small letters."""
+        """Return the first value of a header, or b"". The name is in lower case."""
         return self.values.get(name, b"")
 
     @cached_property
     def values(self) -> Mapping[bytes, bytes]:
-        """The first value of each header, by its name in small letters."""
+        """The first value of each header, by its name in lower case."""
         return values_by_name(self.headers)
 
     @cached_property
@@ -86,15 +89,17 @@ class RequestHead:
 
     @cached_property
     def is_recorded(self) -> bool:
-        """Whether this is a call of a model. Multipart forms and other bodies are not recorded."""
+        """Whether this request is a model call that is recorded: a POST with a JSON body to a known
+        path.
+        """
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
         return self.method == b"POST" and is_json and call_of_path(self.path) != ""
 
     @cached_property
     def passed_name(self) -> str:
-        """The name under which an unrecorded request is counted; "" for requests that only read,
-        which are no model calls.
+        """The name under which an unrecorded request is counted; "" unless it is a POST, because
+        only a POST can be a model call.
         """
         return name_of("POST", self.path) if self.method == b"POST" else ""
 
@@ -104,7 +109,7 @@ class RequestHead:
 
     @cached_property
     def awaits_word(self) -> bool:
-        """Whether the client sends the body once it is told to."""
+        """Whether the client waits for a go-ahead (100 Continue) before it sends the body."""
         return self.header(b"expect").lower() == b"100-continue"
 
     @cached_property
@@ -113,9 +118,9 @@ class RequestHead:
 
     @cached_property
     def refusal(self) -> tuple[int, str] | None:
-        """The status and the reason if the request is refused, or None.
+        """The status and the reason with which the proxy rejects the request, or None.
 
-        Requests of pages of other sites are refused, although a browser sends them from this
+        Requests from pages of other sites are rejected, although the browser sends them from this
         machine.
         """
         if not _is_local(self.header(b"host")):
@@ -132,7 +137,9 @@ class RequestHead:
 
     @cached_property
     def provider(self) -> Upstream:
-        """The provider of the request. The client's choice of a host is ignored."""
+        """The provider to which the request goes, recognized by its headers and path. The host that
+        the client names is ignored.
+        """
         if self.header(b"anthropic-version"):
             return ANTHROPIC
         if call_of_path(self.path) == GEMINI or self.path.startswith("/v1beta/"):
@@ -145,7 +152,9 @@ _REMEMBERED = 4096  # bytes of headers
 
 
 def head_of(method: bytes, target: bytes, headers: Headers, size: int = 0) -> RequestHead:
-    """Return the head of a request whose headers have about `size` bytes."""
+    """Return the head of a request; equal heads give the same object. `size` is the approximate
+    size of its headers in bytes.
+    """
     made = _same_head if size < _REMEMBERED else RequestHead
     return made(method, target, headers)
 
@@ -155,10 +164,10 @@ NO_HEAD = RequestHead()
 
 @dataclass(eq=False, slots=True)
 class ClientRequest:
-    """A request of a client, as it comes. `length` is the value of its Content-Length, or b"".
+    """A request of a client while it arrives. `length` is the value of its Content-Length, or b"".
 
-    `pieces` of its body have not been passed on yet. `kept` pieces can be sent again. `is_old`
-    means HTTP/1.0.
+    `pieces` of its body are not passed on yet, and `kept` pieces can be sent again. `is_old` means
+    HTTP/1.0.
     """
 
     head: RequestHead = NO_HEAD
@@ -188,8 +197,9 @@ class ClientRequest:
 
 @dataclass(eq=False, slots=True)
 class Answer:
-    """An answer of an upstream. `pieces` of its body have not been passed back. `values` has the
-    first value of each header, by its name in small letters.
+    """A provider's answer while it arrives. `pieces` of its body are not passed back yet.
+
+    `values` has the first value of each header, by its name in lower case.
     """
 
     status: int = 0
@@ -208,7 +218,7 @@ class Answer:
 
 
 def values_by_name(headers: Iterable[Header]) -> dict[bytes, bytes]:
-    """Return the first value of each header, by its name in small letters."""
+    """Return the first value of each header, by its name in lower case."""
     found: dict[bytes, bytes] = {}
     for name, value in headers:
         found.setdefault(name.lower(), value)
@@ -216,7 +226,7 @@ def values_by_name(headers: Iterable[Header]) -> dict[bytes, bytes]:
 
 
 def kept_headers(values: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Return the headers that are kept of those whose first values are given by name."""
+    """Return the headers that are stored with a call. `values` has the first values by name."""
     return {
         name.decode("latin1"): values[name].decode("latin1") for name in _KEPT if name in values
     }
@@ -231,7 +241,7 @@ def _is_local(place: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def passed_head(head: RequestHead, to: Upstream) -> Sequence[bytes]:
-    """Return the head that is passed on with a request, as its parts before and behind the value of
+    """Return the head that is passed on with a request, as two parts: before and after the value of
     Content-Length. Without this header there is one part.
     """
     own = {each.strip().lower() for each in head.header(b"connection").split(b",")}
@@ -253,7 +263,7 @@ def passed_head(head: RequestHead, to: Upstream) -> Sequence[bytes]:
 
 
 def narrowed(encodings: bytes) -> bytes:
-    """Return an Accept-Encoding without encodings that cannot be decoded here."""
+    """Return an Accept-Encoding header without encodings that this proxy cannot decode."""
     names = [each.strip() for each in encodings.decode("latin1").split(",")]
     known = [each for each in names if each.partition(";")[0].strip().lower() in KNOWN]
     if any(each.partition(";")[0].strip() == "*" for each in names):
@@ -262,7 +272,7 @@ def narrowed(encodings: bytes) -> bytes:
 
 
 def passed_back(answer: Answer) -> list[Header]:
-    """Return the headers of an answer that are passed back."""
+    """Return the headers of an answer that are passed back to the client."""
     own = _HOP_BY_HOP
     if named := answer.values.get(b"connection"):
         own = own.union(each.strip().lower() for each in named.split(b","))

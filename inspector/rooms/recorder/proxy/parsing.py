@@ -1,4 +1,4 @@
-"""Reads HTTP/1.1 with httptools, which is the parser of Node.js. Writes heads and chunks."""
+"""Reads HTTP/1.1 with httptools, the parser of Node.js, and writes heads and chunks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ HEAD_BYTES = 2**18  # of a request or an answer before its body
 
 
 class Malformed(Exception):
-    """Bytes that are no HTTP, or a head that is too large. `status` is the answer to a client."""
+    """Raised for bytes that are not HTTP, or for a head that is too large. `status` is the answer
+    to the client.
+    """
 
     def __init__(self, why: str, status: int = 400) -> None:
         super().__init__(why)
@@ -22,7 +24,9 @@ class Malformed(Exception):
 
 
 class RequestReader:
-    """Reads the requests of a client. Requests that come before their turn wait."""
+    """Reads the requests of a client. Requests that arrive before earlier ones are answered are
+    queued.
+    """
 
     def __init__(self) -> None:
         self.requests: deque[ClientRequest] = deque()
@@ -32,7 +36,7 @@ class RequestReader:
         self._head_size = self._named_size = 0
 
     def feed(self, data: bytes) -> None:
-        """Read bytes. Raises Malformed."""
+        """Parse bytes from the client. Raises Malformed."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -82,8 +86,8 @@ class RequestReader:
 
 
 class AnswerReader:
-    """Reads the answers of an upstream on one connection. Informational answers before an answer
-    are left out.
+    """Reads the answers of a provider on one connection. Informational answers, such as 100
+    Continue, are left out.
     """
 
     def __init__(self) -> None:
@@ -91,13 +95,13 @@ class AnswerReader:
         self.begin(b"")
 
     def begin(self, method: bytes) -> None:
-        """Begin the answer to a request with this method."""
+        """Prepare to read the answer to a request with this method."""
         self.answer = Answer()
         self._method = method
         self._size = 0
 
     def feed(self, data: bytes) -> None:
-        """Read bytes. Raises Malformed."""
+        """Parse bytes from the provider. Raises Malformed."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as error:
@@ -111,7 +115,7 @@ class AnswerReader:
             raise Malformed("the head of its answer is too large")
 
     def end(self) -> bool:
-        """Say that the connection has ended. Return whether the answer is whole."""
+        """Note that the connection has ended. Return whether the answer is complete."""
         answer = self.answer
         has_size = CONTENT_LENGTH in answer.values or b"transfer-encoding" in answer.values
         if answer.has_head and not has_size:

@@ -1,5 +1,5 @@
-"""The function that declares patterns, from its file: the package around it takes longer to import
-than the whole proxy.
+"""Loads the function that declares patterns from its file, because importing the package around it
+takes longer than starting the whole proxy.
 """
 
 from __future__ import annotations

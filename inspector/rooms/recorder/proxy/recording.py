@@ -1,4 +1,4 @@
-"""Writes each call that passes the proxy to a file of the spool.
+"""Writes each call that passes the proxy to a file of the spool (the folder of recorded calls).
 
 A file has these frames:
 
@@ -6,9 +6,9 @@ A file has these frames:
     A  the status and some headers of the answer      B  a piece of its body
     E  how it ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
 
-Zeros follow the last frame of a call that was cut. Bodies are decoded, and have no secret of the
-headers. A request that passes unrecorded has a file without a body, and so have calls that could
-not be written: their number.
+Zeros follow the last frame if the call was interrupted. Bodies are decoded, and secrets from
+headers are removed. A request that passes unrecorded has a file without a body. Another such file
+has the number of calls that could not be written.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _harmless(method: Callable[Concatenate[Recording, P], None]) -> Callable[...
 
 
 class Recording:
-    """The recording of one call. `times` are its start and its duration, if it has ended before."""
+    """Records one call. `times` are its start and its duration, if it has already ended."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Recording:
 
     @_harmless
     def answer(self, answer: Answer) -> None:
-        """Keep the head of the answer, to be written with its first piece."""
+        """Write the head of the answer, which reaches the file with its first piece."""
         self._secrets = secrets_of_answer(answer.headers, self._secrets)
         encoding = answer.values.get(_ENCODING, b"")
         self._answer = _Copy(b"B", encoding, self._file, self._secrets)
@@ -144,7 +144,7 @@ class Recording:
 
     @_harmless
     def end(self, how: str, error: str = "") -> None:
-        """Write how the call ended, before the last bytes are passed back."""
+        """Write how the call ended, before the last bytes are passed back to the client."""
         self.is_ended = True
         self._request.end(is_whole=False)
         more: dict[str, Any] = {}
@@ -186,7 +186,7 @@ def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
 
 
 def count_passed(file: SpoolFile, head: RequestHead) -> None:
-    """Record in the file that a request passed without being recorded, by the name of its path."""
+    """Write a file that counts a request which passed unrecorded, by the name of its path."""
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())
         file.end(b"{}")

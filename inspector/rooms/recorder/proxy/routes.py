@@ -1,4 +1,4 @@
-"""Which requests are calls of a model, by their paths."""
+"""Recognizes model calls by the paths of requests."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _NAME = 100
 
 
 def call_of_path(path: str) -> str:
-    """Return the kind of call that a POST to this path is, or ""."""
+    """Return the kind of model call that a POST to this path makes, or ""."""
     plain = path.strip("/")
     return next((kind for kind, pattern in _CALLS.items() if pattern.fullmatch(plain)), "")
 
 
 def model_of_path(path: str) -> str:
-    """Return the model that a path names, or the deployment of Azure, or ""."""
+    """Return the model, or the deployment of Azure, that a path names; "" if none."""
     found = _MODEL.search(path)
     return (found[1] or found[2]) if found else ""
 
 
 def name_of(method: str, path: str) -> str:
-    """Return the name under which requests are counted that pass unrecorded, without ids and names
-    of models: `POST /v1/files/…/content`.
+    """Return the name under which unrecorded requests are counted: `POST /v1/files/…/content`. IDs
+    and names of models are replaced by `…`.
     """
     return f"{method} {'/'.join(map(_plain, path.split('/')))}"[:_NAME]
 

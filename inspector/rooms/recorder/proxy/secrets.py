@@ -1,8 +1,9 @@
-"""Secrets: which values of headers and of a query are secret, and their removal from bytes.
+"""Recognizes secrets in headers and query strings, and removes them from bytes.
 
-A secret is a whole value of at least `LEAST` characters: of Authorization behind its scheme, of
-headers and parameters that are named like a key, of cookies, and each word of another header that
-looks like a key. Schemes, names and the keys that local servers ask for are none.
+A secret is a whole value of at least `LEAST` characters. Secrets are the credentials in
+Authorization, values of headers and parameters with a name like a key, and cookies. In other
+headers, each word that looks like a key is a secret. Schemes, names and the placeholder keys of
+local servers are not secrets.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _SLICE = 2**14  # bytes that are cleaned at once, so that other connections are 
 
 
 def secrets_of(headers: Headers, target: bytes = b"") -> Secrets:
-    """Return the secrets of a request, given its headers and its path with the query."""
+    """Return the secrets of a request. `target` is its path with the query string."""
     found: set[bytes] = set()
     for name, text in headers:
         found.update(_known(name, text) if len(text) < _REMEMBERED else _in_header(name, text))
@@ -88,7 +89,9 @@ def secrets_of(headers: Headers, target: bytes = b"") -> Secrets:
 
 
 def secrets_of_answer(headers: Headers, known: Secrets) -> Secrets:
-    """Return the known secrets and the new secrets of an answer: its cookies and tokens."""
+    """Return the known secrets of a request together with the new ones in its answer: cookies and
+    tokens.
+    """
     found: set[str] = set()
     for name, value in headers:
         if name.lower() == b"set-cookie":
@@ -151,8 +154,8 @@ def _keys_in(word: str) -> Iterator[str]:
 
 
 def looks_like_key(text: str) -> bool:
-    """Return whether a text is long and changes between letters, capitals and digits like chance
-    does, not like words: `3f2a…`, `sk-proj-x8Gq…`, no `claude-3-5-sonnet-20241022`.
+    """Return whether a text looks random like a key: long, and often changing between lower case,
+    upper case and digits. `3f2a…` and `sk-proj-x8Gq…` do, `claude-3-5-sonnet-20241022` does not.
     """
     plain = _OTHERS.sub("", text)
     if len(plain) < LEAST or plain.isdecimal():
@@ -170,7 +173,7 @@ def _is_secret(text: str) -> bool:
 
 
 class Secrets:
-    """Secrets in all spellings, the longest first."""
+    """A set of secrets in all spellings, the longest first."""
 
     def __init__(self, values: frozenset[bytes]) -> None:
         self.values = values
@@ -185,8 +188,8 @@ class Secrets:
     def possible_in(self, data: bytes) -> list[bytes]:
         """Return the secrets that may be in these bytes, the longest first.
 
-        Each one covers a whole block of the data at a multiple of the size of blocks. So one look
-        at each block is enough, whatever the number of secrets.
+        A secret in the data covers a whole block of fixed size at some multiple of this size. So
+        one lookup for each block is enough, whatever the number of secrets.
         """
         if self._blocks is None:
             return self._all
@@ -196,7 +199,7 @@ class Secrets:
         return [self._all[n] for n in sorted(numbers)]
 
     def removed_from(self, text: str) -> str:
-        """Return a text without them."""
+        """Return a text without these secrets."""
         if not self:
             return text
         data = text.encode("utf-8", "surrogateescape")
@@ -221,10 +224,10 @@ class Cleaner:
         self._pending = b""
 
     def clean(self, data: bytes, is_last: bool = False) -> bytes:
-        """Return bytes without secrets.
+        """Return the bytes so far without secrets.
 
-        The last bytes are held back until more bytes come, or the end, because a secret may begin
-        there.
+        The last bytes are held back until more bytes arrive or the stream ends, because a secret
+        may begin there.
         """
         if not self.secrets:
             return data
@@ -247,8 +250,8 @@ class Cleaner:
 
 
 class Fingerprints:
-    """Fingerprints of secrets, by which a text that was put together of pieces is cleaned later,
-    where the secrets are not known: their lengths, and salted digests.
+    """Lengths and salted digests of secrets. With them, secrets are removed from joined texts
+    later, where the secrets themselves are not known.
     """
 
     def __init__(self, salt: str, digests: Mapping[str, Sequence[str]]) -> None:
@@ -267,7 +270,7 @@ class Fingerprints:
         return {"salt": self._salt.decode(), "digests": digests}
 
     def removed_from(self, text: str) -> tuple[str, int]:
-        """Return a text without these secrets, and the number of places."""
+        """Return a text without these secrets, and the number of removals."""
         places = 0
         for size in sorted(self._digests, reverse=True):
             words = _SPACES.split(text)

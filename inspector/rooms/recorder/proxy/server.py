@@ -1,4 +1,4 @@
-"""The process of the proxy: accepts connections, and ends without disturbing a call."""
+"""The process of the proxy: accepts connections, and ends without interrupting calls."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ logger = logging.getLogger("chatmemory.recorder")
 
 
 class Proxy:
-    """The proxy, with its spool. `upstream` serves all requests; None means that each request names
-    its own.
+    """The proxy server, which records calls in a spool folder. `upstream` is the server for all
+    requests; None means that the server follows from each request.
     """
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
@@ -41,7 +41,7 @@ class Proxy:
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """The TLS context for connections to upstreams. It is made on first use."""
+        """The TLS context for connections to providers, made on first use."""
         context = ssl.create_default_context()
         with suppress(ImportError):  # some Pythons lack the authorities of the system
             import certifi
@@ -50,14 +50,14 @@ class Proxy:
         return context
 
     def stop(self) -> None:
-        """Let `serve` end. May be called by another thread or a signal."""
+        """Let `serve` return. Another thread or a signal handler may call this."""
         self.is_stopping = True
         with suppress(OSError):
             os.write(self._waker, b"s")
 
     def serve(self, listening: socket.socket, hand_over: HandOver | None = None) -> None:
-        """Serve until `stop`, or until the next recorder answers on this socket. Calls in flight
-        end first.
+        """Serve until `stop` is called, or until the proxy of the next recorder answers on this
+        socket. Calls in progress end first.
         """
         listening.setblocking(False)
         with listening:
@@ -104,8 +104,8 @@ class Proxy:
                 self._changed.notify_all()
 
     def finish(self, patience: float = 0) -> None:
-        """Let calls in flight end. Idle connections end after `patience` seconds, because a client
-        may be about to send its next request.
+        """Let calls in progress end. Idle connections are closed after `patience` seconds, because
+        a client may be about to send its next request.
         """
         self.is_stopping = True
         with self._changed:

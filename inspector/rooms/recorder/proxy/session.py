@@ -2,7 +2,7 @@
 chunks.
 
 Each client connection has its own thread, so that no call waits while another call is read, cleaned
-and written. It also has its own upstream connections, which end with it.
+and written. It also has its own connections to providers, which end with it.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class _Connection:
 
 
 class Session:
-    """The connection of a client, and its connections upstream."""
+    """The connection of a client, and its connections to providers."""
 
     def __init__(self, proxy: Proxy, client: socket.socket) -> None:
         self._proxy, self._client = proxy, client
@@ -148,13 +148,15 @@ class Session:
         self._has_begun = False  # the answer that is passed back
 
     def end_if_idle(self) -> None:
-        """Let a connection without a call end. Bytes that have come are still read."""
+        """Close the connection if no call is in progress. Bytes that have already arrived are still
+        read.
+        """
         with self._turn, suppress(OSError):
             if not self._is_busy:
                 self._client.shutdown(socket.SHUT_RD)
 
     def serve(self) -> None:
-        """Answer the requests of a client until it leaves."""
+        """Answer the requests of a client until the client disconnects."""
         self._client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             while (request := self._next()) and self._answer(request):

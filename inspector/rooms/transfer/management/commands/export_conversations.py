@@ -69,7 +69,9 @@ class Command(DatabaseCommand):
             )
 
     def write_evidence(self, ids: list[str], options: dict[str, Any]) -> None:
-        """Write the evidence file of one conversation, by the room of evidence files."""
+        """Write the evidence file of one conversation, with the command of the room
+        `evidence_file`.
+        """
         check_ignored("html", ("format", "json"), options)
         if len(ids) != 1:
             raise wrong_arguments("--html writes one conversation: name its id")
@@ -89,7 +91,7 @@ class Command(DatabaseCommand):
         return iter(["".join(rendered_file(render_each(whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
-        """Return the ids of the conversations with a label, or of all."""
+        """Return the IDs of the conversations with a label, or of all conversations."""
         rows = Memory.objects.all()
         rows = rows.with_label(label) if label else rows
         ids = list(rows.order_by("id").values_list("id", flat=True))

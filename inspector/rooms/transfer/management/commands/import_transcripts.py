@@ -86,7 +86,9 @@ class Command(DatabaseCommand):
         printer: Printer,
         report: Report,
     ) -> None:
-        """Import one file into the `report`. Raises ChatMemoryError if it cannot be read."""
+        """Import one file, and add the results to the `report`. Raises ChatMemoryError if the file
+        cannot be read.
+        """
         with opened(file.path) as content:
             report.format, results = _results(content, file, policy, options)
             known = list[Imported]()
@@ -104,7 +106,7 @@ class Command(DatabaseCommand):
                     tell(report)
 
     def leave_out(self, file: TranscriptFile, report: Report, error: str) -> None:
-        """Report a file that cannot be read; all other files are imported.
+        """Report a file that cannot be read, and continue with the next.
 
         The file counts as refused if it was named on the command line, or if a part of it was
         imported.
@@ -117,7 +119,7 @@ class Command(DatabaseCommand):
     def summarised(
         self, path: Path, report: Report, known: Sequence[Imported], printer: Printer
     ) -> Iterator[None]:
-        """Print the results of a file, also if the block is interrupted."""
+        """Print the summary of a file after the block, even if it is interrupted."""
         try:
             yield
         except KeyboardInterrupt as stopped:
