@@ -1,4 +1,4 @@
-"""The admin site, read-only: memories, tokens and the audit trail."""
+"""Registers conversations, API tokens and the audit trail on Django's admin site, read-only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at ru
 
 
 def page_of(memory_id: str) -> str | None:
-    """Return the address of a conversation in the inspector, or None if that is not mounted."""
+    """Return the URL of a conversation's page in the inspector, or None if the inspector is not
+    installed.
+    """
     try:
         return reverse("inspector:conversation", args=[memory_id])
     except NoReverseMatch:

@@ -1,15 +1,16 @@
-"""Columns that are declared once. The model's field says what else follows from a column:
+"""Declares database columns in one place. The model's field has everything that follows from its
+column:
 
     mood = declared(
         models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
         Column(of=mood_of, sealed_since=5),
     )
 
-From this follow the row that is written, archives, branches, redaction, the rows that are read, the
-digests, the drafts of a simulation, the field of the API with its description, and the name under
-which templates have it. A template, a migration and the golden pages remain.
+From the declaration follow the rows that are written and read, archives, branches, redaction,
+digests and simulated messages. So do the API's field with its description, and the name in
+templates. Only a template, a migration and the golden pages must be changed by hand.
 
-Columns of `Message`, `Stay` and `Step` can be declared. The first ones are written in full where
+Columns of `Message`, `Stay` and `Step` can be declared. The older columns are written by hand where
 rows are made (`inserted`) and read (`reading.rows`).
 """
 
@@ -33,9 +34,9 @@ class Column:
     """The declaration of a database column: its value, its digest, and where its value is shown.
 
     `of` returns the column's value for a new row: for a message, given its `NewMessage`; for a
-    stay, given its `Entry`; for a step, given the `Memory` after the step. For a redacted message,
-    `of` returns the new value, given the replacement; a column without words (`has_words`) keeps
-    its value.
+    stay, given its `Entry`; for a step, given the `Memory` after the step. A redaction sets the
+    column to the value of `of` for the replacement message. A column without text of messages
+    (`has_words=False`) keeps its value.
 
     `sealed_since` is the first version of digests that covers the column: one more than the newest
     version of `inspector.rooms.integrity.chain`. `unsealed` is the reason why no digest covers the
@@ -57,14 +58,16 @@ class Column:
 
 
 def declared(field: F, column: Column) -> F:
-    """Return the field of a model with the declaration of its column."""
+    """Attach the declaration of a column to the field of a model, and return the field."""
     setattr(field, _DECLARED, column)
     return field
 
 
 @cache
 def columns_of(model: type[Model]) -> Mapping[str, Column]:
-    """Return the declared columns of a table by name, in the order of its model."""
+    """Return the columns of a model that have a declaration (`Column`), by name, in the order of
+    the model.
+    """
     fields = {field.attname: field for field in model._meta.concrete_fields}
     return {
         name: getattr(field, _DECLARED)
@@ -75,19 +78,22 @@ def columns_of(model: type[Model]) -> Mapping[str, Column]:
 
 @cache
 def shown_columns(model: type[Model]) -> tuple[str, ...]:
-    """Return the names of the declared columns that pages and the API have."""
+    """Return the names of the declared columns that pages and the API show."""
     return tuple(name for name, column in columns_of(model).items() if not column.hidden)
 
 
 def words_in(model: type[Model]) -> tuple[str, ...]:
-    """Return the names of the declared columns that hold words of a message."""
+    """Return the names of the declared columns that contain text of messages, which a redaction
+    must erase.
+    """
     return tuple(name for name, column in columns_of(model).items() if column.has_words)
 
 
 def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type[T]], type[T]]:
-    """Return a decorator below `dataclass`, which adds the declared columns of a table to a class.
+    """Return a class decorator that adds the declared columns of a model as attributes. Place it
+    below `dataclass`.
 
-    A row without a value has None.
+    Without a value, an attribute is None.
     """
     names = shown_columns(model) if only_shown else tuple(columns_of(model))
 
@@ -115,10 +121,10 @@ def redacted_columns(model: type[Model], replacement: object) -> dict[str, Any]:
 
 
 def shown_values(model: type[Model], row: object) -> dict[str, Any]:
-    """Return the declared columns of a row that pages and the API have, by name."""
+    """Return the declared columns of a row that pages and the API show, by name."""
     return {name: getattr(row, name) for name in shown_columns(model)}
 
 
 def values_of(model: type[Model], row: object) -> dict[str, Any]:
-    """Return the declared columns of a row, by name."""
+    """Return the values of all declared columns of a row, by name."""
     return {name: getattr(row, name) for name in columns_of(model)}

@@ -1,4 +1,4 @@
-"""The CHATMEMORY settings of the project. No other module reads them.
+"""Reads the CHATMEMORY settings of the project. No other module reads them.
 
 CHATMEMORY = {
     "ESTIMATOR": "gpt-4o",
@@ -63,18 +63,18 @@ _NAME = Expected(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR
 
 @dataclass(frozen=True)
 class Configuration:
-    """The settings and their defaults.
+    """The settings in CHATMEMORY and their defaults.
 
     - `ESTIMATOR` is the token count estimator of conversations without a policy.
     - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
-    - `TOKEN_DAYS` is the number of days after which a new token expires by default; 0 is never.
-    - `TEXT_CHARACTERS` is the greatest length of a message's text, and `MEDIA_BYTES` the greatest
-      size of the base64 of an image, a sound, a video or a file.
-    - `POST_BYTES` and `PUT_BYTES` are the most bytes of a body of the API. POST_BYTES applies to
-      every method but PUT.
-    - `ADDED_MESSAGES` is the most messages that one call adds, each as a step, and
-      `LISTED_MESSAGES` the most that a request of the API sets, simulates or measures.
+    - `TOKEN_DAYS` is the number of days after which a new API token expires by default; 0 is never.
+    - `TEXT_CHARACTERS` is the maximum length of a message's text, and `MEDIA_BYTES` the maximum
+      size of the base64 text of an image, a sound, a video or a file.
+    - `POST_BYTES` and `PUT_BYTES` are the maximum sizes of request bodies of the API. POST_BYTES
+      applies to every method but PUT.
+    - `ADDED_MESSAGES` is the maximum number of messages that one call adds, each as a step.
+      `LISTED_MESSAGES` is the maximum that a request of the API sets, simulates or measures.
     - `WINDOW_MESSAGES` and `WINDOW_BYTES` limit the window that an add, an import or a list may
       store: the number of its messages, and the bytes of their JSON.
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall counts as facts although they may have
@@ -82,12 +82,12 @@ class Configuration:
       find facts.
     - `REPEATABLE_TOOLS` are tools whose repeated calls are no incidents. `REMINDERS` are phrases by
       which users say that they repeat themselves, and `REQUESTS` phrases that stand before the noun
-      in requests of assistants, both in addition to those of recall/phrases.toml.
-    - `DEFAULT_POLICIES` are the policies of conversations that are created without one, by prefixes
-      of their ids.
-    - `PROVIDERS` are the providers that get the conversations, with the models in use, so that
-      nobody need choose them on a page; also by prefixes of the ids.
-    - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own.
+      in requests of assistants. Both are added to the phrases in recall/phrases.toml.
+    - `DEFAULT_POLICIES` are the policies of conversations that are created without a policy, by
+      prefixes of their ids.
+    - `PROVIDERS` are the providers whose models get the conversations, with the models in use, so
+      that nobody need choose them on a page. They can be given by prefixes of the ids.
+    - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own extensions.
     """
 
     ESTIMATOR: str = setting(DEFAULT_ESTIMATOR, _NAME)
@@ -143,7 +143,9 @@ def _wrong(setting: str, why: str) -> ImproperlyConfigured:
 
 
 def fact_words() -> Words:
-    """Return the project's own words that count as facts. Raises ImproperlyConfigured."""
+    """Return the project's additions to the rules that find facts and repetitions. Raises
+    ImproperlyConfigured.
+    """
     values = configuration()
     try:
         return Words(
@@ -160,7 +162,9 @@ def fact_words() -> Words:
 
 @cache
 def configured_policies() -> dict[str, Policy]:
-    """Return the default policies of the settings by prefix. Raises ImproperlyConfigured."""
+    """Return the default policies from the settings, by prefix of the ids. Raises
+    ImproperlyConfigured.
+    """
     policies = {}
     for prefix, text in configuration().DEFAULT_POLICIES.items():
         if not isinstance(prefix, str) or not isinstance(text, str):
@@ -173,7 +177,9 @@ def configured_policies() -> dict[str, Policy]:
 
 
 def check_times_have_zones(**_: Any) -> list[Error]:
-    """A system check: the ledger's times are moments, not local times."""
+    """Check, as a Django system check, that USE_TZ is set: times in the ledger are exact moments,
+    not local times.
+    """
     if settings.USE_TZ:
         return []
     return [Error("chatmemory needs USE_TZ = True in the settings.", id="chatmemory.E002")]
@@ -207,8 +213,8 @@ _EXTENSIONS = {
 def register_extensions() -> None:
     """Register the policies, formats and estimators that the settings name.
 
-    Raises ImproperlyConfigured for a path that cannot be imported, for an item of another type, and
-    for every setting of a wrong type or range.
+    Raises ImproperlyConfigured for a path that cannot be imported and for an item of a wrong type.
+    The same holds for every setting of a wrong type or range.
     """
     for key, extension in _EXTENSIONS.items():
         for path in getattr(configuration(), key):

@@ -1,4 +1,6 @@
-"""Contradictions: differences between stored rows and the rows that a replay expects."""
+"""Contradictions: stored rows that differ from what the ledger says when its changes are decided
+again.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from chatmemory.models import Memory, Message, Stay, Step
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A stored row that differs from the replay."""
+    """A stored row that contradicts the ledger: `row` names the row, and `what` says how it
+    differs.
+    """
 
     memory_id: str
     row: str
@@ -25,7 +29,9 @@ class Contradiction:
 
 
 class Contradicted(Exception):
-    """A row differs. `row` is a row of a model, or a name."""
+    """Raised for a row that contradicts the ledger. `row` is a row of a model or its name, and
+    `what` says how it differs.
+    """
 
     def __init__(self, row: object, what: str) -> None:
         self.row, self.what = _name(row), what
@@ -33,39 +39,48 @@ class Contradicted(Exception):
 
 
 class LedgerCheck:
-    """A check of each row during the replay of a conversation, in the order of its ledger.
+    """Checks each row while a conversation is verified, in the order of its ledger.
 
-    Its methods raise Contradicted for a wrong row.
+    Rooms (plug-in features) override the methods, which raise Contradicted for a wrong row. By
+    default they accept every row.
     """
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
     def message(self, row: Message) -> None:
-        """Check a message during the replay of the step that stored this message."""
+        """Check a message while the step that stored the message is verified."""
 
     def stay(self, row: Stay) -> None:
-        """Check a stay during the replay of the step that began this stay."""
+        """Check a stay (a message's period in memory) while the step that began the stay is
+        verified.
+        """
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check a step, after its messages and the stays that began with the step.
+        """Check a step, after its messages and the stays (periods of messages in memory) that began
+        with the step.
 
-        `ended` has the number and the reason of each stay that ended with the step, by number.
+        `ended` has the number and the reason of each stay that ended with the step, in the order of
+        the numbers.
         """
 
     def end(self) -> None:
-        """Check the totals after the last step, once everything else is verified."""
+        """Check the totals after the last step, when everything else is verified."""
 
 
 def expect(row: object, what: str, found: object, expected: object) -> None:
-    """Raise Contradicted if a column of a row differs from the replay."""
+    """Raise Contradicted if a value of a row differs from the expected value. `what` names the
+    value.
+    """
     if found != expected:
         raise Contradicted(row, f"{what} is {found!r}, the replay has {expected!r}")
 
 
 def expect_any(row: object, what: str, found: object, expected: Sequence[object]) -> None:
-    """Raise Contradicted if the value of a column is not among the values of any version. The value
-    of the current version comes first.
+    """Raise Contradicted unless a value of a row is among the expected values.
+
+    There are several if versions of this library computed the value differently; the current
+    version's comes first.
     """
     if found not in expected:
         expect(row, what, found, expected[0])
@@ -73,7 +88,8 @@ def expect_any(row: object, what: str, found: object, expected: Sequence[object]
 
 @contextmanager
 def naming(row: object) -> Iterator[None]:
-    """Raise Contradicted for every error in the block: any value of the row may be altered.
+    """Turn every error of the block into Contradicted with this `row`, because any value of an
+    altered row may cause errors.
 
     An outage of the database says nothing about the row, and is raised unchanged.
     """
@@ -90,8 +106,8 @@ def naming(row: object) -> Iterator[None]:
 
 
 def is_outage(error: Exception) -> bool:
-    """Return whether the database cannot answer any query, or the machine has no memory for the
-    rows.
+    """Return whether an error means that the database cannot answer queries at all, or that this
+    machine is out of memory for its rows.
     """
     unasked = (OperationalError, InterfaceError, ProgrammingError, OSError)
     is_unasked = isinstance(error, unasked)

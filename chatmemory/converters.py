@@ -1,4 +1,4 @@
-"""The converter of memory ids in URL patterns; see messages.ids."""
+"""The converter of memory ids in URL patterns; see `messages.ids` for the encoding."""
 
 from __future__ import annotations
 

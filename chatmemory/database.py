@@ -1,9 +1,9 @@
-"""The database of this library's tables: the one to which the project's routers write
-conversations.
+"""Gives access to the database of this library's tables: the database to which the project's
+routers write conversations.
 
-All tables of the library are in it, and reads use it, too: a replica lags, and a window without the
-message that was added a moment ago would be wrong. Every transaction, connection and query is made
-here, or by a manager that uses this module.
+All tables of the library are in this database, and reads use it, too. A replica lags behind: its
+windows could lack the message that was added a moment ago. Every transaction, connection and query
+is made here, or by a manager that uses this module.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ Key = TypeVar("Key")
 
 
 def alias() -> str:
-    """Return the name of the database in the setting DATABASES."""
+    """Return the name of the library's database in the setting DATABASES."""
     if not router.routers:  # each change calls it about ten times
         return DEFAULT_DB_ALIAS
     return router.db_for_write(apps.get_model("chatmemory", "Memory"))
 
 
 def connection() -> BaseDatabaseWrapper:
-    """Return the connection of this thread."""
+    """Return this thread's connection to the library's database."""
     return connections[alias()]
 
 
 def cursor() -> CursorWrapper:
-    """Return a new cursor of the connection of this thread."""
+    """Return a new cursor of this thread's connection to the library's database."""
     return connection().cursor()
 
 
 def described() -> str:
-    """Return the database in words for operators: the file, or the name and host, without a
-    password.
+    """Return a description of the database for operators, without a password: the file, or the name
+    and host.
     """
     settings = connection().settings_dict
     if connection().vendor == "sqlite":
@@ -61,9 +61,9 @@ def described() -> str:
 
 
 def refusal() -> str | None:
-    """Return why a PostgreSQL database of the project refuses connections, or None.
+    """Return why a PostgreSQL database of the project refuses connections; None if all accept them.
 
-    A pool hides the reason, so this opens a connection of its own.
+    A connection pool hides the reason, so this function opens a connection of its own.
     """
     for each in connections.all():
         if each.vendor == "postgresql":
@@ -94,14 +94,16 @@ class _Transaction(transaction.Atomic):
 
 
 def atomic(using: str | None = None) -> transaction.Atomic:
-    """Return a context manager that makes the changes of a block one transaction."""
+    """Return a context manager that makes the changes of a block one transaction, by default in the
+    library's database.
+    """
     return _Transaction(using or alias(), savepoint=True, durable=False)
 
 
 @contextmanager
 def nowait() -> Iterator[None]:
-    """A transaction that raises OperationalError at once if another writer holds a required
-    lock.
+    """Run the block in a transaction that never waits for locks: OperationalError is raised at once
+    if another writer holds a required lock.
     """
     db = connection()
     if db.vendor == "postgresql":
@@ -125,10 +127,10 @@ def nowait() -> Iterator[None]:
 
 
 def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts of long work, each for a transaction of its own, and let other writers of a
-    SQLite file take turns.
+    """Yield the parts of long work, each for its own transaction, with pauses in which other
+    writers of a SQLite file get their turn.
 
-    SQLite has no queue: a waiting writer tries again every tenth of a second, and would never find
+    SQLite has no queue: a waiting writer tries again every tenth of a second. It would never find
     the file free between two transactions that follow each other at once.
     """
     began, last = monotonic(), 0.0
@@ -144,7 +146,7 @@ def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts of long work, at least one, until about so many seconds have passed."""
+    """Yield the parts of long work, at least one, until about this many seconds have passed."""
     end = monotonic() + seconds
     for part in parts:
         yield part
@@ -153,7 +155,9 @@ def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Yield the keys in parts whose total sizes are about `most`."""
+    """Split keys into lists whose total sizes are at most `most`. A key that is larger by itself
+    gets its own list.
+    """
     part: list[Key] = []
     together = 0
     for key, size in sizes.items():
@@ -166,7 +170,9 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
 
 
 def on_commit(call: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function after the commit. Its errors are logged: the change is already committed."""
+    """Call a function after the transaction commits. Errors of the function are only logged,
+    because the change is already committed.
+    """
     # Django logs an error with the function's name, which a partial does not have
     transaction.on_commit(lambda: call(*arguments), using=alias(), robust=True)
 
@@ -180,11 +186,11 @@ class _IsAny(Func):
 
 
 def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
-    """Return the condition that a field is one of some numbers or texts.
+    """Return the condition that a field equals one of these numbers or texts.
 
-    They are passed as one parameter, because Django's preparation of one parameter for each takes
-    longer than the database needs. PostgreSQL estimates the rows by the length of the array. SQLite
-    may not choose an index of these columns if the query sorts by others.
+    All values are passed as one parameter, because Django needs longer for separate parameters than
+    the database for the query. PostgreSQL estimates the rows by the length of the array. SQLite may
+    not choose an index of these columns if the query sorts by others.
     """
     listed = list(values)
     if connection().vendor == "postgresql":
@@ -198,7 +204,7 @@ def has_tables(using: str) -> bool:
 
 
 def answers(using: str) -> bool:
-    """Return whether a database can be connected to."""
+    """Return whether a database accepts connections."""
     try:
         connections[using].ensure_connection()
     except (AnyDatabaseError, ImproperlyConfigured):
@@ -207,7 +213,9 @@ def answers(using: str) -> bool:
 
 
 def check_transactions_are_short(**_: object) -> list[Caution]:
-    """A system check: with ATOMIC_REQUESTS, a request is one transaction."""
+    """Check, as a Django system check, that ATOMIC_REQUESTS is off: with it, each request would be
+    one long transaction.
+    """
     if not connection().settings_dict["ATOMIC_REQUESTS"]:
         return []
     return [
@@ -221,9 +229,10 @@ def check_transactions_are_short(**_: object) -> list[Caution]:
 
 
 def check_sessions_are_kept(**_: object) -> list[Error]:
-    """A system check: on PostgreSQL, each connection has a session of its own. PgBouncer in
-    transaction mode gives one session to several connections in turn, so that the cursors of long
-    lists and the notices of live pages get lost.
+    """Check, as a Django system check, that each PostgreSQL connection has a session of its own.
+
+    PgBouncer in transaction mode gives one session to several connections in turn. The cursors of
+    long lists and the notices of live pages get lost then.
     """
     if not _shares_sessions():
         return []
@@ -263,7 +272,9 @@ def _another(db: BaseDatabaseWrapper) -> Any:
 
 
 def check_tables_are_together(**_: object) -> list[Error]:
-    """A system check: a change writes several tables in one transaction."""
+    """Check, as a Django system check, that all tables of the library are in one database, because
+    a change writes several tables in one transaction.
+    """
     db = alias()
     own = [each for each in apps.get_app_configs() if f"{each.label}_".startswith("chatmemory_")]
     problems = [

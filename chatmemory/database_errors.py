@@ -1,6 +1,7 @@
-"""Database outages: errors that the request did not cause and that may end by themselves.
+"""Recognizes database outages: errors that the request did not cause and that may end by
+themselves.
 
-The transaction of the request was rolled back, so the caller can repeat it.
+The transaction of the request was rolled back, so the caller can repeat the request.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from chatmemory.sqlite_files import is_damage
 
 @dataclass(frozen=True)
 class Outage:
-    """A state of the database in a word, and a sentence about it. `is_of_node` is True if the
-    database itself responds, but a node of its cluster does not.
+    """What is wrong with the database: its `state` in a word, and a sentence about it (`detail`).
+
+    `is_of_node` is True if the database itself responds, but a node of its cluster does not.
     """
 
     state: str
@@ -87,9 +89,9 @@ RETRY_SECONDS = 2
 
 
 def outage(error: BaseException | None) -> Outage | None:
-    """Return the outage that an error reports, or None.
+    """Return the outage that an error reports; None for other errors.
 
-    An error of a statement is not an outage, but a bug of this program.
+    An error in a statement is not an outage, but a bug of this program.
     """
     if not isinstance(error, (DatabaseError, InterfaceError)):
         return None
@@ -108,7 +110,8 @@ def outage(error: BaseException | None) -> Outage | None:
 
 @contextmanager
 def leaving_out_lost_nodes() -> Iterator[None]:
-    """If a node of a cluster is down, roll back the block and continue after it.
+    """Run the block in a transaction. If a node of a cluster is down, roll back and continue after
+    the block.
 
     If the whole database is down, the code after the block fails.
     """
@@ -122,9 +125,10 @@ def leaving_out_lost_nodes() -> Iterator[None]:
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return a command's words for a database error, or None for a bug of this program.
+    """Return the text that a command prints for a database error; None for an error that is a bug
+    of this program.
 
-    The driver's own text explains why a database is down. It contains no password.
+    The driver's own text explains why a database is down. The text contains no password.
     """
     if is_damage(error.__cause__):
         return f"the database is damaged: {error}: restore a backup"

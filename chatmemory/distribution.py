@@ -1,8 +1,8 @@
-"""The tables on the nodes of a cluster: PostgreSQL with the extension Citus.
+"""Distributes the tables over the nodes of a cluster: PostgreSQL with the extension Citus.
 
 Conversations are distributed by their id. Each has all its rows on one node, so that a change or a
-page of it uses one node. Rows that belong to no conversation stay on the coordinator, to which
-every process connects.
+page of a conversation uses one node. Rows that belong to no conversation stay on the coordinator,
+to which every process connects.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ _ALONE = "none"
 
 
 class NotDistributable(ChatMemoryError):
-    """The database is not a cluster, a table is distributed in another way, or another process is
-    distributing.
+    """Raised if tables cannot be distributed: the database is not a cluster, a table is distributed
+    in another way, or another process is distributing.
     """
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The place of a table's rows: on the node of the conversation whose id is in `column`.
+    """Where the rows of a table are stored: on the node of the conversation whose id is in
+    `column`.
 
-    Without a column they are on the coordinator, but are written together with conversations.
+    Without a column, the rows are on the coordinator and can be written together with
+    conversations.
     """
 
     table: str
@@ -51,7 +53,9 @@ _LABEL = "chatmemory_"  # the prefix of the rooms' labels
 
 
 def placements() -> list[Placement]:
-    """Return the placements of the tables with a conversation's id, Memory first."""
+    """Return where the rows of each table with a conversation's id belong. The table of Memory
+    comes first.
+    """
     memory = apps.get_model("chatmemory", "Memory")
     others = [model for model in _models() if model != memory]
     found = [_placement(model, memory) for model in others]
@@ -74,10 +78,9 @@ def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
 
 
 def distribute(*, single_node: bool = False) -> list[Placement]:
-    """Distribute the tables that are not distributed yet, in one transaction, and return these
-    tables.
+    """Distribute the tables that are not distributed yet, in one transaction. Returns these tables.
 
-    Raises NotDistributable, also for a cluster of one node unless `single_node` allows it.
+    Raises NotDistributable, also for a cluster of one node unless `single_node` allows this.
     """
     check_postgresql()
     with database.atomic(), database.connection().cursor() as cursor:
@@ -95,7 +98,7 @@ def distribute(*, single_node: bool = False) -> list[Placement]:
 
 
 def check_postgresql() -> None:
-    """Raise NotDistributable for a database other than PostgreSQL."""
+    """Raise NotDistributable unless the database is PostgreSQL."""
     connection = database.connection()
     if connection.vendor != "postgresql":
         raise NotDistributable(
@@ -113,7 +116,9 @@ def _take_turn(cursor: CursorWrapper) -> None:
 
 
 def check_cluster(cursor: CursorWrapper) -> None:
-    """Raise NotDistributable unless the database has the extension and the tables."""
+    """Raise NotDistributable unless the database has the extension Citus and the library's
+    tables.
+    """
     if not _has_extension(cursor):
         raise NotDistributable(
             "this PostgreSQL has no extension citus: install it on each node, and run "
@@ -139,7 +144,9 @@ def _check_nodes(cursor: CursorWrapper) -> None:
 
 
 def distributed_tables() -> list[str]:
-    """Return the tables whose rows are on several nodes, [] if the database is not a cluster."""
+    """Return the names of the tables whose rows are on several nodes; [] if the database is not a
+    cluster.
+    """
     if database.connection().vendor != "postgresql":
         return []
     with database.connection().cursor() as cursor:
@@ -149,7 +156,7 @@ def distributed_tables() -> list[str]:
 
 
 def unreachable_nodes() -> list[str]:
-    """Return the nodes that do not respond, [] if the database is not a cluster.
+    """Return the cluster nodes that do not respond; [] if the database is not a cluster.
 
     Raises OperationalError if no node with conversations responds.
     """

@@ -85,7 +85,7 @@ class _MessageError(Exception):
 
 
 class OversizedMessage(_MessageError, InvalidValue):
-    """A message that the policy rejects because it does not fit the limit even alone."""
+    """A message that the policy rejects because it does not fit into the limit even alone."""
 
 
 class MessageTooLarge(_MessageError, InvalidValue):
@@ -137,7 +137,7 @@ class PolicyUnavailable(ChatMemoryError):
 
 
 class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
-    """The estimator that counts the conversation is not installed here."""
+    """The token count estimator of the conversation is not installed here."""
 
     def __init__(self, memory_id: str, estimator: str) -> None:
         super().__init__(
@@ -147,12 +147,14 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
 
 
 class NoRoomBesidePins(_MessageError, ChatMemoryError):
-    """A message fits the limit, but not beside the pinned messages. The text has the arithmetic."""
+    """A message fits into the limit, but not together with the pinned messages. The text has the
+    numbers.
+    """
 
 
 class NotPinnable(ChatMemoryError):
-    """A message that is not in memory, a system message, or a tool call that awaits results. A
-    summary cannot be unpinned.
+    """The message cannot be pinned or unpinned: it is not in memory, or is a system message, a tool
+    call that awaits results, or (for unpinning) a summary.
     """
 
 
@@ -165,9 +167,10 @@ class NotCompactable(ChatMemoryError):
 
 
 class LongRecount(ChatMemoryError):
-    """Another estimator would count very many messages again, which the caller has not allowed.
+    """The new policy's estimator would have to count very many messages again, and the caller has
+    not allowed this.
 
-    `messages` is their number.
+    `messages` is the number of these messages.
     """
 
     field = "recount"
@@ -181,7 +184,9 @@ class LongRecount(ChatMemoryError):
 
 
 class VersionConflict(ChatMemoryError):
-    """The conversation is not at the version that the caller expected."""
+    """The conversation is not at the version that the caller expected: somebody else has changed
+    it.
+    """
 
     def __init__(self, memory_id: str, version: int, expected: int) -> None:
         self.memory_id, self.version = memory_id, version

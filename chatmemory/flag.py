@@ -1,4 +1,6 @@
-"""A flag: a reason why a conversation needs attention. Rooms add some; `flags` has all of them."""
+"""Defines a flag: a reason why a conversation needs attention. Rooms (plug-in features) add flags;
+`flags` lists all of them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from django.db.models import Q
 
 
 class Turns(StrEnum):
-    """The turns that could have a case: all, those after an eviction, or after a compaction."""
+    """The turns among which a rate counts the cases of a flag: all, those after an eviction, or
+    those after a compaction.
+    """
 
     ALL = "all"
     EVICTED = "evicted"
@@ -19,7 +23,9 @@ class Turns(StrEnum):
 
 
 class Case(NamedTuple):
-    """A case that began with a step of a ledger, with a `detail` such as the rules broken."""
+    """A case of a flag that began with a step of the ledger. `detail` says more, such as which
+    rules were broken.
+    """
 
     step: int
     detail: str = ""
@@ -27,12 +33,12 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class PastCases:
-    """The cases of a flag in the past, also of those that were mended since.
+    """Finds all cases of a flag in the past, also of cases that were repaired since.
 
     `find` returns all cases of a conversation up to the end of a `reading.passage.Passage`. It may
-    keep JSON values in the state, which it gets again with the next passage; `version` changes when
-    it would find others. `counting` returns the function that tells whether a case counts today, by
-    the id of its conversation and its detail.
+    keep JSON values in the dictionary, which it gets again with the next passage. `version` changes
+    when `find` would return other cases. `counting` returns a function that tells whether a case
+    counts today, given the conversation's id and the case's detail.
     """
 
     title: str
@@ -44,12 +50,12 @@ class PastCases:
 
 @dataclass(frozen=True)
 class Line:
-    """The line of the overview about the cases of one flag.
+    """A line on the overview about the conversations with one flag.
 
     - `title` is the title of the line; if it is empty, the flag's words are used.
     - `verb` is the text of a link, or a function that returns the text. The link leads to the
-      inspector's page `route`, and that page lists the same conversations. For a single one, the
-      link leads to the page `route_of_one` of that conversation, if there is one.
+      inspector's page `route`, and that page lists the same conversations. For a single
+      conversation, the link leads to its page `route_of_one`, if this is given.
     - `newest` returns a sentence about the latest case in the conversation with an id.
     - `began_at` is the column with the time at which a case began, in microseconds since 1970, and
       `began_step` the column with the step. If both are empty, the beginning is not known.
@@ -65,26 +71,27 @@ class Line:
 
     @property
     def step_column(self) -> str:
-        """The column with the number of the step in which a case began, or ""."""
+        """The column with the number of the step at which a case began, or ""."""
         return self.began_step() if callable(self.began_step) else self.began_step
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A reason why a conversation needs attention, in `words`, with its condition, or a function
-    that returns the condition. Flags are ordered by `place`.
+    """A reason why a conversation needs attention, in `words`. `condition` selects such
+    conversations, or is a function that returns the condition.
 
-    - `icon` is the name of its picture, and `line` its line on the overview, if it has one.
-    - Rows of the overview show it if it is `in_rows`; the flag `any` includes it if it `is_any`; it
-      is counted below the doctor's list if it is `beside_doctor`.
-    - It is red unless `is_fault` is False, such as for a price, or `alarms` returns False because
-      it does not count yet.
-    - Lists can be sorted by `newest_at`, a column of microseconds.
-    - `past` finds its cases of the past: pages say since when there are some, and whether a change
-      helped.
-    - `parts` are flags of parts of its cases, such as those of one rule, which have lines in its
-      place. Their names begin with its own and a period, and lists do not offer them.
-    - `former` are its names in the previous release, which are still accepted.
+    - Flags are sorted by `place`. `icon` is the name of the flag's icon, and `line` is its line on
+      the overview, if it has any.
+    - `in_rows` shows the flag in rows of the overview. `is_any` includes it in the flag `any`.
+      `beside_doctor` counts its conversations below the doctor's list.
+    - The flag is red, except in two cases: `is_fault` is False, such as for a high price, or
+      `alarms` returns False, because the flag does not count yet.
+    - `newest_at` is a column in microseconds by which lists can be sorted.
+    - `past` finds cases of the past, so that pages can say since when there are some, and whether
+      a change helped.
+    - `parts` are flags for parts of the cases, such as the cases of one rule. Their lines replace
+      the flag's own line. Their names begin with its name and a period. Lists do not offer them.
+    - `former` are names from the previous release, which are still accepted.
     """
 
     name: str
@@ -108,12 +115,14 @@ class Flag:
 
     @property
     def title(self) -> str:
-        """The title of the flag's line. It may differ from the words in a row."""
+        """The title of the flag's line on the overview. It may differ from the words in a row."""
         return (self.line and self.line.title) or self.words
 
     @property
     def counts(self) -> bool:
-        """Whether the flag counts already: some count only once the providers in use are chosen."""
+        """Whether the flag counts already: some flags count only when the providers in use are
+        chosen.
+        """
         return self.alarms is None or self.alarms()
 
     @property

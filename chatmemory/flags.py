@@ -1,6 +1,6 @@
-"""The flags of conversations that need attention: the one list of them for pages, API and agents.
+"""Lists the flags (reasons why a conversation needs attention) for pages, the API and agents.
 
-A message was never in memory if it left in the step that added it.
+A message that left in the step that added it was never in memory, as far as flags are concerned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ OWN = (OVER_LIMIT,)
 
 
 def flags() -> tuple[Flag, ...]:
-    """Return all flags in order, including the flags of the installed rooms."""
+    """Return all flags (reasons why a conversation needs attention) in order, including those of
+    the installed rooms.
+    """
     others = sorted((*OWN, *(flag for room in rooms() for flag in room.flags)), key=_place)
 
     def any_of_them() -> Q:
@@ -43,7 +45,9 @@ def _place(flag: Flag) -> int:
 
 
 def flag_named(name: str) -> Flag:
-    """Return the flag with a name, which may be one of the release before. Raises InvalidValue."""
+    """Return the flag with this name; names of the previous release are accepted. Raises
+    InvalidValue.
+    """
     name = today(name)
     for flag in flags():
         if flag.name == name:
@@ -57,5 +61,7 @@ def flag_named(name: str) -> Flag:
 
 
 def today(name: str) -> str:
-    """Return the current name of a flag, given that or its name in the release before."""
+    """Return the current name of a flag, given its current name or its name in the previous
+    release.
+    """
     return next((flag.name for flag in flags() if name in flag.former), name)

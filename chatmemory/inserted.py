@@ -1,7 +1,7 @@
-"""The rows that changes insert: messages, stays and steps. They are built, sealed and written.
+"""The rows that changes insert: messages, stays (periods of messages in memory) and steps.
 
 A row has the columns of its model (tests/ledger/test_sql.py compares them). Making an instance of
-the model takes several times as long, and an import makes three rows of each message.
+the model takes several times as long, and an import makes three rows for each message.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from chatmemory.windows.window import Entry, Totals
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be added, with the client's id and the time of the message.
+    """A message to be added, with the client's id for it and the time at which it was said.
 
-    A redaction keeps both. A branch's copy has the declared `columns` of its original.
+    A redaction keeps both. `columns` are the values of declared columns, which a branch copies from
+    the original.
     """
 
     message: ChatMessage
@@ -34,7 +35,7 @@ class NewMessage:
 @dataclass(slots=True)
 @with_columns(Message)
 class InsertedMessage:
-    """A row of chatmemory_message."""
+    """A new row of table chatmemory_message."""
 
     memory_id: str
     seq: int
@@ -54,8 +55,8 @@ class InsertedMessage:
     def of(
         cls, memory_id: str, entry: Entry, sent: NewMessage | None, now: datetime
     ) -> InsertedMessage:
-        """Return the row of a numbered entry. `sent` has the client's id and time, if it named
-        them.
+        """Return the row for a window entry that has its numbers. `sent` has the client's id and
+        time, if the client gave them.
         """
         message = entry.message
         assert message is not None
@@ -79,7 +80,7 @@ class InsertedMessage:
 @dataclass(slots=True)
 @with_columns(Stay)
 class InsertedStay:
-    """A row of chatmemory_stay."""
+    """A new row of table chatmemory_stay: a message's period in memory."""
 
     memory_id: str
     n: int
@@ -97,7 +98,9 @@ class InsertedStay:
 
     @classmethod
     def of(cls, memory_id: str, entry: Entry, step: int) -> InsertedStay:
-        """Return the row of an entry with numbers, which enters the window at a step."""
+        """Return the row for a window entry that has its numbers and enters the window at
+        `step`.
+        """
         row = cls(
             memory_id=memory_id,
             n=entry.n,
@@ -118,7 +121,7 @@ class InsertedStay:
 @dataclass(slots=True)
 @with_columns(Step)
 class InsertedStep:
-    """A row of chatmemory_step."""
+    """A new row of table chatmemory_step: a change of a conversation."""
 
     memory_id: str
     n: int

@@ -1,9 +1,9 @@
-"""Keepers: the one mechanism for rows that are derived from the ledger of a conversation.
+"""Keepers: the single mechanism for data that is derived from the ledger of a conversation.
 
-A keeper makes a row for each conversation. Nothing is derived in the transaction of a change: it is
-done after the commit by a thread of a server, by `manage.py keep`, or by a page or command that
-needs one conversation at once; see `keeping`. A row is a function of the ledger alone, so
-that rows kept after each step equal a row made once at the end.
+A keeper makes a row for each conversation. Nothing is derived in the transaction of a change. A
+thread of a server derives rows after the commit, or `manage.py keep`, or a page or command that
+needs one conversation at once; see `keeping`. A row depends on the ledger alone: rows kept up to
+date after each step equal a row made once at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ QUICK_MESSAGES = 500  # messages that a request may read to derive a row at once
 
 
 def version_of(*rules: object) -> str:
-    """Return a digest of the rules by which rows are made."""
+    """Return a digest of the rules by which rows are made, as their version. At most 32
+    characters.
+    """
     return hashlib.sha256(repr(rules).encode()).hexdigest()[:32]
 
 
@@ -34,23 +36,24 @@ class Keeper(ABC):
 
     @abstractmethod
     def version(self) -> str:
-        """Return the version of the rules, in at most 32 characters. Rows of another version are
-        stale.
+        """Return the version of the rules, in at most 32 characters. Rows with another version are
+        out of date.
         """
 
     @abstractmethod
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        """Return the columns of the row at the newest step of a conversation: `content`, and all
-        that `KeptRow` does not have. A keeper with a `part` also returns `parts`: the rows of it to
-        store, all of them if `before` is None, otherwise those that differ from the stored ones.
+        """Return the columns of the row for the newest step of a conversation: `content`, and the
+        columns that `KeptRow` does not have.
 
-        `before` is the row of an earlier step, of the same version, from which a keeper may
-        continue. `make` is called within one snapshot of the database. Raises ChatMemoryError for a
-        conversation that cannot be read.
+        A keeper with a `part` also returns `parts`, the rows of that model to store: all if
+        `before` is None, otherwise only those that differ from the stored rows. `before` is the row
+        of an earlier step and the same version, from which the keeper may continue. `make` is
+        called within one snapshot of the database. Raises ChatMemoryError for a conversation that
+        cannot be read.
         """
 
     def is_current(self, row: KeptRow, memory: Memory) -> bool:
-        """Return whether a row of the current version is up to date."""
+        """Return whether a row with the current version is up to date with the conversation."""
         return row.step == memory.last_step
 
     def current(self) -> Q:
@@ -59,12 +62,14 @@ class Keeper(ABC):
         return Q(**{f"{name}__step": F("last_step"), f"{name}__version": self.version()})
 
     def changed_since(self, at: datetime) -> Q:
-        """Return the condition for conversations that may have become stale since a time."""
+        """Return the condition for conversations whose rows may have become out of date since a
+        time.
+        """
         return Q(updated_at__gte=at)
 
     def messages_read(self, memory: Memory) -> int:
-        """Return roughly how many messages `make` reads: if they are few, a request makes the row
-        at once.
+        """Return roughly how many messages `make` reads. If there are few, a request derives the
+        row at once.
         """
         return memory.said_count
 
@@ -75,9 +80,11 @@ class Keeper(ABC):
         """
 
     def after_round(self) -> None:  # noqa: B027
-        """Hook, called after each round over changed conversations, to sum up their rows."""
+        """Hook, called after each round over changed conversations, for sums over their rows. The
+        default does nothing.
+        """
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the kept row of a conversation by the current rules, or None."""
+        """Return the stored row of a conversation if it has the current version, or None."""
         rows = self.model.objects.filter(memory=memory, version=self.version())
         return next(iter(rows), None)

@@ -1,8 +1,8 @@
-"""Keeping rows that are derived from ledgers: after commits, or at once for one conversation.
+"""Derives rows from ledgers and stores them: after commits, or at once for one conversation.
 
-Rows are made outside of any lock, from one snapshot, and stored several at a time in a short
-transaction, unless their conversation was deleted or redacted meanwhile. If a conversation has got
-new steps meanwhile, the row is stored for the earlier step.
+Rows are made outside of any lock, from one snapshot. Several are stored in one short transaction. A
+row is dropped if its conversation was deleted or redacted meanwhile. If the conversation has new
+steps meanwhile, the row is stored for the earlier step.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DerivedRow:
-    """A new row of derived data with its parts, and the replaced row (`before`)."""
+    """A new row of derived data with its part rows (several per conversation), and the row that it
+    replaces (`before`).
+    """
 
     keeper: Keeper
     row: KeptRow
@@ -87,11 +89,11 @@ def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRo
 
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
-    """Return the row of the newest step. If it is not kept yet, it is made now, and stored if the
-    database can be written. If more than `most` messages would have to be read for it, the kept row
-    of an earlier step is returned instead.
+    """Return a conversation's row of derived data for the newest step.
 
-    None if no row is kept. Raises MemoryNotFound, and the exceptions of `Keeper.make`.
+    A missing row is derived now, and stored if the database can be written. If more than `most`
+    messages would have to be read for this, the stored row of an earlier step is returned instead,
+    or None. Raises MemoryNotFound, and the exceptions of `Keeper.make`.
     """
     if most is not None:
         memory = find_memory(memory_id)
@@ -106,17 +108,20 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
 
 
 def keep(memory_id: str) -> None:
-    """Make and store all rows of a conversation that are not current. Raises MemoryNotFound."""
+    """Derive and store all rows of a conversation that are not up to date. Raises
+    MemoryNotFound.
+    """
     with shared_histories():
         for keeper in keepers():
             current(keeper, memory_id)
 
 
 def store(some: Sequence[DerivedRow]) -> None:
-    """Store rows in one transaction, and then notify their keepers and the live streams.
+    """Store rows of derived data in one transaction, and then notify their keepers and the live
+    streams.
 
-    A row is left out if its conversation was deleted or redacted since, is being changed at this
-    moment, or has a row of a later step.
+    A row is skipped if its conversation was deleted or redacted since, or is being changed at this
+    moment. It is also skipped if a row of a later step is stored.
     """
     with database.atomic():
         kept = [each for each in some if _may_store(each)]
@@ -171,10 +176,10 @@ def _notify(each: DerivedRow) -> None:
 
 
 def remade(memory_id: str) -> list[str]:
-    """Make the current rows of a conversation again, and return the names of the rows that
+    """Derive the up-to-date rows of a conversation again, and return the names of the rows that
     differed.
 
-    These are replaced if the database can be written. Raises MemoryNotFound.
+    Differing rows are replaced if the database can be written. Raises MemoryNotFound.
     """
     differing: list[DerivedRow] = []
     with one_snapshot():
@@ -209,7 +214,9 @@ def _values(row: KeptRow | KeptPart) -> dict[str, object]:
 
 
 def newest_kept() -> int:
-    """Return the time at which the newest row was stored, in microseconds since 1970, or 0."""
+    """Return the time at which the newest row of derived data was stored, in microseconds since
+    1970; 0 without rows.
+    """
     newest = (
         each.model.objects.order_by("-kept_at").values_list("kept_at", flat=True).first()
         for each in keepers()
@@ -221,10 +228,11 @@ def newest_kept() -> int:
 
 
 class Rounds:
-    """The rounds of one process over changed conversations.
+    """The rounds in which one process derives rows of changed conversations.
 
-    Conversations that change now come first, followed by those that changed before the first round,
-    newest change first. A failing conversation is logged once, and left to its next reader.
+    Conversations that change now come first, then those that changed before the first round, newest
+    change first. A conversation that fails is logged once; its row is derived when somebody reads
+    it.
     """
 
     def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:
@@ -232,8 +240,8 @@ class Rounds:
         self._followers = [_Follower(keeper) for keeper in followed]
 
     def keep_some(self, seconds: float) -> bool:
-        """Make rows for about `seconds` per keeper, at least one row, and return whether some are
-        left. If the database cannot be written, no rows are made.
+        """Derive rows for about `seconds` per keeper, at least one row. Returns whether there is
+        more to do. If the database cannot be written, no rows are made.
         """
         if not self._followers or not is_writable():
             return False
@@ -248,7 +256,7 @@ class Rounds:
         return any(have_more)
 
     def left(self) -> int:
-        """Count the conversations of which a row is not up to date."""
+        """Return the number of conversations with any row that is not up to date."""
         if not self._followers:
             return 0
         known = reduce(and_, (each.keeper.current() for each in self._followers))

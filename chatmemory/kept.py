@@ -1,8 +1,8 @@
-"""The tables of rows that are derived from ledgers and kept, one row for each conversation.
+"""The base tables of rows that are derived from ledgers, one row for each conversation.
 
 A `chatmemory.keeper.Keeper` makes the rows. They are not part of a conversation: any of them can be
-made again. The columns are whole numbers and texts only, so that an altered row breaks no list;
-times are microseconds since 1970, and structured values are JSON in `content`.
+made again. The columns are whole numbers and texts only, so that an altered row breaks no list.
+Times are microseconds since 1970, and structured values are JSON in `content`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from chatmemory.managers import TableManager
 
 
 class KeptRow(models.Model):
-    """A row that is derived from the ledger of one conversation.
+    """A row that is derived from the ledger of one conversation, up to `step`.
 
-    The conversation is known up to `step`, by the rules of a `version` of the keeper: another
-    version makes the row stale. All columns but `kept_at` are a function of the ledger alone.
+    `version` identifies the keeper's rules: a row of another version is out of date. All columns
+    but `kept_at` depend only on the ledger.
     """
 
     memory = models.OneToOneField(
@@ -43,8 +43,8 @@ class KeptRow(models.Model):
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """Yield the value of the JSON. Raises CorruptRow with the name of the row if the block
-        cannot read it, as may happen with an altered row.
+        """Yield the value of the JSON in `content`. If the block cannot use the value, as may
+        happen with an altered row, CorruptRow with the name of the row is raised.
         """
         try:
             yield json.loads(self.content)
@@ -56,10 +56,10 @@ class KeptRow(models.Model):
 
 
 class KeptPart(models.Model):
-    """A row of derived data, of which a conversation has several beside its `KeptRow`.
+    """A row of derived data of which a conversation has several, in addition to its `KeptRow`.
 
-    The rows are stored in the same transaction and have the same version. `key` names a row among
-    the rows of its conversation.
+    The rows are stored in the same transaction as the `KeptRow` and have the same version. `key` is
+    the column that identifies a row within its conversation.
     """
 
     key: ClassVar[str]

@@ -1,4 +1,4 @@
-"""Limits and prices of models, by their names, from `known_models.toml`."""
+"""Reads limits and prices of models by their names, from `known_models.toml`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from chatmemory.patterns import declared_pattern
 
 @dataclass(frozen=True)
 class KnownModel:
-    """Models whose names match the pattern `names`: the most tokens of a prompt, and the shares of
-    the input price that a cached and a written token cost, None if unknown.
+    """The limit and prices of the models whose names match the pattern `names`.
 
-    `source` is a URL, which was read on the day `as_of`.
+    `prompt` is the maximum number of tokens of a prompt. `cached` and `write` are the prices of a
+    cached and a written token as shares of the input price, None if unknown. `source` is a URL,
+    which was read on the day `as_of`.
     """
 
     names: re.Pattern[str]
@@ -32,7 +33,9 @@ class KnownModel:
 
 @cache
 def known_models() -> Sequence[KnownModel]:
-    """Return all known models. The first entry whose pattern matches a model applies."""
+    """Return the entries of all known models. For a model, the first entry whose pattern matches
+    applies.
+    """
     data = toml_beside(__file__, "known_models.toml")
     return tuple(_model(each, data["source"], data["as_of"]) for each in data["models"])
 
@@ -43,18 +46,18 @@ def _model(data: Mapping[str, Any], source: str, as_of: date) -> KnownModel:
 
 
 def names_of_models(pattern: str) -> re.Pattern[str]:
-    """Return the pattern of some names of models."""
+    """Return a compiled pattern that matches names of models."""
     return declared_pattern(pattern, family="names of models")
 
 
 def known_model(name: str | None) -> KnownModel | None:
-    """Return the entry of a known model, or None."""
+    """Return the limit and prices of the model with this name, or None if it is unknown."""
     return next((each for each in known_models() if name and each.names.search(name)), None)
 
 
 def smallest_prompt(names: Iterable[str]) -> int | None:
-    """Return the largest prompt, in tokens, that all of the models accept; None if a model is
-    unknown, or none is named.
+    """Return the number of tokens of the largest prompt that all of these models accept. None if a
+    model is unknown, or none is named.
     """
     found = [known_model(name) for name in names]
     known = [each.prompt for each in found if each is not None]

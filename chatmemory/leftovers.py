@@ -1,4 +1,6 @@
-"""The tables that removed rooms have left in the database. They may have text of conversations."""
+"""Finds and drops tables that removed rooms (plug-in features) have left in the database. They may
+contain text of conversations.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _OTHERS = {
 
 
 def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
-    """Return the tables of rooms that are not installed, by the labels of these rooms."""
+    """Return the tables of rooms (plug-in features) that are not installed, by the app labels of
+    these rooms.
+    """
     installed = {each.label for each in apps.get_app_configs()}
     recorded = {app for app, _ in MigrationRecorder(connection).applied_migrations()}
     removed = sorted(each for each in recorded - installed if each.startswith(PREFIX))
@@ -41,10 +45,10 @@ def _is_of(label: str, name: str) -> bool:
 
 
 def drop_leftover_tables() -> list[str]:
-    """Drop the tables of rooms that are not installed, and their triggers and indexes on the
-    kernel's tables. Return the names of the tables.
+    """Drop the tables of rooms (plug-in features) that are not installed, and their triggers and
+    indexes on other tables. Returns the names of the tables.
 
-    If such a room is installed again, it makes them again.
+    If such a room is installed again, its migrations create the tables again.
     """
     connection = database.connection()
     found = leftover_tables(connection)
@@ -68,7 +72,9 @@ def _others(connection: BaseDatabaseWrapper, label: str) -> list[tuple[str, str]
 def check_leftover_tables(
     databases: Sequence[str] | None = None, **_: object
 ) -> list[CheckMessage]:
-    """A system check: every room with tables is installed. A database that is down is skipped."""
+    """Check, as a Django system check, that every room with tables in the database is installed. A
+    database that is down is skipped.
+    """
     found: dict[str, list[str]] = {}
     for using in databases or [database.alias()]:
         try:

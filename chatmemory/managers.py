@@ -1,4 +1,4 @@
-"""Filters for conversations, shared by the API and the inspector."""
+"""Managers and filters for conversations, shared by the API and the inspector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ LABEL_LENGTH = 255  # characters of a name
 
 
 def of_policy(kind: str) -> Q:
-    """Return the condition for a policy of this kind; CLIENT: the client decides."""
+    """Return the condition for conversations with a policy of this kind. CLIENT stands for no
+    policy: the client decides.
+    """
     return Q(policy_kind=None if kind == CLIENT else kind)
 
 
@@ -28,7 +30,7 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic 
         return self.filter(search.index().condition(text))
 
     def beginning_with(self, prefix: str) -> Self:
-        """Select conversations whose id begins with the prefix, which is case-sensitive.
+        """Select conversations whose id begins with the prefix; case matters.
 
         `startswith` does not do this, because LIKE ignores case on SQLite.
         """
@@ -39,7 +41,7 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic 
     def with_label(self, label: str) -> Self:
         """Select conversations with a label, given as `name` or `name:value`.
 
-        Names and values may contain colons, so that there may be several readings: all are tried.
+        Names and values may contain colons, so that several splits are possible: all are tried.
         """
         found, rows = Q(labels__has_key=label), self
         for place, letter in enumerate(label[: LABEL_LENGTH + 1]):
@@ -52,8 +54,8 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic 
 
 
 class TableManager(models.Manager[Row]):
-    """Rows of this library's database, even if routers would read them from another; see
-    `database`.
+    """Manages rows of this library's database, even if routers would read them from another
+    database; see `database`.
     """
 
     def get_queryset(self) -> models.QuerySet[Row]:
@@ -61,11 +63,13 @@ class TableManager(models.Manager[Row]):
 
 
 class AnyMemoryManager(TableManager.from_queryset(MemoryQuerySet)):  # type: ignore[misc]  # the base is made at run time
-    """All conversations, including those whose deletion has begun."""
+    """Manages all conversations, including those that are being deleted."""
 
 
 class MemoryManager(AnyMemoryManager):
-    """All conversations except those being deleted, which nobody can read or change."""
+    """Manages all conversations except those that are being deleted, which nobody can read or
+    change.
+    """
 
     def get_queryset(self) -> MemoryQuerySet:
         found: MemoryQuerySet = super().get_queryset()

@@ -1,8 +1,8 @@
 """The tables of conversations. Other tables are in `records` and `kept`.
 
 A conversation is stored in four tables. `Message` is the history, to which messages are only
-appended. `Stay` is a message's time in the window, from `entered_step` to `left_step`. `Step` is
-the ledger, with one numbered row per change. `Memory` has the policy and the counters.
+appended. `Stay` is one period of a message in the window, from `entered_step` to `left_step`.
+`Step` is the ledger, with one numbered row per change. `Memory` has the policy and the counters.
 Only the `ledger` package writes changes of a conversation to these tables.
 """
 
@@ -41,7 +41,7 @@ _EVICTING = Q(count_after__lte=F("count_before")) & LIVED
 
 
 class Memory(PolicyColumns):
-    """A conversation. The caller chooses the `id`."""
+    """A conversation: its policy, labels and counters. The caller chooses the `id`."""
 
     id = models.CharField(max_length=255, primary_key=True)
     labels = models.JSONField(default=dict, blank=True)
@@ -106,12 +106,13 @@ class Memory(PolicyColumns):
 
 
 class Message(models.Model):
-    """A message of a conversation. `payload` is the exact output of the serializer. It is stored as
-    its text and the `frame` around it (see `messages.codec.frames`). A system message's payload has
-    no attributes: `attributes` has them as JSON.
+    """A message of a conversation.
 
-    A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put
-    into the window by a client and is not part of the history.
+    `payload` is its JSON, exactly as the serializer writes it. The JSON is stored as the `text`,
+    and the `frame` around it (see `messages.codec.frames`). The JSON of a system message has no
+    attributes: the column `attributes` has them. A row never changes, except by redaction (see
+    `ledger.redaction`). A SYNTHETIC message was put into the window by a client and is not part of
+    the history.
     """
 
     class Origin(models.TextChoices):
@@ -160,9 +161,10 @@ class Message(models.Model):
 
 
 class Stay(models.Model):
-    """A message's stay in the window. The columns that eviction needs are copied here.
+    """One period of a message in the window. The columns that eviction needs are copied here.
 
-    The window may show the message otherwise than the history: see `ledger.overrides`.
+    The window may show the message with other text or attributes than the history: see
+    `ledger.overrides`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")
@@ -209,7 +211,9 @@ class Stay(models.Model):
 
 
 class Step(PolicyColumns):
-    """A change of a conversation, numbered from 1 without gaps, with the totals around it."""
+    """A change of a conversation, numbered from 1 without gaps, with the totals before and after
+    it.
+    """
 
     class Kind(models.TextChoices):
         ADD = "add"

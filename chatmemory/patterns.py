@@ -1,14 +1,14 @@
-"""Patterns that run over texts which others wrote, such as messages, file names and requests.
+r"""Regular expressions for texts from outside, such as messages, file names and requests.
 
-A regular expression holds the interpreter until it returns, so that one which takes time in
-proportion to the square of a text stops every request of its process. Each pattern is therefore
-declared by `declared_pattern`, where it is used. tests/growth/test_patterns.py runs each over
-hostile texts, and tests/architecture/test_patterns.py names patterns that are not declared.
+A regular expression holds the interpreter until it returns. If its time grows with the square of
+the text, it stops every request of its process. Each pattern is therefore declared by
+`declared_pattern`, where it is used. tests/growth/test_patterns.py runs each over hostile texts,
+and tests/architecture/test_patterns.py names patterns that are not declared.
 
 A pattern is compiled when it is first used: a process that only lists its commands needs none.
 
-What keeps a pattern linear: a left boundary such as `(?<![\\w-])`, so that a run is not searched
-from each of its characters, and possessive quantifiers such as `\\w*+`, which give nothing back.
+Two things keep a pattern linear. A left boundary such as `(?<![\w-])` avoids that a run is searched
+from each of its characters. Possessive quantifiers such as `\w*+` give nothing back.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ ANY = 2**30  # characters: as many as a text may have
 
 
 class Declared(NamedTuple):
-    """A declared pattern, and the maximum length of its texts in characters.
+    """A declared regular expression, with `most`, the maximum length of its texts in characters.
 
-    Patterns built from words, such as typed words, have a `family`, of which the newest pattern is
-    remembered.
+    Patterns that are built at run time, such as from typed words, have a `family` name. Only the
+    newest pattern of a family is remembered.
     """
 
     pattern: re.Pattern[str] | re.Pattern[bytes]
@@ -51,9 +51,11 @@ class _Later(Generic[AnyStr]):
 def declared_pattern(
     source: AnyStr, flags: int = 0, *, most: int = ANY, family: str = ""
 ) -> re.Pattern[AnyStr]:
-    """Return a pattern for texts of at most `most` characters.
+    """Declare a regular expression for texts of at most `most` characters, and return it. The
+    declaration lets tests try it on hostile texts.
 
-    The pattern is compiled at its first use, which raises re.error if it is not valid.
+    The pattern is compiled at its first use, which raises re.error if it is invalid. Patterns that
+    are built at run time have a `family` name.
     """
     pattern = cast("re.Pattern[AnyStr]", _Later(source, flags))
     DECLARED[family or f"{source!r} {int(flags)}"] = Declared(pattern, most, family)

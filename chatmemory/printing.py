@@ -1,4 +1,4 @@
-"""Output of commands: lines for people, or JSON Lines of one shape."""
+"""Prints the output of commands: lines for people, or JSON Lines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Options = Mapping[str, Any]  # of a command line, as argparse has read them
 
 @dataclass(frozen=True)
 class Printer:
-    """Prints rows and their sums, as words or as JSON.
+    """Prints the rows of a report and their totals, as text or as JSON.
 
-    With `as_json` each row is a JSON object on a line of its own, and the last line is an object
-    with the one member `total`. `line` prints to standard output, and `error` to standard error.
+    With `as_json` each row is a JSON object on a line of its own. The last line is then an object
+    with the single member `total`. `line` prints to standard output, and `error` to standard error.
     """
 
     line: Callable[[str], object]
@@ -33,13 +33,17 @@ class Printer:
     _left_out: list[str] = field(default_factory=list)
 
     def left_out(self, what: str) -> None:
-        """Say on standard error what could not be read."""
+        """Print to standard error that something could not be read, and remember it for the exit
+        status.
+        """
         self._left_out.append(what)
         self.error(f"left out {what}")
 
     @property
     def code(self) -> int:
-        """The exit status of a report that found nothing: 3 if something could not be read."""
+        """The exit status of a report without findings: 3 if something could not be read, else
+        0.
+        """
         return LEFT_OUT if self._left_out else 0
 
     def row(self, values: Mapping[str, Any], *words: str) -> None:
@@ -54,7 +58,7 @@ class Printer:
 
 
 def add_json_argument(parser: ArgumentParser, row: str) -> None:
-    """Add --json to a command; `row` names the subject of each line."""
+    """Add the option --json to a command. `row` says in its help what each line is about."""
     parser.add_argument(
         "--json",
         action="store_true",
@@ -63,7 +67,9 @@ def add_json_argument(parser: ArgumentParser, row: str) -> None:
 
 
 def discard_unwritten() -> None:
-    """Discard output that could not be printed, so that Python does not print it again at exit."""
+    """Discard output that could not be printed, such as to a closed pipe, so that Python does not
+    try again at exit.
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

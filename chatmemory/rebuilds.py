@@ -1,4 +1,4 @@
-"""The notice that `migrate` prints before it rewrites large tables of a SQLite database."""
+"""Prints a notice before `migrate` copies large tables of a SQLite database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ COPYING = (
 def announce_rebuilds(
     using: str, plan: Sequence[tuple[Migration, bool]] = (), stdout: Any = None, **_: object
 ) -> None:
-    """Name the large tables that a migration copies, with their rows, before it begins."""
+    """Print the large tables that a planned migration copies, with their numbers of rows, before it
+    begins.
+    """
     if stdout is None or connections[using].vendor != "sqlite":
         return
     for table, times in copied_tables(migration for migration, _ in plan).items():
@@ -47,7 +49,9 @@ def announce_rebuilds(
 
 
 def copied_tables(migrations: Iterable[Migration]) -> Counter[str]:
-    """Return how often migrations of chatmemory and its rooms copy each table."""
+    """Return how often these migrations copy each table of chatmemory and its rooms (plug-in
+    features).
+    """
     ours = {"chatmemory", *(room.label for room in rooms())}
     found: Counter[str] = Counter()
     for migration in migrations:

@@ -1,6 +1,6 @@
 """The tables that are not part of a conversation, and the columns of a policy.
 
-The tables are the default policies, API tokens, kept responses and the audit trail.
+The tables are default policies, API tokens, stored responses and the audit trail.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from chatmemory.windows.stored_policies import stored_policy
 
 
 class PolicyColumns(models.Model):
-    """The columns of a policy. Without a kind, the client decides the window."""
+    """The database columns of a policy. If `policy_kind` is None, there is no policy: the client
+    decides the window.
+    """
 
     policy_kind = models.CharField(max_length=32, null=True, blank=True)
     policy_limit = models.BigIntegerField(null=True, blank=True)
@@ -27,7 +29,9 @@ class PolicyColumns(models.Model):
 
     @property
     def policy(self) -> Policy | None:
-        """The policy. None if the client decides, an UnavailablePolicy if it is not installed."""
+        """The policy. None if the client decides the window; an UnavailablePolicy if the kind is
+        not installed.
+        """
         if self.policy_kind is None or self.policy_limit is None:
             return None
         return stored_policy(
@@ -36,7 +40,9 @@ class PolicyColumns(models.Model):
 
     @policy.setter
     def policy(self, policy: Policy | None) -> None:
-        """Set all columns. None leaves the estimator as it is."""
+        """Set all columns of the policy. None stands for no policy, and leaves the estimator as it
+        is.
+        """
         self.policy_kind = policy.kind if policy else None
         self.policy_limit = policy.limit if policy else None
         self.policy_options = policy.options if policy else {}
@@ -45,7 +51,9 @@ class PolicyColumns(models.Model):
 
 
 class DefaultPolicy(PolicyColumns):
-    """The policy of new conversations whose ids begin with a prefix, unless one is given."""
+    """The policy of new conversations whose ids begin with `prefix`, unless they are created with a
+    policy. Operators set it on a page.
+    """
 
     prefix = models.CharField(max_length=255, primary_key=True, blank=True)
     set_by = models.CharField(max_length=255, blank=True)

@@ -1,4 +1,6 @@
-"""Registries of policy kinds, formats and estimators, which packages and projects extend."""
+"""Registries of policy kinds, formats and estimators, to which packages and projects add their
+own.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,12 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """A mapping of built-in items, registered items and the items of an entry point group.
+    """A mapping from names to items: built-in items, registered items and the items of an entry
+    point group.
 
     - Entry points are loaded on the first look-up of another name, or when all names are listed.
-    - An entry point that fails to load, or whose item `accepts` refuses, is logged and left out, so
-      that one broken package does not break the others.
+    - An entry point that fails to load, or whose item `accepts` refuses, is logged and left out. So
+      one broken package does not break the others.
     - A built-in item that is None is loaded by `loads` on the first look-up of its name.
     - An item's name is its attribute `named_by`, or else the name of its entry point.
     """
@@ -37,13 +40,15 @@ class Registry(Mapping[str, T]):
         self._lock = RLock()
 
     def register(self, name: str, item: T) -> None:
-        """Add an item, or replace the one with that name. Raises TypeError for a wrong type."""
+        """Add an item under a name, or replace the item with that name. Raises TypeError for an
+        item of a wrong type.
+        """
         if not self.accepts(item):
             raise TypeError(f"{item!r} cannot be registered in {self.group}")
         self._items[name] = item
 
     def unregister(self, name: str) -> None:
-        """Remove an item. Raises KeyError for an unknown name."""
+        """Remove the item with this name. Raises KeyError for an unknown name."""
         del self._items[name]
 
     def __getitem__(self, name: str) -> T:
@@ -53,7 +58,7 @@ class Registry(Mapping[str, T]):
         return item
 
     def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]  # a registry has names only
-        """Return an item, or the default, without raising KeyError in between."""
+        """Return the item with this name, or the default. Loads entry points if needed."""
         if name not in self._items and not self._is_loaded:
             self._load()
         item = self._items.get(name, default)

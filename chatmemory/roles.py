@@ -1,4 +1,6 @@
-"""The three roles of accounts and API tokens, as Django permissions, and the names of actors."""
+"""The three roles of accounts and API tokens as Django permissions, and the names of actors (who
+makes a change).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ GIVE_TOKENS = "chatmemory.add_apitoken"
 
 
 class Role(TextChoices):
-    """A role: a viewer reads and simulates, an operator also writes, an admin may do everything."""
+    """What an account or token may do: a viewer reads and simulates, an operator also writes, an
+    admin may do everything.
+    """
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -37,16 +41,17 @@ _OF_ADMINS = ("view_auditentry",)
 
 
 def has_accounts(using: str, apps: Apps) -> bool:
-    """Return whether a database has the tables of accounts; `apps` has the models migrated so far.
+    """Return whether a database has the tables of user accounts; `apps` has the models migrated so
+    far.
 
-    `migrate chatmemory` may come before `migrate`.
+    `migrate chatmemory` may run before `migrate`, and then the tables are missing.
     """
     group = apps.all_models["auth"].get("group")
     return group is not None and router.allow_migrate_model(using, group)
 
 
 def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
-    """Create a group for each role in a database with accounts.
+    """Create a group of users for each role in a database with accounts.
 
     Permissions that were added to a group by hand are kept. A group that has the name of a role,
     but none of its permissions, belongs to the project: its members get no access to conversations.
@@ -71,12 +76,14 @@ def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
 
 
 def roles_within(user: Any) -> list[Role]:
-    """Return the roles that a user may assign. A user may assign a role if the user has all its
-    permissions.
+    """Return the roles that a user may assign to others: the roles whose permissions the user
+    has.
     """
     return [role for role in Role if all(user.has_perm(grant) for grant in GRANTS[role])]
 
 
 def actor_of(request: Any) -> str:
-    """Return the name of a request's user as text: in some projects it is a number or a UUID."""
+    """Return the name of the user who makes a request, as text: in some projects it is a number or
+    a UUID.
+    """
     return str(request.user.get_username())

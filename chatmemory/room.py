@@ -1,8 +1,8 @@
-"""The hooks by which a room adds to writing and reading: the kernel calls them.
+"""Defines a room: a plug-in feature, with the hooks by which it adds to writing and reading.
 
-A room is a capability that can be removed with its folders: a Django application whose
-configuration is a `Room`. The kernel imports no room. It calls the hooks of the installed ones in
-the order of INSTALLED_APPS; docs/rooms.md describes each. No hook changes a decision of the kernel.
+A room can be removed with its folders. It is a Django application whose configuration is a `Room`.
+The kernel (this package) imports no room. It calls the hooks of the installed rooms in the order of
+INSTALLED_APPS; docs/rooms.md describes each hook. No hook changes a decision of the kernel.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 
 class Recorded(NamedTuple):
-    """The rows of a step that is not written yet, or a new conversation without a step. The
-    conversation's own row is already up to date with them. `ended` are the stays that the step
-    ends, each with its reason, by number, and `redacted` is the message whose text it erases.
+    """The rows of a step, or of a new conversation without a step, before they are written.
+
+    `memory` is the conversation's own row, already up to date. A stay is a period of a message in
+    memory. `ended` has the number of each stay that the step ends, with its reason, in the order of
+    the numbers. `redacted` is the message whose text the step erases.
     """
 
     memory: Memory
@@ -38,8 +40,8 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Erased:
-    """An erasure of the texts of the messages `seqs` of a conversation, or of the conversation as a
-    whole if `seqs` is None.
+    """Says which texts of a conversation are being erased: those of the messages `seqs`, or the
+    whole conversation if `seqs` is None.
     """
 
     memory_id: str
@@ -48,11 +50,11 @@ class Erased:
 
 @dataclass(frozen=True)
 class ListColumn:
-    """A column of the overview, with its head in `words`.
+    """A column of the overview; `words` is its heading.
 
-    With `sort_by`, a column of `Memory` or of a derived row such as `keptincidents__forced`, lists
-    can be sorted by it, the most first; the API's `ordering` then has the `name`. Rows that have
-    none count as 0. A `SiteRoom` says what its cells are.
+    `sort_by` is a column of `Memory` or of a derived row, such as `keptincidents__forced`. Lists
+    can then be sorted by it, highest first, and the API's `ordering` accepts `name`. Conversations
+    without such a row count as 0. A `SiteRoom` provides the cells.
     """
 
     name: str
@@ -61,11 +63,12 @@ class ListColumn:
 
 
 class Room(AppConfig):
-    """The configuration of a room.
+    """The Django configuration of a room (plug-in feature). Subclasses override attributes and
+    hooks.
 
-    Its name is the last part of the name of its module. Its label is this name with the prefix
-    `chatmemory_`. Methods import the modules of the room when called, because the configuration is
-    loaded before the models.
+    The room's name is the last part of the name of its module. Its app label is this name with the
+    prefix `chatmemory_`. Methods import the modules of the room when called, because the
+    configuration is loaded before the models.
     """
 
     default_auto_field = "django.db.models.BigAutoField"
@@ -82,33 +85,43 @@ class Room(AppConfig):
         super().__init__(app_name, app_module)
 
     def keepers(self) -> Iterable[Keeper]:
-        """Return the keepers, which derive rows from ledgers after the commit of a change."""
+        """Return the room's keepers, which derive rows from ledgers after the commit of a
+        change.
+        """
         return ()
 
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the providers of a conversation, or of any one if the id is empty, each with its
-        models; None if nobody has chosen.
+        """Return the providers whose models get a conversation, or any conversation if the id is
+        empty, each with its models. None if nobody has chosen providers.
         """
         return None
 
     def sealing(self, change: Recorded) -> None:
-        """Fill in digests of a step that is not written yet. An exception undoes the change."""
+        """Fill in the digests of a step that is not written yet. An exception undoes the whole
+        change.
+        """
 
     def erasing(self, erased: Erased) -> None:
-        """Erase the room's copies of a text, in the transaction of the erasure. An exception undoes
-        it. Rows that refer to a conversation are deleted with it.
+        """Erase the room's copies of the erased texts, in the same transaction. An exception undoes
+        the erasure.
+
+        Rows with a foreign key to a deleted conversation need no hook: they are deleted with it.
         """
 
     def incidents(self, memory_id: str) -> Iterable[Incident]:
-        """Return the incidents, in which something left memory and came up again."""
+        """Return the incidents of a conversation: facts and tool results that had left memory and
+        came up again.
+        """
         return ()
 
     def step_fields(self) -> Mapping[str, Any]:
-        """Return additional serializer fields for the API's answer about a step. Their
-        `get_attribute` gets the answer, with the `memory_id`.
+        """Return additional serializer fields for the API's response about a step. Their
+        `get_attribute` gets the response, with the `memory_id`.
         """
         return {}
 
     def verifying(self, memory: Memory) -> LedgerCheck | None:
-        """Return a check of the room's columns and tables for a replay of the ledger, or None."""
+        """Return what checks the room's columns and tables while a conversation is verified, or
+        None.
+        """
         return None

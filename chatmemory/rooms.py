@@ -1,4 +1,6 @@
-"""The installed rooms, and the functions by which the kernel calls their hooks."""
+"""The installed rooms (plug-in features), and the functions by which the kernel calls their
+hooks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def rooms() -> tuple[Room, ...]:
-    """Return the installed rooms, in the order of INSTALLED_APPS. Each change calls this."""
+    """Return the installed rooms (plug-in features), in the order of INSTALLED_APPS. The result is
+    cached, because each change needs it.
+    """
     global _known
     configs, found = _known
     if configs is not apps.app_configs:
@@ -32,20 +36,22 @@ _known: tuple[object, tuple[Room, ...]] = (None, ())
 
 
 def keepers() -> tuple[Keeper, ...]:
-    """Return the keepers of the installed rooms, in the order in which they run after a change."""
+    """Return the keepers of the installed rooms, which derive rows from ledgers, in the order in
+    which they run after a change.
+    """
     return tuple(keeper for room in rooms() for keeper in room.keepers())
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
-    """Return the providers of a conversation, or of all conversations; None without a room that
-    knows them.
+    """Return the providers of a conversation, or of all conversations, each with its models. None
+    without a room that knows them.
     """
     found = (room.in_use(memory_id) for room in rooms())
     return next((each for each in found if each is not None), None)
 
 
 def seal(change: Recorded) -> None:
-    """Let rooms fill in the digests of a step, or of a new conversation."""
+    """Let rooms (plug-in features) fill in the digests of a step, or of a new conversation."""
     for sealing in _sealing(rooms()):
         sealing(change)
 
@@ -57,17 +63,19 @@ def _sealing(some: tuple[Room, ...]) -> list[Callable[[Recorded], None]]:
 
 
 def known_incidents(memory_id: str) -> Iterator[Incident]:
-    """Yield the incidents of a conversation that rooms find."""
+    """Yield the incidents of a conversation, as the installed rooms find them."""
     return (each for room in rooms() for each in room.incidents(memory_id))
 
 
 def patterns_of(modules: Iterable[str]) -> list[Any]:
-    """Return the URL patterns of modules. Empty names are skipped."""
+    """Return the URL patterns of these modules, given by name. Empty names are skipped."""
     return [each for name in modules if name for each in import_module(name).urlpatterns]
 
 
 def check_rooms(**_: Any) -> list[CheckMessage]:
-    """A system check: every room and every package that a room needs is installed."""
+    """Check, as a Django system check, that every room and package that an installed room needs is
+    installed.
+    """
     installed = {each.room for each in rooms()}
     missing = [
         Error(

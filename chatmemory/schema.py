@@ -1,9 +1,9 @@
-"""The refusal of databases that this version cannot migrate to its schema.
+"""Refuses databases that this version cannot migrate to its schema.
 
-Such a database has recorded a migration that this version does not have: either a newer version
-added it, or the database is older than `0001`, which replaced all migrations before it. A migration
-that replaces others (`replaces`) stands for all of them: a database that has only some of them is
-refused, because they are gone.
+Such a database has recorded a migration that this version does not have. Either a newer version
+added the migration, or the database is older than `0001`, which replaced all migrations before it.
+A migration that replaces others (`replaces`) stands for all of them. A database that has only some
+of them is refused, because they no longer exist.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ PASS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """The reason why this version cannot use a database, as the end of a sentence, and a remedy."""
+    """Why this version cannot use a database (`reason`, the end of a sentence), and what to do."""
 
     reason: str
     what_to_do: str
 
 
 def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Error]:
-    """A system check: the database has no other schema. A database that is down is skipped."""
+    """Check, as a Django system check, that this version can use the schema of the database. A
+    database that is down is skipped.
+    """
     errors = []
     for using in databases or [database.alias()]:
         try:
@@ -58,17 +60,20 @@ def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Er
 
 
 def refuse_other_schema(using: str, **_: object) -> None:
-    """Raise CommandError before `migrate` changes a database that has another schema.
+    """Raise CommandError before `migrate` changes a database whose schema this version cannot use.
 
-    `call_command("migrate")` skips system checks, but sends the signal `pre_migrate`.
+    `call_command("migrate")` skips system checks, but sends the signal `pre_migrate`, which calls
+    this function.
     """
     if found := _difference_in(using):
         raise CommandError(f"{found.reason} {found.what_to_do}")
 
 
 def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
-    """Return why a database with these recorded migrations, each with its app, cannot be migrated
-    to this version's schema; None if it can be migrated, or needs no migration.
+    """Return why a database cannot be migrated to this version's schema; None if it can be, or
+    needs no migration.
+
+    `recorded` are the migrations that the database has recorded, each with its app.
     """
     loader = MigrationLoader(None, ignore_no_migrations=True)
     for own in (APP, *(room.label for room in rooms())):

@@ -1,8 +1,8 @@
-"""All writes. Each is one transaction; within `atomic`, several share one. They return the changes
-of the window.
+"""The public functions that write conversations. Most return what changed in the window.
 
-The plain store protocol is in `ledger.protocol`. The services of installed rooms can be imported
-from here, too.
+Each call is one transaction; within `atomic`, several calls share one. The plain store protocol is
+in `ledger.protocol`. The services of installed rooms (plug-in features) can be imported from here,
+too.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Settings that a project gives as a dictionary, checked when they are read."""
+"""Reads settings that a project gives as a dictionary, and checks them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ T = TypeVar("T")
 
 
 class AppMissing(ImproperlyConfigured, SystemCheckError):
-    """A project includes URLs without their application. `manage.py check` prints the text."""
+    """Raised if a project includes URLs without installing their Django application. `manage.py
+    check` prints the text.
+    """
 
 
 def require_apps(addresses: str, *names: str) -> None:
-    """Raise AppMissing unless the applications of some URLs are installed.
+    """Raise AppMissing unless these Django applications are installed. `addresses` is the URL
+    module that needs them.
 
     Without this check, models would fail first, with a less helpful error.
     """
@@ -31,8 +34,8 @@ def require_apps(addresses: str, *names: str) -> None:
 
 
 class Expected(NamedTuple):
-    """The requirement of a value, and its words in an error. An error does not show a value that
-    may be secret.
+    """What a setting must be: a test for its value, and the requirement in words for errors. An
+    error does not show a value with `is_secret`.
     """
 
     is_right: Callable[[Any], bool]
@@ -41,12 +44,13 @@ class Expected(NamedTuple):
 
 
 def setting(default: Any, expected: Expected) -> Any:
-    """Return the field of a setting, for a dataclass that `read` returns."""
+    """Return a dataclass field for a setting, for a dataclass that `read` returns."""
     return field(default=default, metadata={"expected": expected})
 
 
 def read(name: str, kind: type[T], example: str) -> T:
-    """Return the settings of this name as a dataclass, whose fields define the valid values.
+    """Return the settings dictionary of this name as a dataclass of `kind`, whose fields define the
+    valid values. `example` is shown in errors.
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
@@ -72,7 +76,7 @@ def is_list(value: object) -> bool:
 
 
 def whole_number(minimum: int, maximum: int) -> Expected:
-    """Return the requirement that a value is a whole number in a range."""
+    """Return the requirement that a setting is a whole number in this range, both ends included."""
     return Expected(
         lambda value: type(value) is int and minimum <= value <= maximum,
         f"a whole number from {minimum} to {maximum:,}",

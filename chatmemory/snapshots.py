@@ -1,4 +1,4 @@
-"""Snapshots: many reads of one state of the database, while other connections write."""
+"""Snapshots of the database: several reads see the same state, while other connections write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READING: WeakSet[BaseDatabaseWrapper] = WeakSet()  # the connections that are w
 
 @contextmanager
 def one_snapshot() -> Iterator[None]:
-    """Let all reads of a block see one state of the database. Writers need not wait, and their
+    """Let all reads of a block see the same state of the database. Writers need not wait, and their
     changes are not seen.
 
     Within a transaction, or within another snapshot, the block sees the state of the outer one.
@@ -50,7 +50,9 @@ def _marked(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def is_within_snapshot() -> bool:
-    """Return whether reads see one state now, and nothing can be written."""
+    """Return whether this thread is within `one_snapshot`: reads see one state, and nothing can be
+    written.
+    """
     return database.connection() in _READING
 
 

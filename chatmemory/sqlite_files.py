@@ -1,11 +1,11 @@
-"""The files of a SQLite database: damage to them, and the write-ahead log.
+"""Looks after the files of a SQLite database: damage to them, and the write-ahead log.
 
-A commit writes the log through to the disk, which takes longer than most changes. `synced_once`
-does so for many commits at once.
+A commit waits until the log is on the disk, which takes longer than most changes. With
+`synced_once`, many commits wait only once.
 
 The log holds erased bytes until it is emptied, which SQLite cannot do while a reader needs it. An
 erasure tries once and does not wait. A thread of each server tries again, and so does `manage.py
-vacuum`. The files of another database are its administrators' business.
+vacuum`. Files of other databases are left to their administrators.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ logger = logging.getLogger(__name__)
 
 
 def damage() -> str | None:
-    """Read the whole file of the database and return the first fault, or None."""
+    """Read the whole file of a SQLite database and return the first sign of damage. None if there
+    is none, or for another database.
+    """
     connection = database.connection()
     if connection.vendor != "sqlite":
         return None
@@ -38,7 +40,9 @@ def damage() -> str | None:
 
 
 def damage_of(opened: sqlite3.Connection) -> str | None:
-    """Return the first fault of a file, or None. Raises sqlite3.Error if it cannot be read."""
+    """Return the first sign of damage in a SQLite file, or None. Raises sqlite3.Error if the file
+    cannot be read for other reasons.
+    """
     try:
         (found,) = opened.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
@@ -49,7 +53,7 @@ def damage_of(opened: sqlite3.Connection) -> str | None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether an error of SQLite reports a damaged file."""
+    """Return whether an error of SQLite says that its file is damaged."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
@@ -57,7 +61,8 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def try_to_empty_log(wait: float = 0) -> bool:
-    """Empty the log, and return whether it is empty. Other databases have none.
+    """Empty SQLite's write-ahead log, and return whether it is empty. True for other databases,
+    which have no such log.
 
     `wait` is the number of seconds to wait for readers.
     """
@@ -70,7 +75,7 @@ def try_to_empty_log(wait: float = 0) -> bool:
 
 
 def empty_log_after_erasure() -> None:
-    """Empty SQLite's log without waiting for readers. If a reader needs the log, log a warning."""
+    """Empty SQLite's write-ahead log without waiting. If a reader needs the log, log a warning."""
     if not try_to_empty_log():
         logger.warning(
             "a reader needs SQLite's write-ahead log, which still has erased data: it is emptied "
@@ -79,8 +84,8 @@ def empty_log_after_erasure() -> None:
 
 
 def empty_leftover_log() -> None:
-    """Empty a log that may have erased bytes, from an erasure that could not empty it or from an
-    earlier process. Do nothing if this process has emptied the log after its last erasure.
+    """Empty SQLite's write-ahead log if it may hold erased bytes: from an erasure that could not
+    empty it, or from an earlier process.
     """
     if _logged_file() not in EMPTIED:
         try_to_empty_log()
@@ -88,8 +93,11 @@ def empty_leftover_log() -> None:
 
 @contextmanager
 def synced_once() -> Iterator[None]:
-    """Let the commits of this thread in the block survive a power failure from its end on, and not
-    each by itself. They keep their order: an earlier one survives with a later one.
+    """Make the commits of this thread in the block safe from a power failure together at its end,
+    and not one by one.
+
+    Before the end, a power failure may undo the last commits, but never an earlier commit without
+    the later ones. This applies to SQLite only.
     """
     file = _logged_file()
     if file is None or not _has_log():

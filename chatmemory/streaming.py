@@ -1,4 +1,4 @@
-"""Responses that are sent while they are made, so that a long one is never in memory as a whole."""
+"""Sends responses while they are made, so that a long response is never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ CHUNK = 2**16  # characters
 
 
 def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> HttpResponseBase:
-    """Return a response with these texts. A short one is sent as a whole.
+    """Return a response with these texts. A short response is sent as a whole, a long response in
+    chunks.
 
-    A long one is compressed here, as one gzip stream, for clients that accept it: under ASGI,
-    Django's GZipMiddleware makes a stream of each chunk, and clients read only the first one. It
-    skips responses with a Content-Encoding.
+    A long response is compressed here, as one gzip stream, for clients that accept gzip. Under
+    ASGI, Django's GZipMiddleware makes a stream of each chunk, and clients read only the first
+    stream. The middleware skips responses with a Content-Encoding.
 
     An error in the first chunk is raised. A later error ends the connection, so that the client
-    knows that the answer is incomplete.
+    knows that the response is incomplete.
     """
     chunks = _chunks(texts)
     first, second = next(chunks, ""), next(chunks, None)
@@ -48,7 +49,9 @@ def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> H
 
 
 def json_list(values: Iterable[Any], separator: str = ",") -> Iterator[str]:
-    """Yield the text of a JSON list, value by value."""
+    """Yield the text of a JSON list in parts, one for each value. `separator` stands between the
+    values.
+    """
     before = "["
     for value in values:
         yield before + json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Tools for the model itself: a search in the history of its own conversation.
+"""A tool for the model itself: a search in the history of its own conversation.
 
 tool = search_history(memory)
 client.chat.completions.create(…, tools=[tool.schema("openai_chat")])
@@ -46,7 +46,9 @@ PARAMETERS: dict[str, Any] = {
 
 
 class HistoryTool(Protocol):
-    """A search function for the history of one conversation, with its tool schema for providers."""
+    """A function that searches the history of one conversation. `schema` returns its tool
+    definition for a provider.
+    """
 
     __name__: str
     schema: Callable[[str], dict[str, Any]]
@@ -57,11 +59,12 @@ class HistoryTool(Protocol):
 def search_history(memory: ChatMemory) -> HistoryTool:
     """Return the tool `search_history(query, limit=5)` for the conversation of a memory.
 
-    The function returns JSON: a notice that quotes are data, and hits, each with number, role,
-    time, whether it is in memory, and a quote of at most 300 characters. Messages that left memory
-    come first. Errors in the arguments are an answer, too, so that the model can correct them. Its
-    `schema(format)` is its declaration for "openai_chat", "openai_responses", "anthropic" or
-    "gemini"; it is a plain function, which frameworks take as well.
+    The tool returns JSON: a notice that quotes are data, and hits. Each hit has a number, a role, a
+    time, whether the message is in memory, and a quote of at most 300 characters. Messages that
+    left memory come first. Errors in the arguments are an answer, too, so that the model can
+    correct them. `tool.schema(format)` is the tool's definition for "openai_chat",
+    "openai_responses", "anthropic" or "gemini". The tool is a plain function, which frameworks
+    accept as well.
     """
 
     def search_history(query: str, limit: int = HITS) -> str:
@@ -74,7 +77,7 @@ def search_history(memory: ChatMemory) -> HistoryTool:
 
 
 def answer(memory: ChatMemory, query: str, limit: int = HITS) -> str:
-    """Return the tool's answer as JSON; for invalid arguments, with the member `error`."""
+    """Return the tool's answer as JSON. For invalid arguments, its notice says what is wrong."""
     try:
         return found_in(memory, Query.of(query, limit)).to_json()
     except ChatMemoryError as error:
@@ -82,8 +85,8 @@ def answer(memory: ChatMemory, query: str, limit: int = HITS) -> str:
 
 
 def found_in(memory: ChatMemory, query: Query) -> Quotes:
-    """Search the history of a memory by its store, or search the messages of a store without a
-    search.
+    """Search the history of a memory for a query. If its store cannot search, the messages are
+    searched here.
     """
     search = memory.searched_by
     if search is not None:
@@ -94,9 +97,10 @@ def found_in(memory: ChatMemory, query: Query) -> Quotes:
 
 
 def schema(format: str = "openai_chat") -> dict[str, Any]:
-    """Return the declaration of the tool in a provider's form. Raises InvalidValue.
+    """Return the definition of the tool in a provider's form. Raises InvalidValue for an unknown
+    format.
 
-    For Gemini it is a function declaration: `types.Tool(function_declarations=[…])`.
+    For Gemini, this is a function declaration: `types.Tool(function_declarations=[…])`.
     """
     named = {"name": TOOL, "description": DESCRIPTION}
     forms: dict[str, dict[str, Any]] = {

@@ -2,21 +2,21 @@
 
 A stay is one period of a message in memory. Messages that remain in the same order keep their
 stays. All other messages arrive, return from the history, or move. The stay of a moved message ends
-with the reason MOVED and a new stay begins in the same step, so that the order of past windows does
-not change. Messages that are not in the new list leave with the reason SET. A message that returns
+with the reason MOVED, and a new stay begins in the same step. So the order of past windows does not
+change. Messages that are not in the new list leave with the reason SET. A message that returns
 begins a new stay, and the history does not change.
 
 The window becomes exactly the list. Whether a listed message is one that is already stored can only
-be guessed; the guess decides the history. If the list has other attributes for a known message, or
-none, the stay of that message ends (MOVED). A new stay of the same message begins with the new
-attributes (see `overrides`). A message whose class cannot say whether attributes were left out
-keeps the known ones, and a redacted message stays as it is.
+be guessed; the guess decides what is new in the history. If the list has other attributes for a
+known message, or none, the stay of that message ends (MOVED). A new stay of the same message begins
+with the new attributes (see `overrides`). A message whose source does not tell its attributes keeps
+the known ones, and a redacted message stays as it is.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
 of its own changes: if a single add explains the list, an add is recorded (see `windows.lists`). The
 caller of `set_messages` means the list as a whole.
 
-An inserted message gets a rank between the ranks of its neighbours (see `numbers.place_ranks`). If
+An inserted message gets a rank between the ranks of its neighbors (see `numbers.place_ranks`). If
 no rank is free there, the following stays end (MOVED) and begin again with appended ranks.
 """
 

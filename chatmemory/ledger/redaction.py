@@ -2,8 +2,8 @@
 
 What a redaction leaves:
 
-- A redacted message has the text of its tombstone everywhere, now and later, even if one of its
-  stays (periods in memory) overrides its text (see `ledger.overrides`).
+- A redacted message has the text of its tombstone everywhere, now and later. This holds even if
+  one of its stays (periods in memory) overrides its text (see `ledger.overrides`).
 - The placeholder of a redacted tool result has the text of the tombstone, too (see
   `clearing.stub_of`).
 - Stays keep the token counts of the erased text, so that the sums of the ledger stay valid: see

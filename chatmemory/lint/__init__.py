@@ -1,11 +1,12 @@
-"""The linter: finds why a provider would refuse a window, or misread it.
+"""The linter: finds why a provider would reject a window, or misunderstand it.
 
-    findings_in(turns, provider)    the faults of a window, refused or mishandled
-    refusals_in(turns, provider)    the faults for which the provider refuses it
+    findings_in(turns, provider)    the faults of a window, rejected or mishandled
+    refusals_in(turns, provider)    the faults for which the provider rejects it
     verdicts(turns)                 what each provider would answer to a window, in a sentence
 
-`chatmemory.lint.linter` does the same for messages. `chatmemory.lint.catalog` has the rules by id,
-each with its source and two examples. It is imported when a window is first examined.
+A turn is a message in the linter's form. `chatmemory.lint.linter` has the same functions for
+messages. `chatmemory.lint.catalog` has the rules by id, each with its source and two examples. The
+catalog is imported when a window is first examined.
 """
 
 from __future__ import annotations
@@ -43,14 +44,16 @@ LESSON_PROVIDERS = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
-    """Return a provider's findings in a window, refused or mishandled, in the window's order."""
+    """Return why a provider would reject or misunderstand a window, in the order of the window."""
     from chatmemory.lint.catalog import RULES  # many programs examine no window
 
     return findings(ProviderWindow(turns, provider, model=model), RULES.values())
 
 
 def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:
-    """Return the findings for which a provider, or any of the named models, refuses a window."""
+    """Return the findings for which a provider, or any of the named models, would reject a
+    window.
+    """
     window = list(turns)
     by_model = (findings_in(window, provider, model) for model in models or (None,))
     return [each for findings in by_model for each in findings if each.severity == "refused"]
@@ -58,7 +61,7 @@ def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()
 
 @dataclass(frozen=True)
 class Verdict:
-    """A provider's answer to a window. `provider` is its name as people write it."""
+    """What a provider would answer to a window. `provider` is its name for people."""
 
     provider: str
     findings: Sequence[Finding] = ()
@@ -73,7 +76,9 @@ class Verdict:
 
     @property
     def answer(self) -> str:
-        """The answer in words, with the refusal or the first thing that is mishandled."""
+        """The answer in words, such as "Yes." or "No.", with the first reason for a rejection or a
+        misunderstanding.
+        """
         if refusal := self._refusal:
             return f"{'Not yet' if refusal.is_pending else 'No'}. {refusal.message}"
         minded = [each for each in self.findings if each.severity != "conditional"]
@@ -84,5 +89,5 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return the verdicts of the providers that lessons name."""
+    """Return what the providers that lessons mention would answer to a window."""
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

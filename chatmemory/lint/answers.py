@@ -1,7 +1,9 @@
-"""Answers of providers that are about no rule of a message: a prompt that is too long, or a rate.
+"""Recognizes errors of providers that are not about a message: the prompt is too long, or a rate
+limit is exceeded.
 
 The wordings are those of the providers' own servers, as their documentation and public reports of
-users quote them. Numbers are those of the answer; for those that a provider does not give, None.
+users quote them. Numbers are taken from the error; None stands for numbers that the provider does
+not give.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ _NUMBER = r"[\d,]{1,12}"  # in place of # in the patterns
 
 
 class ErrorPlace(NamedTuple):
-    """A position in a request, as named by a provider's error.
+    """A position in a request, as named by a provider's error: `list` is the name of the list, `at`
+    the index in it, and `rest` the rest of the path.
 
-    It has the name of the list, the index in the list, and the rest of the path in one form, such
-    as `messages`, 0 and `.content[1]`.
+    For example, `messages`, 0 and `.content[1]`. All providers' notations are converted to this
+    form.
     """
 
     list: str
@@ -34,9 +37,10 @@ class ErrorPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class TooLong:
-    """The answer that a prompt is too long: `tokens` of at most `maximum`, of which `reply` are for
-    the answer of the model. `excess` is the number of tokens that are too many, if the answer says
-    only that.
+    """The error that a prompt is too long. Numbers are None if the error does not give them.
+
+    The prompt has `tokens` of at most `maximum`, of which `reply` are reserved for the model's
+    answer. `excess` is the number of tokens that are too many, if the error gives only that.
     """
 
     tokens: int | None = None
@@ -46,24 +50,27 @@ class TooLong:
 
     @property
     def over(self) -> int | None:
-        """The number of tokens by which the prompt is too long, or None."""
+        """The number of tokens by which the prompt is too long, or None if the error does not
+        tell.
+        """
         if self.tokens is None or self.maximum is None:
             return self.excess
         return max(0, self.tokens + self.reply - self.maximum)
 
     @property
     def fits(self) -> int | None:
-        """The most tokens of a prompt that fit, or None."""
+        """The largest number of tokens that a prompt may have, or None if the error does not
+        tell.
+        """
         return None if self.maximum is None else max(0, self.maximum - self.reply)
 
 
 @dataclass(frozen=True)
 class RateLimited:
-    """The answer that a rate is exceeded: `limit` of `unit` a `period`, and the time to wait. ""
-    and None for what the answer does not say.
+    """The error that a rate limit is exceeded: `limit` of `unit` per `period`, and the time to
+    `wait`. "" and None stand for what the error does not say.
 
-    With `is_spending`, no rate but the credit or the budget is used up, so that waiting does not
-    help.
+    With `is_spending`, the credit or the budget is used up, so that waiting does not help.
     """
 
     limit: int | None = None
@@ -236,7 +243,7 @@ _STEP = declared_pattern(r"\.?\[(\d{1,9})\]|\.(\d{1,9})(?!\w)", most=1_000)
 
 
 def too_long(error: str) -> TooLong | None:
-    """Return the details of a provider's error about a too long prompt, or None for another
+    """Return the numbers in a provider's error about a prompt that is too long; None for another
     error.
     """
     texts = _flat_texts(error)
@@ -252,7 +259,7 @@ def too_long(error: str) -> TooLong | None:
 
 
 def rate_limited(error: str) -> RateLimited | None:
-    """Return the details of a provider's rate limit error, or None for another error."""
+    """Return the details of a provider's rate limit error; None for another error."""
     texts = _flat_texts(error)
     for pattern in _RATES:
         for text in texts:
@@ -270,8 +277,10 @@ def rate_limited(error: str) -> RateLimited | None:
 
 
 def place_in(error: str) -> ErrorPlace | None:
-    """Return the first place in a request that an error names, in any provider's form:
-    `messages.[0].role`, `messages[0].role`, `messages.0.content.1` or `["body", "messages", 0]`.
+    """Return the first position in a request that an error names, or None.
+
+    All providers' notations are understood: `messages.[0].role`, `messages[0].role`,
+    `messages.0.content.1` or `["body", "messages", 0]`.
     """
     for text in texts_in(error):
         if found := _PARTS.search(text):

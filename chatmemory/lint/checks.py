@@ -1,4 +1,5 @@
-"""The checks of rules: each finds the faults of one kind in a window, for any provider.
+"""The checks of provider rules: each function finds the faults of one kind in a window, for any
+provider.
 
 A check yields its faults in the order of the window. Checks of a provider's JSON are in `rendered`.
 """
@@ -58,15 +59,20 @@ def nothing_to_send(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def shorter_than_a_turn(sent: ProviderWindow) -> Iterator[Fault]:
-    """No provider refuses it, but the model no longer has the question."""
+    """Find a window that has lost all user messages. No provider rejects it, but the model no
+    longer sees the question.
+    """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if sent.has_left and dialogue and not any(turn.type is MessageType.USER for turn in dialogue):
         yield Fault((), "No message of the user is in memory.")
 
 
 def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
-    """If a provider only mishandles such a window, no repair is offered: a conversation may begin
-    with a greeting of the assistant.
+    """Find a window whose first message after the system message is neither a user message nor a
+    tool result.
+
+    If a provider only mishandles such a window, no repair is offered: a conversation may begin with
+    a greeting of the assistant.
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if dialogue and dialogue[0].type not in (MessageType.USER, _RESULT):
@@ -79,12 +85,17 @@ def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def first_user(sent: ProviderWindow) -> int | None:
-    """Return the position of the first user message, at which memory could begin."""
+    """Return the position of the first user message, at which memory could begin; None if there is
+    none.
+    """
     return next((turn.position for turn in sent.turns if turn.type is MessageType.USER), None)
 
 
 def equal_roles(sent: ProviderWindow) -> Iterator[Fault]:
-    """Consecutive results are one turn of the user, and so are turns that `joins` connects."""
+    """Find two user messages, or two AI messages, in a row.
+
+    A message that `joins` the previous one counts as the same turn.
+    """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     for one, other in pairwise(dialogue):
         is_spoken = one.type in (MessageType.USER, MessageType.AI)
@@ -208,7 +219,9 @@ def _is_object(text: str) -> bool:
 
 
 def empty_content(sent: ProviderWindow) -> Iterator[Fault]:
-    """Results may be empty, and so may an answer that ends the list for Anthropic, as a prefill."""
+    """Find messages without content. Tool results may be empty, and for Anthropic also a last
+    answer, which the model continues (a prefill).
+    """
     for turn in sent.turns:
         if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
             continue
@@ -266,7 +279,7 @@ def _kind_of(media: Media) -> str | None:
 
 
 def media_left_out(sent: ProviderWindow) -> Iterator[Fault]:
-    """Media that the format cannot express. They are not sent."""
+    """Find media that the provider's format cannot express, so that they are not sent."""
     for turn in sent.turns:
         left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
         if any(left):

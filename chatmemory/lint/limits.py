@@ -1,7 +1,8 @@
-"""The bounds of fields of a provider's JSON, as data: `Limit`, and the order of roles, `Order`.
+"""Checks of a provider's JSON as data: the lengths and forms of fields (`Limit`), and the order of
+roles (`Order`).
 
 A path leads from a message to its values: `tool_calls[].id` means the ids of all items of a list,
-`content[tool_use].id` the ids of the items of one type.
+`content[tool_use].id` the ids of the items with that type.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ _SHOWN = 40  # characters of a value that are shown
 
 
 class JsonField(NamedTuple):
-    """A value of a message's JSON with its path, such as `tool_calls[0].id`."""
+    """A value in a message's JSON, with its path such as `tool_calls[0].id`."""
 
     value: JsonValue
     path: str
 
     @property
     def n(self) -> int:
-        """The index in the innermost list, such as that of a block."""
+        """The index in the innermost list of the path, such as the index of a block; 0 without a
+        list.
+        """
         return int(next(reversed(_INDEX.findall(self.path)), 0))
 
 
@@ -42,12 +45,13 @@ def _shape(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Limit:
-    """The bounds of a field: a text of a `pattern`, from `least` to `most` characters or items.
+    """Which values a field at `path` may have: texts that match `pattern`, with `least` to `most`
+    characters or items.
 
-    `what` is the field's name for people, and `but` the fault of a text that does not match the
-    pattern. With a `kind` or `roles`, the limit applies only to values of that type, or to messages
-    of these roles; with `without`, only to values that lack the field of that name. If the field
-    `is_needed`, a value without it is at fault.
+    `what` is the field's name for people, and `but` says what is wrong with a text that does not
+    match. A given `kind`, `roles` or `without` restricts the limit: to values of that type, to
+    messages with these roles, or to values that lack that field. With `is_needed`, a missing value
+    is a fault.
     """
 
     path: str
@@ -62,7 +66,7 @@ class Limit:
     is_needed: bool = False
 
     def problem(self, value: JsonValue) -> str:
-        """Return the fault of a value in words, or ""."""
+        """Return what is wrong with a value, in words; "" if nothing is."""
         if value is None:
             return "is missing" if self.is_needed else ""
         if not isinstance(value, str | list):
@@ -77,11 +81,13 @@ class Limit:
 
     @cached_property
     def parts(self) -> list[tuple[str, str | None]]:
-        """The names on the path, with the type of the list's items, or None for no list."""
+        """The names on the path. With each comes the required type of the list's items ("" for
+        any), or None if there is no list.
+        """
         return [(each[1], each[2]) for each in _PART.finditer(self.path)]
 
     def places(self, value: JsonMap) -> Iterable[JsonField]:
-        """Return the values of the field in one message's JSON."""
+        """Return the values of the field in one message's JSON, with their paths."""
         if self.kind and value.get("type") != self.kind:
             return ()
         if self.roles and value.get("role") not in self.roles:
@@ -92,7 +98,7 @@ class Limit:
 
 
 def limited(*limits: Limit) -> Callable[[ProviderWindow], Iterator[Fault]]:
-    """Return a check for some limits. The check yields at most one fault per message."""
+    """Return a check that finds values beyond these limits, at most one fault per message."""
     names = {limit.parts[0][0] for limit in limits}
     is_needed = any(limit.is_needed for limit in limits)
 
@@ -150,10 +156,11 @@ def _walked(place: JsonField, parts: Sequence[tuple[str, str | None]]) -> Iterat
 
 @dataclass(frozen=True)
 class Order:
-    """The order of roles in a provider's list: which role may follow a role, and which roles may
-    begin and end the list.
+    """The order of roles in a provider's list of messages.
 
-    Consecutive tool results are one turn. An empty set allows every role.
+    `after` says which roles may follow each role; `first` and `last` name the roles that may begin
+    and end the list, separated by spaces. Consecutive tool results count as one turn. Empty texts
+    allow every role. `results` is the role in which tool results are sent.
     """
 
     after: Mapping[str, str]
@@ -189,7 +196,9 @@ class Order:
             yield Fault([first], f"The first message is {_named(first, inside=True)}.")
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a pending fault if the role of the last turn may not end the list."""
+        """Yield a fault if the role of the last turn may not end the list. The fault is pending:
+        the next message ends it.
+        """
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)
         if last is None or last.calls or is_prefix:

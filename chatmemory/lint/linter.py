@@ -1,5 +1,5 @@
-"""The linter for messages: finds the faults that a provider would refuse or mishandle, before a
-request.
+"""The linter for messages: finds what a provider would reject or mishandle, before a request is
+sent.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def lint(
     model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> list[Finding]:
-    """Return a provider's findings in a window, refused or mishandled, in the order of the window.
+    """Return why a provider would reject or mishandle a window, in the order of the window.
 
-    `provider` is "openai" (chat completions), "openai_responses", "anthropic", "gemini",
-    "mistral", "bedrock" (Converse) or "deepseek". A finding that depends on the model is
-    `conditional`, unless the `model` is named and known. The findings name messages by their
-    `numbers`, from 1 if none are given. Raises InvalidMessage for an item that is not a message,
-    and InvalidValue for an unknown provider.
+    `provider` is "openai" (chat completions), "openai_responses", "anthropic", "gemini", "mistral",
+    "bedrock" (Converse) or "deepseek". A finding that depends on the model is `conditional`, unless
+    the `model` is named and known. The findings name messages by their `numbers`, by default from
+    1. Raises InvalidMessage for an item that is not a message, and InvalidValue for an unknown
+    provider.
     """
     return findings_in(turns_of(messages, provider, numbers), provider, model)
 
@@ -68,13 +68,14 @@ def repair(
     model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> Repaired:
-    """Return the repaired window, the changes that were made, and the remaining findings.
+    """Repair a window so that a provider accepts it. Returns the new window, the changes that were
+    made, and the remaining findings.
 
     System messages move to the beginning if the provider wants them there. Results without a call,
     and further results of the same call, are left out; a misplaced result moves behind its call. If
-    the provider refuses the messages before the first user message, they leave. A call without a
-    result gets a placeholder. A clean window is returned unchanged, and all other messages keep
-    their order. Raises the exceptions of `lint`.
+    the provider rejects the messages before the first user message, they are left out. A call
+    without a result gets a placeholder. A window without findings is returned unchanged, and all
+    other messages keep their order. Raises the exceptions of `lint`.
     """
     window = chat_messages(messages)
     shown = range(1, len(window) + 1) if numbers is None else numbers
@@ -88,18 +89,24 @@ def repair(
 
 
 def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
-    """Return the index of the tool call that awaits results at the end of a window, or None."""
+    """Return the index of the AI message whose tool calls still await results at the end of a
+    window, or None.
+    """
     return waiting_turn(turns_of(messages, OPENAI))
 
 
 def waiting_turn(turns: Iterable[Turn]) -> int | None:
-    """Return the position of the turn whose calls await results at the end of a window, or None."""
+    """Return the position of the turn whose tool calls still await results at the end of a window,
+    or None. A turn is a message in the linter's form.
+    """
     dangling = ProviderWindow(turns, OPENAI).pairing.dangling
     return next((each.call.position for each in dangling if each.before is None), None)
 
 
 def example(window: Example, provider: str) -> list[ChatMessage]:
-    """Return the messages of a rule's example, which may be JSON of a provider."""
+    """Return the messages of a rule's example. The example may be written as JSON of the
+    provider.
+    """
     values = [each for each in window if not isinstance(each, ChatMessage)]
     if values:
         from chatmemory.formats import parse_messages  # its modules load on use
@@ -109,7 +116,8 @@ def example(window: Example, provider: str) -> list[ChatMessage]:
 
 
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
-    """Return a line for each message of a small window, such as an example of a rule.
+    """Return one or more lines that show each message of a small window, such as an example of a
+    rule.
 
     A message that keeps JSON of the provider is shown as this JSON. Long lines are cut.
     """
@@ -145,7 +153,9 @@ def _id(id: str | None) -> str:
 def turns_of(
     messages: Sequence[ChatMessage], provider: str, numbers: Sequence[int] | None = None
 ) -> list[Turn]:
-    """Return messages as turns for a provider. Raises the exceptions of `lint`."""
+    """Return messages as turns, the linter's form of messages for a provider. Raises the exceptions
+    of `lint`.
+    """
     if provider not in PROVIDERS:
         raise InvalidValue(f"unknown provider {provider!r}: one of {', '.join(PROVIDERS)}")
     window = chat_messages(messages)
@@ -161,7 +171,9 @@ def turns_by_provider(
     providers: Iterable[str],
     numbers: Sequence[int] | None = None,
 ) -> dict[str, list[Turn]]:
-    """Return the turns by provider. Providers with the same format share the same list."""
+    """Return messages as turns (the linter's form) for each provider. Providers with the same
+    format share the same list.
+    """
     names = list(providers)
     of_format = {FORMATS_OF.get(name): name for name in names}
     turns = {format: turns_of(messages, name, numbers) for format, name in of_format.items()}

@@ -1,4 +1,6 @@
-"""Recognizes which laws a provider's error refers to, by the known wording of such errors."""
+"""Recognizes which rule of which provider an error refers to, by the known wording of such
+errors.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _SPECIFIC = 12  # letters of an answer by which it can be recognized
 
 
 class Recognized(NamedTuple):
-    """A law that an error refers to, and the index in the request that the error names."""
+    """A rule that an error refers to, with the provider and its law for the rule. `at` is the index
+    of the message that the error names, or None.
+    """
 
     rule: Rule
     provider: str
@@ -28,7 +32,8 @@ class Recognized(NamedTuple):
 
 
 def recognized(error: str) -> list[Recognized]:
-    """Return the laws whose answers match an error, the most specific first, or [] if none does.
+    """Return the rules whose error texts match an error, the most specific first; [] if none does.
+
     The error is a text, or JSON that contains it.
     """
     texts, place = list(texts_in(error)), place_in(error)

@@ -1,4 +1,4 @@
-"""The checks of a window in a provider's format: they read its JSON values.
+"""The checks of provider rules that read the JSON which is sent, in the provider's format.
 
 Checks of a single field are data, see `limits`.
 """
@@ -48,7 +48,8 @@ def _list_in(value: JsonValue, name: str) -> JsonList:
 
 
 def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
-    """A text that is empty, or blank in a message without another text.
+    """Find messages with an empty text beside other content, or whose texts are all blank beside
+    other content.
 
     A blank text beside another text was accepted, as
     https://github.com/LibreChat-AI/agents/pull/124 reports.
@@ -65,7 +66,9 @@ def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """Blanks at the end of an answer that ends the list. The next message repairs it."""
+    """Find an answer at the end of the list that ends with a blank. The fault is pending: the next
+    message ends it.
+    """
     last = _last_answer(sent)
     text = _last_text(last) if last else ""
     if last and text and text != text.rstrip():
@@ -74,7 +77,7 @@ def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def answer_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """An answer at the end of the list, which the model would continue: a prefill."""
+    """Find an answer at the end of the list, which the model would continue (a prefill)."""
     if last := _last_answer(sent):
         what = f"The last message, {last.name}, is the assistant's: a prefill."
         yield Fault([last], what, is_pending=True)
@@ -147,7 +150,7 @@ _BEGINNINGS = {
 
 
 def other_media_type(sent: ProviderWindow) -> Iterator[Fault]:
-    """An image whose bytes do not have the declared media type."""
+    """Find images whose bytes do not have the declared media type."""
     for turn, block in _all_blocks(sent):
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, Mapping):
@@ -172,7 +175,9 @@ def _kind_of_bytes(data: JsonValue) -> str:
 
 
 def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """The first tool call of a step in the current turn, if its thought signature is missing."""
+    """Find tool calls of the current turn whose thought signature is missing, at the first call of
+    an answer.
+    """
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
         if turn.position > current_turn:
@@ -180,7 +185,9 @@ def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsigned_earlier_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """A call without its signature, as in `unsigned_call`, before the user's last message."""
+    """Find tool calls without a thought signature, as in `unsigned_call`, before the user's last
+    message.
+    """
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
         if turn.position < current_turn:
@@ -212,7 +219,7 @@ def _calling(turn: Turn) -> dict[str, object]:
 
 
 def empty_part(sent: ProviderWindow) -> Iterator[Fault]:
-    """A message without parts, or an empty text without a signature."""
+    """Find messages without parts, and empty texts without a signature."""
     for turn in sent.turns:
         if isinstance(turn.message, UserMessage) and not text_of(turn.message).strip():
             continue  # the message as a whole is empty
@@ -257,7 +264,9 @@ _TWICE = (
 
 
 def call_without_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """A call with an id that OpenAI made, in an answer without reasoning before it."""
+    """Find tool calls with an id that OpenAI made, without a reasoning item before them in the same
+    answer.
+    """
     has_reasoning = False
     for turn, item in _items(sent):
         type, id = item.get("type"), item.get("id")
@@ -271,7 +280,9 @@ def call_without_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def stored_item(sent: ProviderWindow) -> Iterator[Fault]:
-    """Reasoning with an id and without its encrypted content, or a reference to an item."""
+    """Find items that only OpenAI's storage can complete: reasoning with an id but without
+    encrypted content, and references to items.
+    """
     for turn, item in _items(sent):
         is_bare = item.get("type") == "reasoning" and not item.get("encrypted_content")
         id = item.get("id")
@@ -283,7 +294,7 @@ def stored_item(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def call_without_thinking(sent: ProviderWindow) -> Iterator[Fault]:
-    """A call whose message lacks reasoning_content."""
+    """Find tool calls whose message lacks `reasoning_content`."""
     for turn in sent.turns:
         if turn.calls and turn.values and "reasoning_content" not in turn.values[-1]:
             yield Fault([turn], f"Tool call {turn.name} has no reasoning_content.")
@@ -304,8 +315,8 @@ SMALLEST_CONTEXTS = "|".join(
 
 
 def long_window(sent: ProviderWindow) -> Iterator[Fault]:
-    """More tokens than the model's context, or than the smallest usual context if no model is
-    named.
+    """Find a window with more tokens than the model's context window. If no model is named, the
+    smallest common context window counts.
     """
     known = known_model(sent.model)
     most = known.prompt if known else _SMALLEST
@@ -337,7 +348,9 @@ def _counted(messages: list[ChatMessage], model: str) -> int:
 
 
 def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
-    """A blank text or a blank result: Converse accepts neither."""
+    """Find messages and tool results with blank text, which Bedrock's Converse API does not
+    accept.
+    """
     for turn in sent.turns:
         message = turn.message
         if not isinstance(message, ChatMessage) or turn.type is MessageType.SYSTEM:
@@ -350,7 +363,7 @@ def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """Reasoning of OpenAI without the item that it led to, which also has an id of OpenAI.
+    """Find reasoning items of OpenAI without the item that they led to, which must have an id, too.
 
     Other hosts of this API make different ids, and do not require the item.
     """
@@ -376,7 +389,7 @@ def developer_role(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsupported_file(sent: ProviderWindow) -> Iterator[Fault]:
-    """A sound or a video as a file, which exists only in the provider's format."""
+    """Find files with sound or video, which are only accepted as other contents."""
     for turn in sent.turns:
         for value in turn.own:
             kinds = filter(None, map(_kind_of_file, _parts(value)))

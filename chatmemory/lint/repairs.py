@@ -1,4 +1,6 @@
-"""The repairs of a window, in the order in which they are tried. A clean window is unchanged."""
+"""The repairs of a window, in the order in which they are applied. A window without faults stays
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class RepairChange:
-    """A change that a repair makes, in words that fit before and after it. `position` is the
-    index of the message in the original window; for a placeholder, the index of its call.
+    """A change that a repair made or would make. `what` describes it in words that fit both cases.
+
+    `position` is the index of the message in the original window; for a placeholder, the index of
+    its call.
     """
 
     repair: str
@@ -41,7 +45,10 @@ class RepairChange:
 @dataclass(frozen=True)
 class Repaired:
     """A repaired window. `sources` are the original indices of its messages, None for a
-    placeholder. `left` has the remaining findings, with indices of the repaired window.
+    placeholder.
+
+    `done` are the changes that were made. `left` are the remaining findings, with indices of the
+    repaired window.
     """
 
     messages: Sequence[ChatMessage]
@@ -52,7 +59,9 @@ class Repaired:
 
 @dataclass
 class BenchMessage:
-    """A message of a window in repair. `number` is its number for people."""
+    """A message of a window in repair. `number` is its number for people, and `source` its index in
+    the original window, None for a placeholder.
+    """
 
     message: ChatMessage
     number: int
@@ -61,7 +70,7 @@ class BenchMessage:
 
 @dataclass
 class Bench:
-    """A window in repair."""
+    """A window while it is repaired: its messages (`places`), and the changes so far (`done`)."""
 
     places: list[BenchMessage]
     done: list[RepairChange] = field(default_factory=list)
@@ -86,7 +95,9 @@ Repair = Callable[[ProviderWindow, Bench], None]
 
 
 def system_first(sent: ProviderWindow, bench: Bench) -> None:
-    """Move system messages to the beginning if the provider requires it, and drop repeated ones."""
+    """Move system messages to the beginning if the provider requires this, and leave out repeated
+    ones.
+    """
     if not sent.has_system_beside:
         return
     first: list[BenchMessage] = []
@@ -106,7 +117,7 @@ def system_first(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def drop_results(sent: ProviderWindow, bench: Bench) -> None:
-    """Drop tool results without a call, and further results of a call that has a result."""
+    """Leave out tool results without a call, and further results of a call that has a result."""
     dropped: set[int] = set()
     for turn in sent.pairing.orphans:
         dropped.add(turn.position)
@@ -120,7 +131,9 @@ def drop_results(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def begin_with_user(sent: ProviderWindow, bench: Bench) -> None:
-    """Let memory begin with a user message where the provider refuses the messages before it."""
+    """Leave out the messages before the first user message if the provider rejects them. System
+    messages stay.
+    """
     first = first_user(sent)
     check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
     if first is None or check is None or not any(fault.is_repairable for fault in check(sent)):
@@ -135,7 +148,7 @@ def begin_with_user(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def move_results(sent: ProviderWindow, bench: Bench) -> None:
-    """Move results directly behind their call."""
+    """Move tool results directly after their call."""
     moved: dict[int, list[BenchMessage]] = {}
     for result, call in sent.pairing.apart:
         place = bench.places[result.position]
@@ -145,10 +158,11 @@ def move_results(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def add_placeholders(sent: ProviderWindow, bench: Bench) -> None:
-    """Give each call without a result a placeholder, whose text says that the result is missing.
+    """Add a placeholder for each tool call without a result; its text says that the result is
+    missing.
 
-    If a turn has results, they follow all of its messages, and placeholders go there; otherwise
-    each placeholder directly follows its call.
+    If an answer has some results, they follow all of its messages, and placeholders go there.
+    Otherwise each placeholder directly follows its call.
     """
     added: dict[int, list[BenchMessage]] = {}
     for left in sent.pairing.dangling:

@@ -1,4 +1,4 @@
-"""Rules, their laws, and the examination of a window by them."""
+"""Provider rules, the law of each provider for them, and the examination of a window."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _BRACES = declared_pattern(r"\{(\w+)\}")
 
 
 class Fault(NamedTuple):
-    """Turns at fault, with a sentence about the fault.
+    """Messages that break a provider rule, with a sentence about the fault.
 
-    `error` has the values for the provider's error message. `is_repairable` is False if no repair
-    applies. A fault that `is_pending` ends with the messages that must come next anyway.
+    `turns` are the messages at fault, in the linter's form. `error` has the values for the
+    provider's error text. `is_repairable` is False if no repair applies. `is_pending` means that
+    the fault ends with the messages that must come next anyway, such as tool results.
     """
 
     turns: Sequence[Turn]
@@ -40,17 +41,18 @@ Example = Sequence[ChatMessage] | Sequence[JsonMap]
 
 @dataclass(frozen=True)
 class Law:
-    """The law of one provider for a fault.
+    """How one provider treats a fault: whether it rejects the window, with the source of this
+    knowledge.
 
-    `check` finds the faults if the law has bounds of its own; otherwise the check of its rule does.
-    `error` is the wording of the provider's answer, with {at} for the place of the first turn at
-    fault; it is empty if no wording is known. `source` is the address of the report, and `date` its
-    month, empty if unknown. `conflict` describes the report of another source that disagrees.
+    `check` finds the faults if the provider has bounds of its own; otherwise the check of the rule
+    does. `error` is the wording of the provider's error, with {at} for the position of the first
+    message at fault; empty if no wording is known. `source` is the URL of the report, and `date`
+    its month, empty if unknown. `conflict` describes the report of another source that disagrees.
 
-    A law that is `conditional` applies under a `condition`. If the condition is the model,
-    `refusing` is a pattern of the models that refuse, and `taking` a pattern of the models that are
-    known to accept. If the check itself depends on the model, `sure` is a pattern of the models
-    that refuse each such fault.
+    A `conditional` law applies under a `condition`. If the condition is the model, `refusing` is a
+    pattern of the models that reject. `taking` is then a pattern of the models that are known to
+    accept. If the check itself depends on the model, `sure` is a pattern of the models that reject
+    each such fault.
     """
 
     severity: Severity
@@ -67,7 +69,9 @@ class Law:
 
     @property
     def basis(self) -> Basis:
-        """The kind of source: a recorded exchange, an error that users reported, or a document."""
+        """The kind of source: a recorded exchange, an error that users reported, or
+        documentation.
+        """
         if self.source.startswith(RECORDED):
             return "recorded"
         is_reported = self.source.startswith("https://github.com/")
@@ -79,13 +83,15 @@ class Law:
         return self.date or "no source with a date found"
 
     def severity_for(self, model: str | None) -> Severity | None:
-        """Return the severity of a fault for a model; None if the model is known to accept it."""
+        """Return how severe a fault is for a model; None if the model is known to accept it."""
         if self.severity != "conditional" or not model:
             return self.severity
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return the severity for a model of a fault that was found when no model was named."""
+        """Return how severe a fault is for a model, if the fault was found without naming a model.
+        None if the model is known to accept it.
+        """
         if self.severity != "conditional":
             return self.severity
         return self._severity(self.sure or self.refusing, model)
@@ -97,20 +103,21 @@ class Law:
         return None if is_taken else "conditional"
 
     def answer(self, values: Mapping[str, object]) -> str:
-        """Return the provider's answer, with values in place of the names in braces."""
+        """Return the provider's error text, with the names in braces replaced by these values."""
         return _BRACES.sub(lambda found: str(values.get(found[1], found[0])), self.error)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, with its law for each provider that has it. Its `id` is the name of its check, or
-    `check` itself if that is a name, because each law has a check of its own.
+    """A provider rule: what can be wrong with a window, with the law of each provider that has the
+    rule.
 
-    `bad` is a minimal window that breaks the rule, `good` one that does not; both are messages, or
-    JSON of the `example_provider`. `since` finds the step from which on a window breaks the rule,
-    and `began` says what happened at this step. `repairs` are the names of the repairs for it, and
-    `prevention` is advice; `by_policy` means that it names an option of a policy. The doctor lists
-    conversations by a rule that `is_listed`.
+    Its `id` is the name of its check, or `check` itself if that is a name, because each law has a
+    check of its own. `bad` is a minimal window that breaks the rule, `good` a window that does not;
+    both are messages, or JSON of the `example_provider`. `since` finds the step from which on a
+    window breaks the rule, and `began` says what happened at this step. `repairs` are the names of
+    the repairs for it, and `prevention` is advice; `by_policy` means that the advice names an
+    option of a policy. `is_listed` says whether the doctor lists conversations that break the rule.
     """
 
     check: Check | str
@@ -137,19 +144,19 @@ class Rule:
 
     @property
     def example_provider(self) -> str:
-        """The provider in whose format the examples are written: the first one with a law."""
+        """The provider in whose format the examples are written: the first provider with a law."""
         return next(iter(self.laws), OPENAI)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault for which a provider refuses a window, or misreads it.
+    """A reason why a provider would reject a window, or misunderstand it.
 
     `positions` are the indices of the messages at fault, `message` is a sentence about the fault,
     and `error` the wording of the provider's error. A `conditional` finding depends on its
     `condition`. `repairs` are the names of the repairs that apply. `source` and `basis` come from
-    the `Law`. A finding that `is_pending` ends with the messages that must come next anyway, such
-    as the results of a call.
+    the `Law`. `is_pending` means that the fault ends with the messages that must come next anyway,
+    such as the results of a call.
     """
 
     rule: str
@@ -166,14 +173,16 @@ class Finding:
 
 
 def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
-    """Return the findings of rules in a window, in the order of the window."""
+    """Return the findings of some rules in a window, in the order of the window."""
     applying = [(rule, law) for rule in rules if (law := rule.laws.get(sent.provider))]
     found = [finding for rule, law in applying for finding in _found(sent, rule, law)]
     return sorted(found, key=lambda each: each.positions[:1])
 
 
 def refuses(sent: ProviderWindow, rule: Rule) -> bool:
-    """Return whether the provider of a window refuses it for a rule. No finding is written."""
+    """Return whether the provider of a window rejects it because of a rule. This is faster than
+    `findings`.
+    """
     law = rule.laws.get(sent.provider)
     if law is None or law.severity_for(sent.model) != "refused":
         return False

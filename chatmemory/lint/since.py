@@ -1,9 +1,8 @@
-"""The step since which a window breaks a rule, derived from the times at which messages came or
-left.
+"""Finds the step since which a window breaks a rule, from the times at which messages came or left.
 
-Each rule of the catalog names one of these functions. It gets the numbers of the messages at fault
-and returns the step from which on they break the rule, or None if the times of messages do not show
-it: because their order was changed later, or the history of stays does not reach back that far.
+Each rule of the catalog names one of these functions. A function gets the numbers of the messages
+at fault and returns the step from which on they break the rule. None means that the times do not
+show the step: the order was changed later, or the known history does not reach back that far.
 """
 
 from __future__ import annotations
@@ -22,9 +21,11 @@ _SILENT = (_SYSTEM, _CUSTOM)  # types that are no turn of a conversation
 
 
 class PastStay(NamedTuple):
-    """A stay of a message in a window: from step `entered` to before step `left`, or until now.
-    `rank` orders a window. `n` numbers the stays in the order in which they began. A stay that
-    `is_moved` ended because the message went to another place, or was recounted.
+    """A stay of a message, which is one period in the window: from step `entered` to before step
+    `left`, or until now.
+
+    `rank` orders a window. `n` numbers the stays in the order in which they began. `is_moved` is
+    True if the stay ended because the message went to another position, or was counted again.
     """
 
     n: int
@@ -38,8 +39,8 @@ class PastStay(NamedTuple):
 
     @property
     def was_seen(self) -> bool:
-        """Whether the message was in memory after its step. A message can be evicted by the step
-        that added it.
+        """Whether the message was in memory after the step that added it. The same step can evict a
+        message.
         """
         return self.left is None or self.left > self.entered
 
@@ -49,11 +50,10 @@ class PastStay(NamedTuple):
 
 
 class Past:
-    """The stays of the messages of a window, and of messages that left it from step `known_from`
-    on.
+    """When the messages of a window came, and when messages left it, from step `known_from` on.
 
-    `read_ids` returns the ids of the calls that messages make or answer, by number; it may leave
-    out messages if there are too many to read.
+    `read_ids` returns the ids of the tool calls that messages make or answer, by number. It may
+    leave out messages if there are too many to read.
     """
 
     def __init__(
@@ -92,19 +92,23 @@ class Past:
         return self._in_window[seq]
 
     def entered_at(self, seq: int) -> int:
-        """Return the step since which a message has been in the window, in any place."""
+        """Return the step since which a message has been in the window without a gap, at any
+        position.
+        """
         return self._entered_at[self.stay(seq).n]
 
     def sure(self, step: int, *named: PastStay) -> int | None:
-        """Return a step that depends on the window's order; None if the order changed later."""
+        """Return `step` if the order of the window is known from that step on; None if the order
+        changed later. `named` are the messages that the answer depends on.
+        """
         if step < self._ordered_since:
             return None
         steps = (self._entered_at[each.n] for each in named if each.entered == step)
         return step if all(each == step for each in steps) else None
 
     def touching(self, seqs: Iterable[int], since: int) -> list[PastStay] | None:
-        """Return the messages that left after a step and share the id of a call with these
-        messages; None if the ids cannot be read.
+        """Return the messages that left after step `since` and share the id of a tool call with
+        these messages. None if the ids cannot be read.
         """
         left = [each for each in self.left_after(since) if each.has_calls or each.type is _RESULT]
         if not left:
@@ -116,7 +120,7 @@ class Past:
         return [each for each in left if not ids.isdisjoint(known[each.seq])]
 
     def left_after(self, step: int) -> list[PastStay]:
-        """Return the messages that left after a step, the last first."""
+        """Return the messages that left after a step, the last to leave first."""
         return [each for each in self.left if (each.left or 0) > step]
 
 
@@ -138,22 +142,26 @@ Since = Callable[[Past, Sequence[int]], int | None]
 
 
 def unknown(past: Past, seqs: Sequence[int]) -> int | None:
-    """The times of messages do not show the step."""
+    """Return None: for this rule, the times of messages do not show the step."""
     return None
 
 
 def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the message came: it is at fault by itself."""
+    """Return the step at which the message came: this message breaks the rule by itself."""
     return past.entered_at(seqs[0])
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the last of the messages came: they are at fault in any place."""
+    """Return the step at which the last of the messages came: they break the rule at any
+    position.
+    """
     return max(map(past.entered_at, seqs))
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """There are several system messages, the named one came first, and none has left."""
+    """Return the step at which a second system message came. None if the named message was not the
+    first, or a system message has left since.
+    """
     step = sorted(map(past.entered_at, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))
     return None if has_left or past.entered_at(seqs[0]) > step else step
@@ -174,7 +182,9 @@ def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
-    """Since the last user message or result before a call left, neither is directly before it."""
+    """Return the step since which a tool call directly follows neither a user message nor a tool
+    result. None if uncertain.
+    """
     stay = past.stay(seqs[0])
     if not stay.has_calls:
         return None
@@ -190,7 +200,9 @@ def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """A result lacks its call since the result came, or since the call left."""
+    """Return the step since which a tool result lacks its call: the result came, or the call left.
+    None if uncertain.
+    """
     stay = past.stay(seqs[0])
     calls = past.touching(seqs[:1], stay.entered)
     if calls is None or not all(each.has_calls for each in calls):
@@ -199,7 +211,9 @@ def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
-    """A call was not answered before another message came."""
+    """Return the step at which another message came after a tool call before its result did. None
+    if uncertain.
+    """
     call = past.stay(seqs[0])
     if not call.has_calls:
         return None
@@ -215,7 +229,9 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """A result does not directly follow its call, or the call has another result."""
+    """Return the step since which a tool result does not directly follow its call, or the call has
+    another result. None if uncertain.
+    """
     one, other = (past.stay(seq) for seq in seqs[:2])
     if other.type is _AI and not other.has_calls:
         return None
@@ -227,8 +243,8 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which the message after `seqs[0]` is missing: it never came, or has
-    left. None if the step is not certain.
+    """Return the step at which message `seqs[0]` came, because the message that must follow never
+    came. None if a message after it has left, or the step is uncertain.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)
@@ -240,7 +256,9 @@ def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_no_user_was_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """There are messages in memory, but the last user message has left."""
+    """Return the step at which the last user message left, while other messages stayed in memory.
+    None if uncertain.
+    """
     users = (each.left or 0 for each in past.left if each.type is _USER)
     last = max(users, default=None)
     others = [each for each in (*past.window, *past.left) if each.is_said]

@@ -1,4 +1,4 @@
-"""The texts of a provider's error: the error itself, or the strings of its JSON."""
+"""Reads the texts of a provider's error: the error itself, and the strings of its JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST = 100_000  # characters of an error that are read
 
 
 def texts_in(error: str) -> Iterator[str]:
-    """Yield the error itself, and the strings of its JSON, which may contain JSON again."""
+    """Yield the error itself, and the strings in its JSON. Such strings may contain JSON again."""
     error = error[:LONGEST]
     yield error
     try:

@@ -1,7 +1,7 @@
-"""A window as a provider receives it, and the pairing of calls and results.
+"""A window as a provider receives it, and the pairing of tool calls and results.
 
-Rules examine a `ProviderWindow`. Its turns are made from messages, or from the columns of stays,
-which have only types and ids of calls: then rules about contents find nothing.
+Rules examine a `ProviderWindow`. Its turns are made from messages, or from stored rows that have
+only types and ids of calls: then rules about contents find nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ _BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt besi
 
 
 class Turn(NamedTuple):
-    """A message with the fields that provider rules check."""
+    """A message in the form that provider rules check.
+
+    `position` is its index in the window, and `number` its number for people. `calls` are the ids
+    of its tool calls; those in `optional` need no result. `answers` is the id of the call that a
+    tool result answers. `joins` means that the message belongs to the same turn as the previous
+    one. `values` is the message in the provider's JSON; `is_own` says that it keeps JSON of the
+    provider. `continues` marks a request that continued a response stored at OpenAI.
+    """
 
     position: int
     number: int
@@ -60,7 +67,9 @@ class Turn(NamedTuple):
 
     @classmethod
     def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
-        """Return the turn of a message without its contents."""
+        """Return a message in the linter's form, without its contents: only its type and the ids of
+        its tool calls or of the call that it answers.
+        """
         match message:
             case AiMessage(tool_execution_requests=calls):
                 ids = tuple((call.id or None) if call else None for call in calls)
@@ -78,7 +87,8 @@ NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The tool calls of a turn without a result, and the results of its other calls by id.
+    """The tool calls of a turn that have no result yet (`ids`), and the results of its other calls
+    by id (`answered`).
 
     `before` is the turn that came while these calls waited; None means the end of the window.
     """
@@ -102,7 +112,9 @@ class Waiting:
 
     @property
     def open(self) -> list[str | None]:
-        """The ids of the tool calls that still must be answered; [] if there are none."""
+        """The ids of the tool calls that still must be answered; calls for which a result is
+        optional are left out.
+        """
         return [id for id in self.ids if id not in self.call.optional] if self.is_open else []
 
     @property
@@ -110,14 +122,14 @@ class Waiting:
         return self._open > 0
 
     def add(self, ids: Iterable[str | None]) -> None:
-        """Add calls that wait for a result."""
+        """Add tool calls that wait for a result."""
         for id in ids:
             self._places.setdefault(id, deque()).append(len(self._ids))
             self._ids.append(id)
             self._open += id not in self.call.optional
 
     def take(self, result: Turn) -> bool:
-        """Take a result, and return whether it answers one of the calls.
+        """Accept a tool result if it answers one of the waiting calls. Returns whether it does.
 
         A result without an id answers the first call without an id, otherwise the first call
         without a result.
@@ -132,7 +144,9 @@ class Waiting:
         return True
 
     def settle(self, id: str | None) -> None:
-        """Mark the first waiting call with this id as answered."""
+        """Mark the first waiting call with this id as answered. The id must be among the waiting
+        calls.
+        """
         places = self._places[id]
         self._settled.add(places.popleft())
         if not places:
@@ -147,11 +161,11 @@ class Waiting:
 
 @dataclass
 class Pairing:
-    """The faults between calls and results.
+    """Tool calls and results of a window that do not fit together.
 
-    `orphans` are results without a call, `dangling` calls that wait for a result. `apart` has each
-    result that does not directly follow its call, with the call. `repeated` has each further result
-    of an answered call, with the result that answered it.
+    `orphans` are results without a call, and `dangling` are calls that wait for a result. `apart`
+    has each result that does not directly follow its call, with the call. `repeated` has each
+    further result of an answered call, with the result that answered it.
     """
 
     orphans: list[Turn] = field(default_factory=list)
@@ -163,6 +177,9 @@ class Pairing:
 class ProviderWindow:
     """A window as one provider's model receives it, without custom messages. `has_left` is True if
     any message has left the window.
+
+    `systems` are the system messages. `has_system_beside` says whether the provider takes them
+    apart from its list of messages.
     """
 
     def __init__(
@@ -181,7 +198,9 @@ class ProviderWindow:
 
     @cached_property
     def listed(self) -> list[Turn]:
-        """The turns in the provider's list of messages, after turns were combined."""
+        """The turns as the provider's list of messages has them, after messages of one role were
+        combined.
+        """
         return [_as_one(parts) for parts in self._parts.values()]
 
     @cached_property
@@ -202,7 +221,7 @@ class ProviderWindow:
         return turn.joins or (is_ai and self.provider in COMBINING)
 
     def parts(self, turn: Turn) -> list[Turn]:
-        """Return the turns that the provider combines with a turn, beginning with that turn."""
+        """Return the turns that the provider combines into one message, given the first of them."""
         return self._parts[turn.position]
 
     @cached_property
@@ -215,8 +234,10 @@ class ProviderWindow:
 
     @cached_property
     def pairing(self) -> Pairing:
-        """The faults between calls and results. OpenAI Responses accepts a result anywhere after
-        its call; the others require it directly after the call.
+        """The tool calls and results that do not fit together.
+
+        OpenAI Responses accepts a result anywhere after its call; other providers require it
+        directly after the call.
         """
         found = Pairing(orphans=[*self._orphans_within_answers()])
         unpaired = list(self._unpaired(found))

@@ -1,11 +1,11 @@
-"""The memories of one conversation whose policy is a limit, with LangChain4j's names and rules.
+"""The memories of one conversation with a limit, with LangChain4j's names and rules.
 
     memory = MessageWindowChatMemory(id="order-7741", max_messages=20)
     memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
     memory.messages()
 
 `MessageWindowChatMemory` counts messages, `TokenWindowChatMemory` tokens and `TurnWindowChatMemory`
-turns; otherwise they are equal.
+turns; otherwise they work alike.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class MessageWindowChatMemory(_LimitedChatMemory):
     """A memory of the last `max_messages` messages.
 
     - A leading system message stays. Adding an equal one is ignored; a different one replaces it.
-    - If the window is full, the oldest message that is not the leading system message is evicted.
+    - If the window is full, the oldest message other than the leading system message is evicted.
     - The results of a tool call leave with the message that called the tool.
-    - `max_messages`: an int, or a callable that takes the memory id and is called on every use.
+    - `max_messages`: an int, or a function that takes the memory id and is called on every use.
 
     Source of the rules: LangChain4j's MessageWindowChatMemory.
     """
@@ -86,9 +86,9 @@ class TokenWindowChatMemory(_LimitedChatMemory):
     - The rules for system messages and tool results are those of MessageWindowChatMemory.
     - A message larger than the window is evicted at once, with all messages before it except a
       leading system message.
-    - `max_tokens`: an int, or a callable that takes the memory id and is called on every use.
-    - Each message is counted once. The estimator must be additive: the tokens of a list are those
-      of an empty list plus the sum of its messages.
+    - `max_tokens`: an int, or a function that takes the memory id and is called on every use.
+    - Each message is counted once. The counts of the estimator must add up: a list costs what an
+      empty list costs, plus the sum of its messages.
 
     Source of the rules: LangChain4j's TokenWindowChatMemory.
     """
@@ -119,11 +119,11 @@ class TokenWindowChatMemory(_LimitedChatMemory):
 
 class TurnWindowChatMemory(_LimitedChatMemory):
     """A memory of the last `max_turns` turns. A turn is a user message and all messages up to the
-    next.
+    next user message.
 
     - The oldest turn leaves as a whole when a user message begins a turn beyond the limit.
     - The rules for system messages and tool results are those of MessageWindowChatMemory.
-    - `max_turns`: an int, or a callable that takes the memory id and is called on every use.
+    - `max_turns`: an int, or a function that takes the memory id and is called on every use.
     """
 
     _limit_name = "max_turns"
@@ -147,5 +147,5 @@ class TurnWindowChatMemory(_LimitedChatMemory):
 
 
 def estimator_name(estimator: TokenCountEstimator) -> str:
-    """Return the name of an estimator in a policy: its model name, else its family."""
+    """Return the name that a policy stores for an estimator: its model name, or else its family."""
     return getattr(estimator, "model_name", None) or family_of(estimator)

@@ -1,4 +1,4 @@
-"""The memory of one conversation, whatever its policy, with LangChain4j's names and rules.
+"""The base class of all memories of one conversation, with LangChain4j's names and rules.
 
 Under asyncio, use `aadd`, `amessages` and the other methods that begin with an a.
 """
@@ -71,10 +71,10 @@ _METHODS_OF_ESTIMATORS = ("estimate_token_count_in_message", "estimate_token_cou
 
 
 class ChatMemory(ABC):
-    """A bounded list of messages, kept in a store under `id`.
+    """A list of messages with a limit, kept in a store under `id`.
 
-    The limit is checked on every use; an invalid one raises InvalidValue, a ValueError with
-    LangChain4j's text. Options are those of `Policy`, such as `low_water=0.6`; without them, the
+    The limit is checked on every use; an invalid limit raises InvalidValue, a ValueError with
+    LangChain4j's text. Options are those of `Policy`, such as `low_water=0.6`; without options, the
     same messages leave as in LangChain4j. A memory of your own kind implements `policy`.
     """
 
@@ -102,7 +102,7 @@ class ChatMemory(ABC):
 
     @property
     def store(self) -> ChatMemoryStore:
-        """The store of the messages of this memory."""
+        """The store that keeps the messages of this memory."""
         return self._store
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
@@ -114,7 +114,9 @@ class ChatMemory(ABC):
             self._add(new)
 
     def extend(self, messages: Iterable[ChatMessage]) -> None:
-        """Add every message of an iterable, one by one. `aextend` adds all messages or none."""
+        """Add the messages of an iterable one by one. If a message cannot be added, the messages
+        before it stay added; `aextend` adds all or none.
+        """
         for message in message_list(messages):
             self._add(message)
 
@@ -125,7 +127,9 @@ class ChatMemory(ABC):
             self._transact(decide for message in added for decide in self._adding(message))
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
-        """Replace the whole list. If it exceeds the limit, the oldest messages are left out."""
+        """Replace all messages by a list. If it exceeds the limit, its oldest messages are left
+        out.
+        """
         policy = self.policy()
         arrivals = [self._entry(message) for message in message_list(messages)]
 
@@ -136,15 +140,16 @@ class ChatMemory(ABC):
         self._transact([decide], reads=False)
 
     def add_from(self, values: LibraryValue, format: str) -> tuple[Loss, ...]:
-        """Add another library's messages, one after the other, and return the losses.
+        """Add the messages of another library, one by one. Returns the losses: details that
+        messages here cannot express.
 
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 
         `values` are messages, one message or a response: objects of the library, or their JSON
-        values. For a stream, add the response at its end. Results may answer calls that are in the
-        window. Details that only `format` can express are kept in the messages' attributes, and
-        `render` writes them again. Raises UnreadableTranscript, and then adds nothing, also for an
-        empty list.
+        values. For a stream, add the response at its end. Tool results may answer calls that are
+        already in the window. Details that only `format` can express are kept in the messages'
+        attributes, and `render` writes them again. If a value cannot be read, or the list is empty,
+        UnreadableTranscript is raised and nothing is added.
         """
         if isinstance(values, list | tuple) and not values:
             raise UnreadableTranscript(-1, "there is nothing to add: the list is empty")
@@ -193,10 +198,11 @@ class ChatMemory(ABC):
         return self._seen_under(self.policy())
 
     def messages_with_interrupted(self) -> list[ChatMessage]:
-        """Return the messages of `messages()`, and interrupted tool calls in their places.
+        """Return the messages of `messages()`, together with interrupted tool calls (calls without
+        results) at their positions.
 
-        A list that is changed and then `set` must begin with these. Without the option
-        `auto_recover_orphaned_tool_messages` they are the same.
+        Use this list as the basis if you change it and then call `set`. Without the option
+        `auto_recover_orphaned_tool_messages` both lists are the same.
         """
         return self._seen_under(replace(self.policy(), auto_recover_orphaned_tool_messages=False))
 
@@ -205,7 +211,7 @@ class ChatMemory(ABC):
         return [entry.message for entry in entries if entry.message is not None]
 
     def history(self) -> list[ChatMessage]:
-        """Return the whole history, or the window if the store has no history."""
+        """Return the whole history, or the messages of the window if the store keeps no history."""
         read = getattr(self._store, "get_history", None)
         if read is None:
             return self.messages_with_interrupted()
@@ -216,12 +222,14 @@ class ChatMemory(ABC):
 
     @property
     def has_history(self) -> bool:
-        """Whether the store keeps the messages that left."""
+        """Whether the store keeps the messages that left memory."""
         return hasattr(self._store, "get_history")
 
     @property
     def searched_by(self) -> Callable[[str, Query], Quotes] | None:
-        """The search of the store in the history of a conversation, or None if it has none."""
+        """The function by which the store searches the history of a conversation, or None if it
+        cannot search.
+        """
         found: Callable[[str, Query], Quotes] | None = getattr(self._store, "search_history", None)
         return found
 
@@ -232,16 +240,16 @@ class ChatMemory(ABC):
         attributes: JsonMap | None = None,
         **options: Unpack[SummaryOptions],
     ) -> None:
-        """Replace messages by a summary, which stays until another compaction covers it.
+        """Replace messages by a summary, which stays until another compaction replaces it.
 
             memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
 
-        The summary covers the messages at the positions `covering` of `messages()`, or all but the
-        last `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Up to
-        `append_terms` exact terms that the summary would lose are appended to it, if there is room.
-        Its message has these `attributes`. A store with a history keeps the covered messages there.
-        Raises InvalidValue, InvalidMessage, MessageNotFound and NotCompactable, and then changes
-        nothing.
+        The summary replaces the messages at the positions `covering` of `messages()`, or all but
+        the last `keep_last` messages or `keep_tokens` tokens. A tool call stays with its results.
+        Up to `append_terms` exact terms that the summary would lose are appended to its text, if
+        there is room. `attributes` are attributes for the message of the summary. A store with a
+        history keeps the replaced messages there. Raises InvalidValue, InvalidMessage,
+        MessageNotFound and NotCompactable, and then changes nothing.
         """
         plan, policy = SummaryPlan(**options), self.policy()
         attributes_of_summary = attributes or {}
@@ -258,7 +266,7 @@ class ChatMemory(ABC):
         self._transact(self._then_indexed([decide], policy))
 
     def clear(self) -> None:
-        """Remove all messages. A store with a history keeps the history."""
+        """Remove all messages from memory. A store with a history keeps them there."""
         with self._change_lock:
             self._store.delete_messages(self.id)
 
@@ -268,8 +276,8 @@ class ChatMemory(ABC):
         await self.in_thread(self.add, message, *more)
 
     async def aextend(self, messages: Iterable[ChatMessage]) -> None:
-        """Add every message of an iterable in one write. If a message cannot be added, no message
-        is added.
+        """Add the messages of an iterable in one write: all of them, or none if a message cannot be
+        added.
         """
         await self.in_thread(self._extend_at_once, messages)
 
@@ -306,7 +314,9 @@ class ChatMemory(ABC):
         await self.in_thread(self.clear)
 
     async def in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Run a call in a thread, which the store chooses if it has `to_thread`."""
+        """Run a blocking call in a thread and return its result. The store chooses the thread if it
+        has `to_thread`.
+        """
         import asyncio  # an eighth of what is imported with this library
 
         to_thread = getattr(self._store, "to_thread", asyncio.to_thread)
@@ -317,10 +327,14 @@ class ChatMemory(ABC):
 
     @abstractmethod
     def policy(self) -> Policy:
-        """Return the policy with the limit that is valid now. Raises InvalidValue."""
+        """Return the policy with the limit that is valid now. Raises InvalidValue for an invalid
+        limit.
+        """
 
     def current_limit(self) -> int:
-        """Return the limit. A callable limit is called with the memory id."""
+        """Return the limit as it is now: a limit given as a function is called with the memory
+        id.
+        """
         return self._limit(self.id) if callable(self._limit) else self._limit
 
     def _add(self, message: ChatMessage) -> None:
@@ -455,7 +469,9 @@ def _stays(message: ChatMessage | None) -> bool:
 
 
 def estimator_or_none(estimator: TokenCountEstimator | None) -> TokenCountEstimator | None:
-    """Return an argument if it can count tokens or is None. Raises InvalidValue."""
+    """Return the argument `estimator` if it is None or can count tokens. Raises InvalidValue for
+    other values, such as a name.
+    """
     if isinstance(estimator, str):
         raise InvalidValue(
             f"estimator must be an object that counts tokens, not the name {estimator!r}: "
@@ -466,7 +482,9 @@ def estimator_or_none(estimator: TokenCountEstimator | None) -> TokenCountEstima
 
 
 def store_or_none(store: ChatMemoryStore | None) -> ChatMemoryStore | None:
-    """Return an argument if it has the methods of a store or is None. Raises InvalidValue."""
+    """Return the argument `store` if it is None or has the methods of a store. Raises InvalidValue
+    for other values.
+    """
     _check_methods("store", store, _METHODS_OF_STORES)
     return store
 

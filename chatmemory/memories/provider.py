@@ -1,4 +1,4 @@
-"""A memory for each id, the same for the same id."""
+"""Provides the memory of each conversation: always the same object for the same id."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from chatmemory.messages.ids import string_id
 
 
 class ChatMemoryProvider:
-    """Creates a memory for each id, and returns the same memory for the same id. Threads may share
-    it.
+    """Creates a memory for each id, and returns the same memory for the same id. Thread-safe.
 
         memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
         memories.get("order-7741").add(UserMessage("Where is my parcel?"))
 
-    LangChain4j calls it ChatMemoryProvider and ChatMemoryAccess.
+    In LangChain4j, ChatMemoryProvider and ChatMemoryAccess do this.
     """
 
     def __init__(self, create: Callable[[str], ChatMemory]) -> None:
@@ -27,9 +26,9 @@ class ChatMemoryProvider:
         self._lock = RLock()  # `create` may ask for other memories
 
     def get(self, memory_id: str) -> ChatMemory:
-        """Return the memory of a conversation, the same object until it is evicted.
+        """Return the memory of a conversation: the same object until `evict` is called.
 
-        Raises InvalidValue if `create` asks for the memory that it makes.
+        Raises InvalidValue if `create`, while it makes a memory, asks for that same memory.
         """
         with self._lock:
             if string_id(memory_id) not in self._memories:
@@ -46,9 +45,9 @@ class ChatMemoryProvider:
             self._begun.remove(memory_id)
 
     def evict(self, memory_id: str) -> bool:
-        """Forget the object of a conversation, and return whether there was one.
+        """Forget the memory object of a conversation. Returns whether there was one.
 
-        Messages in a shared store are kept; a memory without a store loses them.
+        Messages in a shared store are kept; a memory without a store loses its messages.
         """
         with self._lock:
             return self._memories.pop(string_id(memory_id), None) is not None

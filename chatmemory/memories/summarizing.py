@@ -46,17 +46,18 @@ _guard = Lock()
 class SummarizingChatMemory(TokenWindowChatMemory):
     """A token window that replaces its oldest messages by a summary before it is full.
 
-    - Messages are stored first. If memory then holds more than `start_at` of `max_tokens`,
+    - Messages are stored first. If memory is then fuller than the share `start_at` of `max_tokens`,
       `summarize` gets all messages but a leading system message and the last `keep_tokens` tokens.
-    - It runs outside any transaction, and once at a time for each memory. Its text is applied if
-      all the messages that it got are still in the window, regardless of later ones.
+    - `summarize` runs outside any transaction, and once at a time for each memory. Its text is
+      applied if all the messages that it got are still in the window, whatever came later.
     - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
-      no room, the last of them are left out first. With `index_terms`, the index names them.
+      no room, the last of them are left out first. With `index_terms`, the index message lists
+      these terms.
     - Until then, and if `summarize` fails, the plain window decides. A failure is only logged,
-      because the messages are already stored; a step that evicts messages meanwhile has the reason
+      because the messages are already stored. A step that evicts messages meanwhile has the reason
       in its note, if the store has notes.
 
-    `keep_tokens` is a quarter of `max_tokens` unless it is given.
+    `keep_tokens` is a quarter of `max_tokens` by default.
     """
 
     def __init__(
@@ -93,7 +94,11 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         self.summarize_if_full()
 
     def summarize_if_full(self) -> bool:
-        """Summarize if memory is full enough, and return whether a summary was applied."""
+        """Replace the oldest messages by a summary if memory is full enough. Returns whether a
+        summary was applied.
+
+        If `summarize` raises, the error is logged and the result is False.
+        """
         key = self._key
         with _guard:
             if key in _written:

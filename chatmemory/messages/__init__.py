@@ -1,8 +1,8 @@
-"""Messages and their contents, as JSON and as rows, and their token counts. No Django.
+"""Messages and their contents, as JSON and as database rows, and their token counts. No Django.
 
-Another package on PyPI is called chatmemory. Installed beside django-chatmemory it writes into the
-same folder, where the later one replaces `__init__.py`. This is the first module of ours that is
-imported in either case.
+Another package on PyPI is called chatmemory. If both are installed, they write into the same
+folder, and the later one replaces `__init__.py`. This module is the first of ours to be imported in
+either case, so it can report that.
 """
 
 import sys

@@ -18,7 +18,7 @@ from chatmemory.patterns import declared_pattern
 
 
 class DetailLevel(StrEnum):
-    """The level of detail in which a model should look at an image, in LangChain4j's order."""
+    """How closely a model should look at an image, in LangChain4j's order."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -66,7 +66,7 @@ class Image(Media):
 
 @dataclass(frozen=True)
 class Audio(Media):
-    """A sound. `binary_data` is also base64 text, as LangChain4j writes its byte array."""
+    """A sound. `binary_data` is base64 text, too: LangChain4j writes its byte array so."""
 
     binary_data: str | None = None
 
@@ -86,7 +86,7 @@ class PdfFile(Media):
 
 @dataclass(frozen=True, init=False)
 class ImageContent(Content):
-    """An image; its URL alone is enough."""
+    """An image. `image` may also be given as its URL."""
 
     type: ClassVar[str] = "IMAGE"
     image: Image
@@ -131,7 +131,9 @@ class PdfFileContent(Content):
 
 
 def content_text(content: Content | None) -> str:
-    """Return a text, or a mark such as `[image https://…]`."""
+    """Return a content as text. Other contents than texts become a mark such as `[image
+    https://…]`.
+    """
     match content:
         case TextContent():
             return content.text
@@ -172,7 +174,8 @@ _BRACKETED_HOST = declared_pattern(r"\A\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([
 def check_uri(text: str) -> None:
     """Raise InvalidMessage for a URL that Java refuses.
 
-    The text is Java's, with its index (in characters, from 0), except for an invalid authority.
+    The error text is Java's, with its index (in characters, from 0), except for an invalid
+    authority.
     """
     found = _PARTS.fullmatch(text)
     assert found is not None  # the last part of the pattern matches any rest

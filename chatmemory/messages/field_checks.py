@@ -1,5 +1,5 @@
-"""Checks of the fields of a message: values that could not be read back are refused at its
-creation.
+"""Checks the fields of a message at its creation: values that could not be read back from JSON are
+refused.
 """
 
 from __future__ import annotations
@@ -21,34 +21,42 @@ _MAPPING = (dict, Mapping)
 
 
 def brief(value: object) -> str:
-    """Return a value for an error, shortened."""
+    """Return the `repr` of a value for an error message, shortened if it is long."""
     shown = repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def check_texts(**values: object) -> None:
-    """Raise InvalidMessage unless each value is a string or None."""
+    """Raise InvalidMessage unless each value is a string or None. The keywords are the names for
+    the error.
+    """
     for name, value in values.items():
         if value is not None and not isinstance(value, str):
             raise InvalidMessage(f"{name} must be a string, not {value!r}")
 
 
 def check_kind(**values: tuple[object, type]) -> None:
-    """Raise InvalidMessage unless each value is of its class or None."""
+    """Raise InvalidMessage unless each value is an instance of the class given with it, or None.
+    The keywords are the names for the error.
+    """
     for name, (value, kind) in values.items():
         if value is not None and not isinstance(value, kind):
             raise InvalidMessage(f"{name} takes {kind.__name__}, not {value!r}")
 
 
 def check_iterable(**values: object) -> None:
-    """Raise InvalidMessage unless each value is a list, anything like one, or None."""
+    """Raise InvalidMessage unless each value is None, or a list or similar. The keywords are the
+    names for the error.
+    """
     for name, value in values.items():
         if value is not None and not isinstance(value, _ITERABLE):
             raise InvalidMessage(f"{name} takes a list, not {value!r}")
 
 
 def check_mapping(**values: object) -> None:
-    """Raise InvalidMessage unless each value is a dictionary, anything like one, or None."""
+    """Raise InvalidMessage unless each value is None, or a dictionary or similar. The keywords are
+    the names for the error.
+    """
     for name, value in values.items():
         if value is not None and not isinstance(value, _MAPPING):
             raise InvalidMessage(f"{name} must be a dictionary, not {value!r}")
@@ -57,8 +65,7 @@ def check_mapping(**values: object) -> None:
 def check_json(values: JsonMap) -> None:
     """Raise InvalidMessage for attributes or arguments that JSON cannot express.
 
-    Values that contain themselves are possible, so the check goes down to a fixed level, without
-    recursion.
+    Values may contain themselves, so the check goes down to a fixed level, without recursion.
     """
     levels: list[Iterator[object]] = [iter((values,))]
     while levels:

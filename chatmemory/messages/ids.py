@@ -1,4 +1,4 @@
-"""The ids of conversations: which ones a database can store, and their addresses in URLs."""
+"""The ids of conversations: which ids a database can store, and how they are written in URLs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ _UNSTORABLE = declared_pattern("[\x00\ud800-\udfff]")
 
 
 def string_id(memory_id: object, limit_name: str = "") -> str:
-    """Return an id if it is a string: a database would take 42 and "42" for one conversation.
+    """Return an id if it is a string. Other types are refused, because a database would take 42 and
+    "42" for one conversation.
 
-    `limit_name` is the argument that a number was probably meant for. Raises InvalidValue.
+    `limit_name` is the argument that a number was probably meant for, to name it in the error.
+    Raises InvalidValue.
     """
     if memory_id is None:
         raise InvalidValue("id cannot be null")
@@ -27,16 +29,18 @@ def string_id(memory_id: object, limit_name: str = "") -> str:
 
 
 def check_text(text: str, what: str) -> None:
-    """Raise UnstorableText for text that PostgreSQL cannot store."""
+    """Raise UnstorableText for text that PostgreSQL cannot store. `what` names the text in the
+    error.
+    """
     if _UNSTORABLE.search(text):
         raise UnstorableText(f"{what} cannot contain NUL or lone surrogates")
 
 
 def storable_id(memory_id: object) -> str:
-    """Return an id that can be used in a query, even if nothing is found.
+    """Return an id that can be used in a query, whether or not the conversation exists.
 
-    Raises InvalidValue unless it is a string, UnstorableText, and MemoryNotFound for an id that is
-    too long, since Citus would raise an error for it.
+    Raises InvalidValue unless the id is a string, UnstorableText, and MemoryNotFound for an id that
+    is too long: Citus would raise an error for it.
     """
     found = string_id(memory_id)
     if len(found) > ID_LENGTH:
@@ -49,7 +53,7 @@ def storable_id(memory_id: object) -> str:
 
 
 def address(memory_id: str) -> str:
-    """Return the path segment of an id: `acme/7` is `acme~2F7`.
+    """Return an id as a segment of a URL path: `acme/7` becomes `acme~2F7`.
 
     A-Z a-z 0-9 - _ are written as they are, and so is a dot unless the id is "." or "..". Every
     other byte of the UTF-8 form becomes ~XX.
@@ -60,10 +64,10 @@ def address(memory_id: str) -> str:
 
 
 def memory_id_at(segment: str) -> str:
-    """Return the id of a path segment.
+    """Return the id that a segment of a URL path stands for (see `address`).
 
-    Raises ValueError for a segment that is not an address: an unencoded id, such as `a~41`, must
-    not be mistaken for another conversation's.
+    Raises ValueError for any other segment: an unencoded id, such as `a~41`, must not be mistaken
+    for another conversation's.
     """
     memory_id = unquote(segment.replace("~", "%"), errors="strict")
     if "\0" in memory_id:

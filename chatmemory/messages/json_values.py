@@ -1,7 +1,7 @@
-"""The types of JSON values whose shape others decide: of messages, of requests, of files.
+"""Types for JSON values whose shape is decided elsewhere: in messages, requests and files.
 
-Nothing is known of such a value before it has been looked at, so the type checker takes any use of
-it. Values whose shape is ours have types of their own.
+Nothing is known about such a value before it is examined, so the type checker accepts any use.
+Values whose shape this library decides have types of their own.
 """
 
 from __future__ import annotations

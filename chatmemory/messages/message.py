@@ -1,7 +1,7 @@
 """The messages of a conversation: LangChain4j's five kinds, as immutable values.
 
-Names, validation and error words follow LangChain4j (`dev.langchain4j.data.message`), so that a
-message means the same on both sides of the wire. Equality is by value.
+Names, validation and error texts follow LangChain4j (`dev.langchain4j.data.message`), so that a
+message means the same in Java and in Python. Equality is by value.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ TYPES = {type.value: type for type in MessageType}
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """Base of the five kinds; `type` is the kind's name in JSON and in the database."""
+    """Base class of the five kinds of messages; `type` is the kind's name in JSON and in the
+    database.
+    """
 
     type: ClassVar[MessageType]
 
@@ -56,7 +58,9 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class SystemMessage(ChatMessage):
-    """A system message. LangChain4j's has no attributes: JSON and comparisons leave them out."""
+    """A system message. LangChain4j's system messages have no attributes, so JSON and comparisons
+    leave them out.
+    """
 
     type: ClassVar[MessageType] = MessageType.SYSTEM
     text: str
@@ -71,9 +75,9 @@ class SystemMessage(ChatMessage):
 
 @dataclass(frozen=True, init=False)
 class UserMessage(ChatMessage):
-    """A message of the user: a string, or contents.
+    """A message of the user: a string, or a list of contents.
 
-    Contents may hold None, which LangChain4j reads and writes as null.
+    A content may be None, which LangChain4j reads and writes as null.
     """
 
     type: ClassVar[MessageType] = MessageType.USER
@@ -102,7 +106,9 @@ class UserMessage(ChatMessage):
 
     @property
     def text(self) -> str:
-        """The same as `single_text()`. Raises InvalidMessage."""
+        """The text of a message whose only content is one text, as in `single_text`. Raises
+        InvalidMessage for other contents.
+        """
         try:
             return self.single_text()
         except InvalidMessage as error:
@@ -129,7 +135,9 @@ class ToolExecutionRequest:
 
     @classmethod
     def of(cls, name: str, arguments: JsonMap, id: str | None = None) -> ToolExecutionRequest:
-        """Return a call with these arguments, written as JSON. Raises InvalidMessage."""
+        """Return a tool call with these arguments, which are written as JSON. Raises
+        InvalidMessage.
+        """
         if isinstance(arguments, str):
             raise InvalidMessage(
                 "arguments must be a dictionary: ToolExecutionRequest(id, name, arguments) takes "
@@ -169,7 +177,9 @@ class AiMessage(ChatMessage):
 
 @dataclass(frozen=True, init=False)
 class ToolExecutionResultMessage(ChatMessage):
-    """The answer of a tool: a string, or contents; `id` is the id of the request it answers."""
+    """A tool result: a string, or a list of contents. `id` is the id of the tool call that it
+    answers.
+    """
 
     type: ClassVar[MessageType] = MessageType.TOOL_EXECUTION_RESULT
     id: str | None
@@ -195,7 +205,7 @@ class ToolExecutionResultMessage(ChatMessage):
 
 @dataclass(frozen=True)
 class CustomMessage(ChatMessage):
-    """A message of a provider's own kind. Windows treat custom messages like other messages."""
+    """A message of a provider's own kind. Windows treat it like any other message."""
 
     type: ClassVar[MessageType] = MessageType.CUSTOM
     attributes: JsonMap = field(default_factory=dict, hash=False)
@@ -212,9 +222,10 @@ def with_attributes(message: ChatMessage, attributes: JsonMap) -> ChatMessage:
 
 
 class OpenAttributes(JsonDict):
-    """The empty attributes of a message whose source does not say which attributes it has.
+    """The attributes of a message whose source does not tell which attributes it has. The
+    dictionary is empty.
 
-    In the list of a client, such a message equals a known message with any attributes.
+    In a client's list, such a message equals a known message with any attributes.
     """
 
 
@@ -226,7 +237,7 @@ def with_open_attributes(message: ChatMessage) -> ChatMessage:
 
 
 def has_open_attributes(message: ChatMessage) -> bool:
-    """Return whether the source of a message did not say which attributes it has."""
+    """Return whether the source of a message does not tell which attributes it has."""
     return isinstance(getattr(message, "attributes", None), OpenAttributes)
 
 
@@ -273,7 +284,7 @@ def _plain_json(attributes: JsonMap, **style: Any) -> str:  # style: options of 
 
 
 def chat_message(value: object) -> ChatMessage:
-    """Check that a value is a message, and return it. Raises InvalidMessage."""
+    """Return a value if it is a message. Raises InvalidMessage for other values."""
     if isinstance(value, ChatMessage):
         return value
     if isinstance(value, list | tuple):
@@ -287,7 +298,9 @@ def chat_message(value: object) -> ChatMessage:
 
 
 def message_list(values: Iterable[_Item]) -> Iterable[_Item]:
-    """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
+    """Return a value if it can be a list of messages; the items are not checked. Raises
+    InvalidMessage for other values.
+    """
     if isinstance(values, list):  # checking for a Mapping takes longer
         return values
     if isinstance(values, ChatMessage | str | bytes | Mapping) or not isinstance(values, Iterable):
@@ -296,7 +309,9 @@ def message_list(values: Iterable[_Item]) -> Iterable[_Item]:
 
 
 def chat_messages(values: Iterable[object]) -> list[ChatMessage]:
-    """Return the messages in a value. Raises InvalidMessage."""
+    """Return the messages of an iterable as a list. Raises InvalidMessage if an item is not a
+    message.
+    """
     return [chat_message(each) for each in message_list(values)]
 
 

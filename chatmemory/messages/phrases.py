@@ -1,7 +1,7 @@
-"""Phrases and words: whether texts have them, their places in texts, and their speakers.
+"""Searches texts for phrases and words, and tells where they are and who speaks.
 
-Case and accents are ignored, as in a search, and the separators in a code are: `BW583021` is in a
-text that has `BW-583021`. Only the beginning of a long text is searched, here and by databases.
+Case and accents are ignored, and so are the separators in a code: `BW583021` is found in
+`BW-583021`. Only the beginning of a long text is searched, here and by databases.
 """
 
 from __future__ import annotations
@@ -42,22 +42,23 @@ _SQUASH = dict.fromkeys(map(ord, SEPARATORS))
 
 
 def folded(text: str) -> str:
-    """Return a text without differences of case and accents. It can be shorter or longer."""
+    """Return a text in lowercase without accents. It can be shorter or longer."""
     plain = text if text.isascii() else text.translate(_plain_letters()).replace("ς", "σ")
     return plain.lower().replace("ς", "σ")
 
 
 def squashed(text: str) -> str:
-    """Return a folded text without the separators of codes and without spaces."""
+    """Return a text in lowercase without accents, spaces, and the separators of codes."""
     return folded(text).translate(_SQUASH)
 
 
 @dataclass(frozen=True)
 class Sought:
-    """The words and codes that a text must contain to match a search.
+    """What a text must contain to match a search.
 
     Each of `words` must occur as written, and each of `codes` with or without separators; both are
-    folded. Each of `letters`, one or two letters with accents, must occur with its accents.
+    in lowercase without accents. Each of `letters`, one or two letters with accents, must occur
+    with its accents.
     """
 
     words: tuple[str, ...] = ()
@@ -65,7 +66,9 @@ class Sought:
     letters: tuple[str, ...] = ()
 
     def is_in(self, text: str) -> bool:
-        """Return whether the searched part of a text has all of them, in any order."""
+        """Return whether a text contains all words, codes and letters, in any order. Only the
+        beginning of a long text is searched.
+        """
         whole = folded(text[:SEARCHED])
         if not all(word in whole for word in self.words):
             return False
@@ -78,29 +81,29 @@ class Sought:
 
     @property
     def parts(self) -> list[str]:
-        """The words and codes without separators, each of which a squashed text must contain, the
-        longest first.
+        """The words and codes without separators, the longest first. A matching text, without its
+        separators, contains each of them.
         """
         parts = {*self.codes, *(word.translate(_SQUASH) for word in self.words)}
         return sorted(filter(None, parts), key=lambda part: (-len(part), part))
 
     @property
     def key(self) -> str:
-        """The search as a JSON text, which `sought_by_key` reads."""
+        """The search as a JSON text, from which `sought_by_key` makes it again."""
         return json.dumps([self.words, self.codes, self.letters])
 
 
 @lru_cache(64)
 def sought_by_key(key: str) -> Sought:
-    """Return the search whose `key` is given."""
+    """Return the search that has this `key`."""
     return Sought(*map(tuple, json.loads(key)))
 
 
 @lru_cache(64)
 def sought_words(text: str) -> Sought:
-    """Return the words of a search, which a text may have in any order.
+    """Return the search for all words of a text, in any order.
 
-    If all are short, the text is one phrase.
+    If all words are short, the whole text is searched for as one phrase.
     """
     parts = [part.strip(AROUND) or part for part in text.split()]
     if not any(len(part) >= LEAST_WORD or not part.isascii() for part in parts):
@@ -129,7 +132,9 @@ def _sought(parts: Iterable[str]) -> Sought:
 
 
 def is_code(part: str) -> bool:
-    """Return whether a word has a digit or a separator inside, and is long enough for a code."""
+    """Return whether a word looks like a code: it has a digit or a separator inside, and is long
+    enough.
+    """
     inside = part.strip(SEPARATORS)
     has_separator = any(each in SEPARATORS for each in inside)
     is_one = inside == part and not any(map(str.isspace, part))
@@ -138,20 +143,24 @@ def is_code(part: str) -> bool:
 
 
 def has_phrase(text: str, phrase: str) -> bool:
-    """Return whether a text has a phrase. An empty phrase is in every text."""
+    """Return whether a text contains a phrase; case, accents and the separators of codes do not
+    matter. An empty phrase is in every text.
+    """
     return sought_phrase(phrase).is_in(text)
 
 
 def phrase_place(text: str, phrase: str) -> slice | None:
-    """Return the first place of a phrase in a text, or None."""
+    """Return the slice where a phrase first occurs in a text, or None."""
     text, sought = text[:SEARCHED], sought_phrase(phrase)
     places = list(_places(text, sought))
     return places[0] if places else None
 
 
 def word_places(text: str, words: str) -> list[slice]:
-    """Return the places of searched words in a text, in order and without overlaps: the phrase if
-    the text has it, else the first place of each word.
+    """Return the slices where searched words occur in a text, in order and without overlaps.
+
+    If the text has the words as one phrase, this is the only slice; else the first occurrence of
+    each word.
     """
     if whole := phrase_place(text, words.strip()):
         return [whole]
@@ -192,8 +201,8 @@ def _place(text: str, sought: str, fold: Callable[[str], str]) -> slice | None:
 
 
 class Speaker(IntEnum):
-    """The speaker of a message, which separates the statements of users and tools from repetitions
-    and questions.
+    """Who said a message. Search results separate statements of users and tools (OTHERS) from
+    repetitions and questions.
 
     Speakers whose words count most as knowledge come first. Only the role decides: a user's
     question also counts as a statement.
@@ -215,5 +224,7 @@ _SPEAKERS = {
 
 
 def speaker_of(type: MessageType, is_injected: bool = False) -> Speaker:
-    """Return the speaker of a message, CLIENT for a synthetic one that was put into the window."""
+    """Return who said a message; CLIENT for a message that a client put into the window, such as a
+    summary.
+    """
     return Speaker.CLIENT if is_injected else _SPEAKERS[type]

@@ -1,7 +1,7 @@
-"""Quotes: how a model gets messages of its own conversation that match a query.
+"""Quotes: how a model gets earlier messages of its own conversation that match a query.
 
-A quote is data: what a user or a tool said stays inside JSON strings, under a notice that says so.
-A quote has at most 300 characters, which begin shortly before the match.
+A quote is data, not an instruction: the texts of users and tools stay inside JSON strings, under a
+notice that says so. A quote has at most 300 characters, which begin shortly before the match.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ _SIGNS = "\"'`.,;:!?()[]{}<>“”‘’«»"
 
 @dataclass(frozen=True)
 class Quote:
-    """A message that matches. `number` is its place in the history, from 1; `time` is an ISO
-    moment, or None if the store keeps no times. `quote` has at most 300 characters.
+    """A message that matches a query. `number` is its number in the history, from 1. `time` is in
+    ISO format, or None if the store keeps no times. `quote` is a part of its text, at most 300
+    characters.
     """
 
     number: int
@@ -66,10 +67,11 @@ class Quote:
 
 @dataclass(frozen=True)
 class Quotes:
-    """The answer to a query: the hits, those that left memory first, then the latest.
+    """The answer to a query. Messages that left memory come first, then the latest.
 
     `matched` is "all" if each hit has all words of the query, "some" if no message has all of them,
-    and "none" without hits. With `has_more`, there are further hits.
+    and "none" without hits. `has_more` says whether there are further hits. `notice` tells the
+    model that quotes are data.
     """
 
     hits: tuple[Quote, ...] = ()
@@ -88,7 +90,7 @@ class Quotes:
 
     @classmethod
     def from_json(cls, text: str) -> Quotes:
-        """Return the answer that `to_json` wrote. Raises InvalidMessage."""
+        """Read the answer that `to_json` wrote. Raises InvalidMessage for other texts."""
         value = load_json(text)
         try:
             hits = tuple(Quote(**hit) for hit in value["hits"])
@@ -99,7 +101,7 @@ class Quotes:
 
 @dataclass(frozen=True)
 class Query:
-    """A checked query: its text and words, and the most hits."""
+    """A checked query: its text, the words in it, and the maximum number of hits."""
 
     text: str
     words: tuple[str, ...]
@@ -107,7 +109,7 @@ class Query:
 
     @classmethod
     def of(cls, query: object, limit: object = HITS) -> Query:
-        """Read a model's arguments. Raises InvalidValue."""
+        """Return the query that a model's arguments describe. Raises InvalidValue."""
         if not isinstance(query, str) or not query.strip():
             raise InvalidValue("query must be words to search for, such as an order number")
         if len(query) > QUERY_MAX:
@@ -122,7 +124,7 @@ class Query:
         return cls(" ".join(parts), tuple(telling[:WORDS_MAX]), limit)
 
     def quote(self, text: str) -> str:
-        """Return the part of a text around its first match, on one line."""
+        """Return the part of a text around the first match, on one line, at most 300 characters."""
         if len(text) > QUOTED:
             places = (phrase_place(text, each) for each in (self.text, *self.longest_first))
             found = next((place for place in places if place is not None), slice(0, 0))
@@ -136,7 +138,7 @@ class Query:
         return sorted(self.words, key=len, reverse=True)
 
     def score(self, text: str) -> int:
-        """Return how many words of the query a text has."""
+        """Return how many words of the query occur in a text."""
         whole = folded(text[:SEARCHED])
         return sum(word in whole for word in self.words)
 
@@ -147,7 +149,9 @@ def _is_telling(word: str) -> bool:
 
 
 def is_own(message: ChatMessage) -> bool:
-    """Return whether a message is a call or an answer of this tool."""
+    """Return whether a message is a call or a result of the search tool itself, which searches
+    leave out.
+    """
     if isinstance(message, ToolExecutionResultMessage):
         return message.tool_name == TOOL or text_of(message).startswith(BEGINNING)
     if isinstance(message, AiMessage) and not message.text:
@@ -158,7 +162,9 @@ def is_own(message: ChatMessage) -> bool:
 def quotes_in(
     history: Sequence[ChatMessage], window: Iterable[ChatMessage], query: Query
 ) -> Quotes:
-    """Return the quotes of a history that is in this process; its messages have no times."""
+    """Search a history that is in this process. `window` are the messages in memory; hits have no
+    times.
+    """
     waiting = list(window)[::-1]
     found = list[tuple[int, bool, int, str, MessageType]]()
     for number in range(len(history), 0, -1):
@@ -180,5 +186,7 @@ def quotes_in(
 
 
 def matched_words(best: int, query: Query) -> str:
-    """Return the `matched` of an answer whose hits have so many words of a query."""
+    """Return the `matched` of an answer ("all", "some" or "none"), given how many words of the
+    query the best hit has.
+    """
     return "none" if not best else "all" if best == len(query.words) else "some"

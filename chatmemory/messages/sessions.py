@@ -1,8 +1,9 @@
 """Sessions of agents: all messages, and the windows that the agent saw.
 
-An agent whose window is full replaces messages by a summary: a compaction. A recorded session has
-the messages in order, summaries included, and each compaction has the messages that it replaced and
-the window that the agent saw afterwards. A position is an index into the messages, from 0.
+An agent whose window is full replaces messages by a summary, which is called a compaction. A
+session has the messages in order, summaries included. Each compaction has the messages that it
+replaced and the window that the agent saw afterwards. A position is an index into the messages,
+from 0.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from chatmemory.messages.message import ChatMessage
 
 @dataclass(frozen=True)
 class Compaction:
-    """A summary that replaced messages.
+    """The replacement of messages by a summary in a session.
 
-    `summary` is its position. `covered` are the positions of the messages that it replaced, an
-    earlier summary included, and `window` the positions of the messages that the agent saw right
-    afterwards, in order, the summary included. `tokens_before` and `tokens_after` are the agent's
-    or provider's counts of the whole prompt, or None. `is_opaque` is True if only the provider can
-    read the summary.
+    `summary` is the position of the summary. `covered` are the positions of the messages that it
+    replaced, an earlier summary included. `window` has the positions of the messages that the agent
+    saw right afterwards, in order, the summary included. `trigger` says why, such as "auto".
+    `tokens_before` and `tokens_after` are the agent's or provider's counts of the whole prompt, or
+    None. `is_opaque` is True if only the provider can read the summary.
     """
 
     summary: int
@@ -34,13 +35,17 @@ class Compaction:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The positions of the original messages that stayed."""
+        """The positions of the messages, other than the summary, that were in the window
+        afterwards.
+        """
         return tuple(position for position in self.window if position != self.summary)
 
     def after(self, window: Sequence[int]) -> list[int]:
-        """Return the window afterwards if only its own messages can stay, in their order.
+        """Return the window after the compaction, as positions, given the window before it. Only
+        messages of that window can stay, in their order.
 
-        It equals the compaction's `window` unless that puts messages back or reorders them.
+        The result equals `window` of the compaction unless the agent put messages back or reordered
+        them.
         """
         expected, in_window = set(self.kept), set(window)
         stay = [position for position in window if position in expected]
@@ -50,12 +55,12 @@ class Compaction:
 
 @dataclass(frozen=True)
 class Session:
-    """The messages of a session, and its compactions in order.
+    """The messages of an agent's session, and its compactions in order.
 
-    `by_programs` are the positions of messages that a program wrote in place of the user or the
-    model, such as reminders. `cleared` maps the position of a result to the number of messages
-    after which it was cleared in place, so that the agent no longer saw its text. `prompts` are the
-    provider's token counts of the prompts, by the answer's position.
+    `by_programs` are the positions of messages that a program wrote in the name of the user or the
+    model, such as reminders. `cleared` maps the position of a tool result to the number of messages
+    after which the agent no longer saw its text. `prompts` are the provider's token counts of the
+    prompts, by the answer's position.
     """
 
     messages: Sequence[ChatMessage]
@@ -69,7 +74,9 @@ class Session:
         return frozenset(each.summary for each in self.compactions)
 
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
-        """Yield each compaction, and the window after it if no messages can be put back."""
+        """Yield each compaction, with the window after it as positions. Messages that the agent put
+        back later are not in it.
+        """
         window: list[int] = []
         end = 0
         for each in self.compactions:

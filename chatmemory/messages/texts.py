@@ -1,4 +1,6 @@
-"""Texts for people: the name of a message, tool messages, and errors that can be printed."""
+"""Texts for people: the names of messages, readable tool messages, and errors that can be
+printed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from chatmemory.messages.message import (
 
 
 def named(seq: int) -> str:
-    """Return `#26`, or `draft 1` for -1: the drafts of a simulation are numbered down from -1."""
+    """Return the name of a message for people: `#26`, or `draft 1` for -1. The messages of a
+    simulation are numbered down from -1.
+    """
     return f"#{seq}" if seq >= 0 else f"draft {-seq}"
 
 
@@ -26,7 +30,9 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, without control characters for a terminal."""
+    """Return the text on one line. Control characters become spaces, so that a terminal can print
+    the text.
+    """
     return "".join(each if each.isprintable() else " " for each in text)
 
 
@@ -69,7 +75,9 @@ BEFORE_FACT = 40
 
 
 def quoted(text: str, fact: str) -> str:
-    """Return the beginning of a text, or the part of it around the fact."""
+    """Return a short part of a text on one line: the part around the fact, or the beginning if the
+    fact is there.
+    """
     words = " ".join(text.split())
     place = words.find(fact)
     begin = 0 if place + len(fact) <= QUOTED else max(0, place - BEFORE_FACT)
@@ -78,8 +86,8 @@ def quoted(text: str, fact: str) -> str:
 
 
 def question_in(text: str) -> str:
-    """Return the last QUOTED characters up to the last question mark; without one, up to the end of
-    the text.
+    """Return the end of a text, at most QUOTED characters, on one line. The result ends with the
+    last question mark, if there is one.
     """
     words = " ".join(text.split())
     end = words.rfind("?") + 1 or len(words)

@@ -1,8 +1,8 @@
 """Recall: the share of the needed facts that a window still holds, computed without any model.
 
 A fact is a term that nobody can guess. A recall is the use of a fact in an AI message after an
-earlier message gave it. The recall is held if a message that mentions the fact was in the window
-just before the AI message arrived, and lost if none was: the model could not have read it there.
+earlier message gave it. A recall is held if a message that mentions the fact was in the window just
+before the AI message arrived. Otherwise it is lost: the model could not have read the fact there.
 In a stored conversation, a fact that had to be said or fetched again counts as one more recall,
 because it was needed there, too. The history is replayed from an empty window under one constant
 policy, so that policies can be compared.
@@ -38,15 +38,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Recall:
-    """The figures of a policy for some conversations; the policy None holds everything.
+    """How much a policy would remember of some conversations, and what it would cost. The policy
+    None sends everything.
 
+    `recalls` counts the uses of facts, and `held` those for which memory still had the fact.
     `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
-    `call_repeated` count the messages in which a user repeated a fact, or a call was repeated, that
-    this policy had forgotten. `prompt_tokens` is the number of tokens in the prompts of all `calls`
-    of the model, `reusable_tokens` the number in beginnings shared with the previous prompt.
+    `call_repeated` count the messages in which a user repeated a fact, or a tool call was repeated,
+    after this policy had evicted it. `calls` are the model calls and `prompt_tokens` the tokens of
+    their prompts. `reusable_tokens` belong to beginnings shared with the previous prompt.
     `read_tokens` of these are read from the provider's cache, and `written_tokens` are written to
-    it. `by_index` counts the lost recalls whose facts an index named: these are not held, because
-    an index does not say what is true of a fact. `everything` is the bill of sending everything.
+    it. `by_index` counts the lost recalls whose facts an index message listed: an index does not
+    say what is true of a fact. `everything` is the bill of sending everything.
     """
 
     policy: Policy | None
@@ -79,14 +81,15 @@ class Recall:
         return Tally(self.held, *again, *tokens, self.by_index)
 
     def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
-        """Return the cost of the prompts relative to sending everything; None without any prompt.
+        """Return the cost of the prompts divided by the cost of sending everything; None without
+        any prompt.
 
         Without a cached price, tokens are compared.
         """
         return prices.relative(self.bill, self.everything)
 
     def plus(self, other: Recall) -> Recall:
-        """Return the sums of both, for more conversations under the same policy."""
+        """Return the sums of both figures, for more conversations under the same policy."""
         names = [each.name for each in fields(self) if each.name != "policy"]
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return replace(self, **sums)
@@ -100,11 +103,11 @@ def recall(
     prefixes: Sequence[str] = (),
     rules: CacheRules = NO_BOUNDS,
 ) -> list[Recall]:
-    """Measure the recall of a conversation under each policy; None keeps everything.
+    """Measure the recall of a conversation under each policy; the policy None keeps everything.
 
-    `terms` and `prefixes` are words that count as facts although they hold no digit, and `rules`
-    are the rules of the provider's cache. Raises InvalidValue, UnknownEstimator,
-    PolicyUnavailable, UnsupportedMessage.
+    `terms` and `prefixes` are words that count as facts although they have no digit, and `rules`
+    are the rules of the provider's cache. Raises InvalidValue, UnknownEstimator, PolicyUnavailable,
+    UnsupportedMessage.
     """
     policies = checked_policies(policies)
     each = histories_for(chat_messages(messages), policies, words_of(terms, prefixes))
@@ -114,7 +117,9 @@ def recall(
 def histories_for(
     messages: Sequence[ChatMessage], policies: Sequence[Policy | None], words: Words
 ) -> list[History]:
-    """Return the history of messages for each policy, counted by its estimator."""
+    """Return, for each policy, the history of these messages with tokens counted by the policy's
+    estimator.
+    """
     return for_each_policy(
         policies, lambda name: history_of(messages, estimator_for(name or DEFAULT_ESTIMATOR), words)
     )
@@ -123,9 +128,11 @@ def histories_for(
 def for_each_policy(
     policies: Sequence[Policy | None], read: Callable[[str | None], History]
 ) -> list[History]:
-    """Return a history for each policy, read once by the name of each estimator.
+    """Return a history for each policy. `read` makes the history for an estimator's name, once for
+    each name.
 
-    A policy that is None takes the estimator of the others; without any, its name is None.
+    For the policy None, the estimator of the first other policy is used; without another policy,
+    `read` gets None.
     """
     named = next((policy.estimator for policy in policies if policy), None)
     names = [policy.estimator if policy else named for policy in policies]
@@ -134,7 +141,7 @@ def for_each_policy(
 
 
 def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BOUNDS) -> Recall:
-    """Measure the recall of one history under a policy, without the bill of everything."""
+    """Measure the recall of one history under a policy. The field `everything` is left empty."""
     found = replay(history, policy)
     bill = found.prompts.bill(rules)
     return Recall(
@@ -157,8 +164,8 @@ def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BO
 def recalls_of(
     histories: Sequence[History], policies: Sequence[Policy | None], rules: CacheRules = NO_BOUNDS
 ) -> list[Recall]:
-    """Return the recall under each policy. `histories` has the conversation's history for each
-    policy.
+    """Return the recall of a conversation under each policy. `histories` has the conversation's
+    history for each policy, in the same order.
     """
     known: dict[tuple[int, Policy | None], Recall] = {}
 
@@ -182,8 +189,8 @@ def recall_curve(
 ) -> RecallCurve:
     """Return the recall curve of a conversation: the number of recalls held at each limit.
 
-    The limit of `policy` is ignored; without one, it is a token window. Raises the exceptions of
-    `recall`.
+    The limit of `policy` is ignored; by default the policy is a token window. Raises the exceptions
+    of `recall`.
     """
     policy = checked_policy(policy) or TokenWindow(1)
     conversation, words = chat_messages(messages), words_of(terms, prefixes)

@@ -1,4 +1,5 @@
-"""Facts and tool calls that are repeated in a conversation, whether or not memory held them.
+"""Finds facts and tool calls that are repeated in a conversation, whether or not memory still had
+them.
 
 A repetition is an incident only if the fact had left memory, which a replay or the ledger shows.
 """
@@ -44,13 +45,13 @@ REPEATABLE = frozenset(
 
 
 class Recurrence(NamedTuple):
-    """The facts or the call in a message that make an incident of one kind if memory had forgotten
-    them.
+    """The facts, or the tool call, that a message repeats: an incident of this kind if they had
+    left memory.
 
-    `facts` are names. In a user's message, `requested` are the facts that the assistant asked for
-    by name, and `forced` are these together with facts that the user claims to have given before.
-    For a call, `call` is the name under which its results are mentioned, and `is_same` tells
-    whether the result equals the earlier one.
+    `facts` are names of facts. In a user's message, `requested` are the facts that the assistant
+    asked for by name. `forced` are these and the facts that the user claims to have given before.
+    For a tool call, `call` is the name under which its results are mentioned, and `is_same` tells
+    whether the new result equals the earlier one.
     """
 
     kind: IncidentKind
@@ -62,8 +63,8 @@ class Recurrence(NamedTuple):
 
 
 class ReadMessage(NamedTuple):
-    """A message with its facts, and with the evicted facts and tool calls that it repeats, by
-    kind.
+    """A message's facts, and the earlier facts and tool calls that it repeats (`again`), one entry
+    for each kind of incident.
     """
 
     facts: MessageFacts
@@ -73,27 +74,29 @@ class ReadMessage(NamedTuple):
 def read_messages(
     messages: Sequence[ChatMessage], lexicon: Lexicon, words: Words = NO_WORDS
 ) -> list[ReadMessage]:
-    """Read the messages of a conversation in order."""
+    """Return, for each message of a conversation in order, its facts and what it repeats."""
     reader = _Reader(messages, lexicon, words)
     return [reader.read(position) for position in range(len(messages))]
 
 
 class Sayings:
-    """Who said each fact last: a user, else a tool."""
+    """Remembers which message gave each fact last: a user's message, or else a tool result."""
 
     def __init__(self) -> None:
         self._by_user: dict[str, int] = {}
         self._by_tool: dict[str, int] = {}
 
     def hear(self, number: int, type: MessageType, facts: Iterable[str]) -> None:
-        """Hear the facts of the message of this number."""
+        """Remember the facts of a message. `number` is the message's number."""
         if type is MessageType.USER:
             self._by_user.update(dict.fromkeys(facts, number))
         elif type is MessageType.TOOL_EXECUTION_RESULT:
             self._by_tool.update(dict.fromkeys(facts, number))
 
     def last_mention(self, fact: str) -> int | None:
-        """Return the latest message of a user that said a fact, else of a tool."""
+        """Return the number of the latest user message with a fact, or else of the latest tool
+        result with it; None if there is neither.
+        """
         found = self._by_user.get(fact)
         return self._by_tool.get(fact) if found is None else found
 
@@ -220,8 +223,8 @@ def _is_part(signs: str, containing: Iterable[str], longer: Iterable[str] = ()) 
 
 
 def is_own_name(name: str) -> bool:
-    """Return whether a fact of this name, in small letters, is about the user himself, such as his
-    own telephone number: everybody knows his own without looking it up.
+    """Return whether a lowercase name, such as "telephone", is of a fact that users know about
+    themselves. Nobody has to look up their own telephone number.
     """
     if not own_keys().isdisjoint(name.split()):
         return True
@@ -229,7 +232,9 @@ def is_own_name(name: str) -> bool:
 
 
 def names_of(fact: str, text: str) -> Iterator[str]:
-    """Yield the words by which a text names a fact: the keys of its JSON, or the words before."""
+    """Yield the words by which a text names a fact, in lowercase: the keys of its JSON, or the
+    words before the fact.
+    """
     value = json_of(text)
     if value is not None:
         yield from _keys_of(fact, value)
@@ -262,9 +267,11 @@ def _words_of_key(key: str) -> str:
 
 
 class CallOfResult(NamedTuple):
-    """The call that a result answers: its name, which equal calls share and which is empty for a
-    repeatable call; whether the result is an error; and whether an equal call had a result before,
-    and the same one.
+    """The tool call that a tool result answers.
+
+    `name` is the same for equal calls, and empty for a tool that may be called repeatedly.
+    `is_error` is True for an error. `was_answered` says whether an equal call had a result before,
+    and `is_same` whether that result was equal.
     """
 
     name: str = ""
@@ -274,7 +281,9 @@ class CallOfResult(NamedTuple):
 
 
 class Calls:
-    """The calls so far, to recognize repeated ones."""
+    """Remembers the tool calls so far, to recognize repeated calls. `repeatable` are tools whose
+    repeated calls mean nothing.
+    """
 
     def __init__(self, repeatable: Sequence[str] = ()) -> None:
         self._repeatable = frozenset(repeatable)
@@ -313,7 +322,9 @@ class Calls:
 
 
 def is_error(message: ToolExecutionResultMessage) -> bool:
-    """Return whether a tool result is an error: by its flag, by its first word, or by its JSON."""
+    """Return whether a tool result reports an error: by its flag, by its first word, or by a key
+    "error" in its JSON.
+    """
     text = text_of(message).lstrip()
     if message.is_error or text.startswith(("Error", "Traceback")):
         return True

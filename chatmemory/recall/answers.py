@@ -1,8 +1,9 @@
-"""Answers: what users say again because the assistant asked for it, or because they say that they
-said it before.
+"""Finds answers: values that users repeat because the assistant asked for them, or with a reminder
+that they gave them before.
 
-An answer repeats a value if an earlier message of the user gave it for the kind that the assistant
-asks for. Whether memory had lost it is not known here: a replay or the ledger shows that.
+An answer repeats a value if an earlier message of the user gave this value for the kind of fact
+that the assistant asks for. Whether memory had lost the value is not known here: a replay or the
+ledger shows that.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _NO_KINDS: frozenset[str] = frozenset()
 class Answer(NamedTuple):
     """A value that a user repeats.
 
-    `is_requested` means that the assistant asked for it, and `is_reminded` that the user reminds
-    the assistant of having given it. Without either, nobody forced the repetition.
+    `is_requested` means that the assistant asked for the value, and `is_reminded` that the user
+    reminds the assistant of having given it. If both are False, nobody forced the repetition.
     """
 
     value: Value
@@ -41,7 +42,9 @@ class Answer(NamedTuple):
 
 
 class Answers:
-    """The answers in consecutive messages, by position."""
+    """The values that users repeat in consecutive messages. `at` has them by the position of the
+    message.
+    """
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
         reader = _Reader(messages, words)
@@ -54,13 +57,15 @@ class Answers:
 
 
 def is_written_by_user(message: ChatMessage) -> bool:
-    """Return whether a user wrote a message, and did not paste it."""
+    """Return whether a user typed a message: it is neither pasted nor written by a program."""
     is_user = isinstance(message, UserMessage) and not is_by_program(message)
     return is_user and isinstance(message, UserMessage) and not is_pasted(message)
 
 
 def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
-    """Return all values of a user's text, and also the values of the text without its reminders."""
+    """Return all values that a user's text could repeat, such as codes, names and short answers.
+    Phrases such as "as I said" are also removed before names and answers are looked for.
+    """
     read = UserText(text, words.reminders)
     rest = words_in(read.plain) if read.reminders else []
     return [*codes_in(text), *words_in(text), *rest, *Reminded(read).phrases()]

@@ -1,7 +1,7 @@
-"""Answers to an assistant's requests: whether a value in a user's text is what was asked for.
+"""Decides whether a value in a user's text answers what the assistant asked for.
 
-A request names kinds of facts, or a thing of which there is no kind, or nothing. Of the last two,
-only a text is an answer that has nothing but one value.
+A request names kinds of facts, or something that is none of the known kinds, or nothing. In the
+last two cases, only a text with nothing but one value is an answer.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _NO_KINDS: frozenset[str] = frozenset()
 
 @dataclass(eq=False)
 class Given:
-    """An earlier text of the user with a value, which is at `place`. `asked` are the kinds for
-    which the assistant had asked directly before it.
+    """An earlier text of the user with a value. `asked` are the kinds of facts that the assistant
+    had asked for directly before.
     """
 
     text: UserText
@@ -69,7 +69,7 @@ class Given:
 
 
 class AllGiven(Iterable[Given]):
-    """The earlier texts with a value, which are found when a rule first asks for them."""
+    """The earlier texts with a value. They are searched for only when a rule needs them."""
 
     def __init__(self, find: Callable[[], Iterable[Given]]) -> None:
         self._find = find
@@ -83,8 +83,8 @@ class AllGiven(Iterable[Given]):
 
 
 def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether a request asks for a value of a text, which earlier texts gave for the kind
-    that is asked for.
+    """Return whether a request asks for a value in the user's text. `given` are earlier texts in
+    which the user gave the same value.
     """
     if not request.takes(value.shape):
         return False
@@ -112,10 +112,11 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
 def answers_openly(
     question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
-    """Return whether a text, or its first clause, answers a question with nothing but a value that
-    nobody says by chance, and that is of no other kind than the one that the question names.
+    """Return whether a text, or its first clause, answers a question with nothing but a distinctive
+    value. `given` are earlier texts with the same value.
 
-    Words of the question may stand beside the value: `It is stored in Camden.`
+    The value must not be of another kind than the question names. Words of the question may stand
+    beside the value: `It is stored in Camden.`
     """
     if text.refuses or text.is_reported or text.is_anew or not question.kinds <= _LOOSE:
         return False

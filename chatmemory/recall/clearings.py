@@ -1,7 +1,8 @@
-"""The departures of a history under a policy that clears old tool results, in one pass.
+"""Computes when messages leave under a policy that clears old tool results, in one pass over a
+history.
 
-They are those of `firsts`, for a window whose old results become stubs before a message leaves: see
-`windows.clearing`. A test compares them with that rule.
+This is the rule of `firsts` for a window whose old tool results become placeholders before a
+message leaves: see `windows.clearing`. A test compares the results with that rule.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def clears_commonly(policy: Policy) -> bool:
-    """Return whether a policy evicts by the common rule, but for the results that it clears."""
+    """Return whether a policy clears old tool results and otherwise evicts by the common rule (see
+    `firsts`).
+    """
     return policy.whole_results > 0 and is_common(policy, clears=True)
 
 
 class Clearable:
-    """The results of a history that become stubs if they are old, with the tokens of their stubs.
+    """The tool results of a history that a policy can clear, and the placeholders that would
+    replace them.
 
-    `results` are the places of all results. `are_known`: each of them has its message, and none is
-    pinned or a stub already.
+    `results` are the positions of all tool results. `are_known` is True if each has its message,
+    and nothing in the history is pinned or a placeholder already. Only then the fast computation is
+    possible.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -43,7 +48,9 @@ class Clearable:
         return self._entries[place].tokens > SHORT
 
     def stub(self, place: int, estimator: str, count: Callable[[ChatMessage], int]) -> Entry:
-        """Return the stub of a result, which `count` counts by the estimator of that name."""
+        """Return the placeholder entry of the tool result at a position. `count` counts its tokens
+        by the estimator of the given name.
+        """
         if (estimator, place) not in self._stubs:
             entry = self._entries[place]
             assert entry.message is not None
@@ -54,11 +61,11 @@ class Clearable:
 
 
 class Gone(NamedTuple):
-    """When messages left, and when results were cleared, as positions of arriving messages.
+    """When messages left and when tool results were cleared, as positions of arriving messages.
 
-    `left` has, for each message, the position of the message at whose arrival it left. `stubs` has,
-    by the position of a cleared result, the position of the message that needed the room, and the
-    tokens of the stub.
+    `left` has, for each message, the position of the message at whose arrival it left. `stubs` maps
+    the position of each cleared result to the position of the message that needed the room, and to
+    the tokens of the placeholder.
     """
 
     left: list[int]
@@ -66,10 +73,12 @@ class Gone(NamedTuple):
 
 
 class ClearingWindow:
-    """A window that begins with the message at position `first`, to which messages are added one by
-    one.
+    """A window under a policy that clears tool results, to which the messages of a history are
+    added one by one.
 
-    `costs`, `base` and `first` have the meaning that they have in `firsts`.
+    `first` is the position of the first message. `costs` are the sums of the costs before each
+    message and after the last. `base` is the cost of what is always in the window, such as the
+    system message.
     """
 
     def __init__(
@@ -94,7 +103,7 @@ class ClearingWindow:
         self.stubs: dict[int, tuple[int, int]] = {}
 
     def departures(self) -> Gone:
-        """Add all messages, and return when they left, and when results were cleared."""
+        """Add all messages. Returns when each message left, and when tool results were cleared."""
         for place in range(len(self.left)):
             self._add(place)
         return Gone(self.left, self.stubs)

@@ -1,6 +1,6 @@
-"""The exact terms of replaced messages that a summary lost, found without any model.
+"""Finds the exact terms of replaced messages that a summary lost, without any model.
 
-A term is a fact (see `facts`). It was needed again if the assistant used it in a later message
+A term is a fact (see `facts`). A term was needed again if the assistant used it in a later message
 other than a summary. Only later messages show the need, so the count of needed terms is a lower
 bound. A term is held if the summary or a message that was kept contains it. Paraphrases are not
 recognized.
@@ -37,8 +37,8 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
 class Level(StrEnum):
-    """The terms to count: all terms, the terms that a user or a tool gave to the assistant, or the
-    rare ones among the latter, which few sessions mention.
+    """Which terms are counted: all terms, the terms that a user or a tool gave to the assistant
+    (TOLD), or those of them that few sessions mention (RARE).
     """
 
     ALL = "all"
@@ -47,12 +47,14 @@ class Level(StrEnum):
 
 
 def headline(sessions: int) -> Level:
-    """Return the level of the headline, given the size of the corpus."""
+    """Return the level of the figures that are shown first, given the number of sessions. With many
+    sessions, these are the rare terms.
+    """
     return Level.RARE if sessions >= CORPUS else Level.TOLD
 
 
 class ReturnedBy(StrEnum):
-    """How a lost term had come back when the assistant used it."""
+    """Where the assistant had a lost term from when it used the term again."""
 
     TOOL = "tool"
     USER = "user"
@@ -61,14 +63,17 @@ class ReturnedBy(StrEnum):
 
 @dataclass(frozen=True)
 class NeededTerm:
-    """A term of a replaced message that the assistant used again.
+    """A term of a replaced message that the assistant used again after the compaction.
 
-    `said`, `came` and `used` are positions: its last mention by a user, else by a tool, else by the
-    assistant; the first message of a user or a tool that says it after the summary, if there was
-    one before the use; and the use. The texts of all three contain the term.
-    A term is tracked by its `name`, as a date can be written in several ways. `place` is its index
-    among the dropped terms; None for a term that is held. `tail` is the length in tokens of the
-    shortest end of the window that holds it.
+    Positions of messages: `said` is the last mention before the summary by a user, else by a tool,
+    else by the assistant. `came` is the first message of a user or a tool with the term between the
+    summary and the use, or None. `used` is the use. The texts of all three contain the term.
+
+    `name` identifies the term, as a date can be written in several ways. `back` says how the term
+    came back. `is_held` says whether memory still had it, `is_told` whether a user or a tool had
+    given it, and `is_rare` whether few sessions mention it. `place` is its index among the lost
+    terms; None if it is held. `tail` is the number of tokens that the end of the window needs to
+    include the term.
     """
 
     term: str
@@ -89,7 +94,7 @@ class NeededTerm:
 
 @dataclass(frozen=True)
 class NeededTerms:
-    """The terms that were needed after a compaction, in the order of their uses."""
+    """The terms that the assistant used again after a compaction, in the order of their uses."""
 
     terms: tuple[NeededTerm, ...]
 
@@ -100,8 +105,8 @@ class NeededTerms:
         return [each for each in self.needed(level) if not each.is_held]
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
-        """Count the needed terms that the summary would hold with the first `terms` dropped terms
-        appended.
+        """Return how many needed terms memory would hold if the first `terms` lost terms were
+        appended to the summary.
         """
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
@@ -109,7 +114,7 @@ class NeededTerms:
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Count the needed terms that the last `tokens` of the window would have held instead of
+        """Return how many needed terms the last `tokens` of the window would have held instead of
         the summary.
         """
         return sum(each.tail <= tokens for each in self.needed(level))
@@ -117,11 +122,12 @@ class NeededTerms:
 
 @dataclass(frozen=True)
 class Evidence(NeededTerms):
-    """The terms that one compaction lost; `number` counts from 1.
+    """The terms that one compaction of a session lost, and those that were needed again.
 
-    `dropped` are the terms that would be appended, best first, and `mentions` the positions of the
-    latest replaced messages that mention them. `coverage` is the share of the prompt's tokens that
-    the replaced messages account for; None if the prompts are not known.
+    `number` counts the compactions of the session from 1. `dropped` are the lost terms, the best to
+    append first. `mentions` are the positions of the latest replaced messages that mention them.
+    `coverage` is the share of the prompt's tokens that the replaced messages account for; None if
+    the prompts are not known.
     """
 
     number: int
@@ -132,12 +138,16 @@ class Evidence(NeededTerms):
 
     @property
     def why_left_out(self) -> str | None:
-        """Why the compaction cannot be measured; None if it can."""
+        """Why the compaction cannot be measured; None if it can be."""
         return why_left_out(self.coverage, is_opaque=self.compaction.is_opaque)
 
 
 def why_left_out(coverage: float | None, *, is_opaque: bool) -> str | None:
-    """Return why a compaction cannot be measured; None if it can."""
+    """Return why a compaction cannot be measured, in words; None if it can be.
+
+    `coverage` is the recorded share of the replaced prompt, if known. `is_opaque` is True for a
+    summary that is encrypted.
+    """
     if is_opaque:
         return "its summary is encrypted"
     if coverage is not None and coverage < ENOUGH:
@@ -152,10 +162,11 @@ def dropped_terms(
     *,
     words: Words = NO_WORDS,
 ) -> list[str]:
-    """Return the terms of messages that a summary does not hold, the heaviest first.
+    """Return the terms of replaced messages that a summary does not contain, at most `limit`, the
+    heaviest first.
 
-    A term weighs one for each message of a tool that has it, and three for each of the user or the
-    assistant; of equally heavy terms, the latest comes first. Raises InvalidValue for a limit below
+    A term weighs 1 for each tool message that has it, and 3 for each message of the user or the
+    assistant. Of equally heavy terms, the latest comes first. Raises InvalidValue for a limit below
     0.
     """
     ranked, _ = _ranked(replaced, summary, limit, words)
@@ -170,7 +181,9 @@ def dropped_and_beside(
     *,
     words: Words = NO_WORDS,
 ) -> tuple[list[str], int]:
-    """Return the `dropped_terms`, and how many of them occur in messages that stay in memory."""
+    """Return the `dropped_terms` of a summary, and how many of them occur in the messages `stay`,
+    which remain in memory.
+    """
     ranked, lexicon = _ranked(replaced, summary, limit, words)
     texts = chain.from_iterable(map(texts_with_facts, stay))
     held = lexicon.mentioned_in(["\n".join([summary, *texts])])
@@ -203,17 +216,19 @@ def compaction_evidence(
     words: Words = NO_WORDS,
     estimator: str = DEFAULT_ESTIMATOR,
 ) -> list[Evidence]:
-    """Return the evidence of each compaction of a session.
+    """Return, for each compaction of a session, which terms it lost and which were needed again.
 
-    `mentions` tell for each term how many sessions of a corpus mention it; without them, this
-    session is the corpus. Raises UnknownEstimator.
+    `mentions` tells for each term how many sessions of a collection mention it; by default this
+    session is the whole collection. Raises UnknownEstimator.
     """
     return list(_Sources(session, mentions, words, estimator_for(estimator)).evidence())
 
 
 def newest_dropped(session: Session, words: Words = NO_WORDS) -> list[tuple[str, int]]:
-    """Return the terms that the newest summary lost, as `Evidence.dropped` of it, each with the
-    position of the last replaced message that mentions it; [] without a summary that can be read.
+    """Return the terms that the newest summary of a session lost, the heaviest first. Each comes
+    with the position of the last replaced message that mentions it.
+
+    [] without a compaction, or if the summary cannot be read.
     """
     if not session.compactions or session.compactions[-1].is_opaque:
         return []
@@ -228,8 +243,8 @@ def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
 class SessionPath(NamedTuple):
     """A path through a recorded session.
 
-    Each rewind makes a further path, which shares its beginning with other paths of the session.
-    `root` identifies the session, the same for all paths.
+    Each rewind by the user starts a further path, which shares its beginning with other paths of
+    the session. `root` identifies the session, the same for all paths.
     """
 
     root: str
@@ -238,14 +253,14 @@ class SessionPath(NamedTuple):
 
 
 class CompactionId(NamedTuple):
-    """The identity of a compaction: the root of its session, and its boundary."""
+    """The identity of a compaction: the `root` of its session, and its `boundary_of` key."""
 
     root: str
     boundary: str
 
 
 def boundary_of(session: Session, compaction: Compaction) -> str:
-    """Return the key of a compaction, the same on each path of its session: a digest of its
+    """Return a key of a compaction that is the same on each path of its session: a digest of its
     summary, and the number of replaced messages.
     """
     import hashlib  # with it comes OpenSSL, which nothing else here needs
@@ -265,8 +280,8 @@ def each_once(
 ) -> list[Found]:
     """Return each compaction once, although several paths contain it, in order of first occurrence.
 
-    A compaction is taken from the path with the most terms needed after it, and among such paths,
-    with the most later messages.
+    If several paths have a compaction, the item with the highest `weight` is taken, for example by
+    the number of terms needed later.
     """
     chosen: dict[CompactionId, Found] = {}
     for each in found:
@@ -278,8 +293,8 @@ def each_once(
 
 
 class CorpusEvidence(NamedTuple):
-    """The number of sessions of a corpus, and the evidence of each of their compactions with its
-    path.
+    """The number of sessions of a collection, and the evidence of each of their compactions, with
+    the path on which it was found.
     """
 
     sessions: int
@@ -289,7 +304,7 @@ class CorpusEvidence(NamedTuple):
 def corpus_evidence(
     paths: Sequence[SessionPath], words: Words = NO_WORDS, estimator: str = DEFAULT_ESTIMATOR
 ) -> CorpusEvidence:
-    """Return the evidence of all compactions of some sessions.
+    """Return what the compactions of some sessions lost.
 
     Each compaction counts once, although several paths of a session contain it. Each term counts
     once per session.

@@ -1,5 +1,7 @@
-"""The replay of a history under one policy, with the facts held and lost and the prompts; and the
-recall curve, the number of recalls held at every limit.
+"""Replays a history under one policy, to see which facts are held or lost and what the prompts
+cost.
+
+The recall curve is the number of recalls held at each limit.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from chatmemory.windows.window import Entry
 class Replay:
     """The replay of a history under a policy; the policy None keeps everything.
 
-    `departures` tells when each message left, and has the stubs of cleared results. `recalls`
-    counts the needs, and `lost` lists the ones that were not held, in order.
+    `departures` tells when each message left memory, and has the placeholders of cleared results. A
+    need is a fact or call that a message uses again (see `needs`). `recalls` counts all needs, and
+    `lost` lists those that memory no longer had, in order.
     """
 
     policy: Policy | None
@@ -46,14 +49,16 @@ class Replay:
 
     @property
     def held(self) -> int:
-        """The number of needed facts that messages of the window held. Facts in an index message do
-        not count.
+        """The number of needs whose facts were in messages of the window. Facts in an index message
+        do not count.
         """
         return self.recalls - len(self.lost)
 
     @cached_property
     def by_index(self) -> int:
-        """Count the lost needs whose parts an index named, or a message of the window held."""
+        """The number of lost needs whose facts an index message listed, or a message of the window
+        still had.
+        """
         spans = self.departures.indexes
         if not spans:
             return 0
@@ -77,18 +82,18 @@ class Replay:
         )
 
     def count_of(self, kind: IncidentKind) -> int:
-        """Count the lost needs of a kind."""
+        """Return the number of lost needs of this kind."""
         return sum(need.kind is kind for need in self.lost)
 
     @property
     def incidents(self) -> tuple[Need, ...]:
-        """The forgotten facts and calls that came up again, from a user or a tool."""
+        """The lost needs in which a user repeated a fact or a tool call was repeated."""
         return tuple(repeats(self.lost))
 
     @property
     def forgotten(self) -> int:
         """The number of messages that are missing from the window at the end, or in it only as a
-        stub. Ignored messages do not count.
+        placeholder. Ignored system messages do not count.
         """
         return sum(
             until < len(self.history) and not self.ignores(position)
@@ -96,7 +101,8 @@ class Replay:
         )
 
     def ignores(self, position: int) -> bool:
-        """Return whether a message never came in, as a system message equal to the one in force.
+        """Return whether the message at a position never came in, as a system message equal to the
+        current one.
 
         A different system message stays at least until the next message arrives.
         """
@@ -104,27 +110,31 @@ class Replay:
         return is_system and self.departures.at[position] == position
 
     def has(self, position: int, at: int) -> bool:
-        """Return whether the message at a position is in the window after `at` messages, and not
-        only its stub.
+        """Return whether the text of the message at a position is in the window after `at`
+        messages. A placeholder of a cleared tool result does not count.
         """
         return position < at <= self.departures.of_texts[position]
 
     def has_stub(self, position: int, at: int) -> bool:
-        """Return whether the window has a stub of the message after `at` messages."""
+        """Return whether the window after `at` messages has only a placeholder of the tool result
+        at a position.
+        """
         return self.departures.of_texts[position] < at <= self.departures.at[position]
 
     @cached_property
     def everything(self) -> Prompts:
-        """The prompts if everything was sent."""
+        """The prompts that would have been sent without any limit."""
         return prompts_of(self.history, self.history.loads.departures(None))
 
     def prompt_sizes(self) -> list[int]:
-        """Return the size in tokens of the prompt that the window after each message would make."""
+        """Return, for each message, the tokens of a prompt sent directly after it."""
         return prompt_sizes(self.history, self.departures)
 
 
 def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Replay:
-    """Replay a history under a policy; providers are asked with the `refusals` of the history."""
+    """Replay a history under a policy; the policy None keeps everything. With `refusals`, rejected
+    prompts are counted for each provider.
+    """
     departures = history.loads.departures(policy)
     keeps_first = policy is not None and policy.always_keep_system_message_first
     needed = list(needs(history, departures.of_texts))
@@ -144,11 +154,11 @@ MOST_FOLLOWED = 5_000  # the most messages that are added, in all replays, to fo
 
 @dataclass(frozen=True)
 class PhraseFate:
-    """The fate of a phrase under a policy.
+    """How long a phrase stays in memory under a policy.
 
-    `forgotten` is the position of the first message at whose arrival the window no longer held the
-    phrase; None if it always did. `keeping` is the smallest limit of the policy's kind that holds
-    it at the chosen place; None without a policy, or if it is not known.
+    `forgotten` is the position of the first message at whose arrival the window no longer had the
+    phrase; None if it always had. `keeping` is the smallest limit of the policy's kind that still
+    holds the phrase at the chosen position; None without a policy, or if unknown.
     """
 
     forgotten: int | None
@@ -162,10 +172,11 @@ def follow(
     policy: Policy | None,
     at: int,
 ) -> PhraseFate:
-    """Follow a phrase that the messages at the positions `mentions` hold, in ascending order.
+    """Return how long a phrase stays in memory. `mentions` are the positions of the messages with
+    the phrase, in ascending order.
 
-    `gone_at` is the position at which the text of each message left, and `at` the number of
-    messages after which a limit must still hold the phrase.
+    `gone_at` has, for each message, the position at which its text left. `at` is the number of
+    messages after which the limit must still hold the phrase.
     """
     before = [position for position in mentions if position < at]
     keeping = None
@@ -177,9 +188,11 @@ def follow(
 def smallest_limit_for(
     entries: Sequence[Entry], mentions: Sequence[int], policy: Policy
 ) -> Keeping | None:
-    """Return the smallest limit that holds one of the mentions. Two are tried: the latest system
-    message, which stays while others leave, and the latest of the others, in case the system
-    message is replaced.
+    """Return the smallest limit that keeps one of the mentions in memory to the end; None if
+    unknown.
+
+    Two mentions are tried: the latest system message, which stays while others leave, and the
+    latest other message, in case the system message is replaced.
     """
     systems = [position for position in mentions if entries[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if entries[position].type is not MessageType.SYSTEM]
@@ -188,7 +201,7 @@ def smallest_limit_for(
 
 
 def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
-    """Return the smallest of the known limits."""
+    """Return the smallest of the limits, leaving out None. None if no limit is known."""
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
 
@@ -212,10 +225,10 @@ def _forgotten(gone_at: Sequence[int], mentions: Sequence[int]) -> int | None:
 
 @dataclass(frozen=True)
 class RecallCurve:
-    """The number of recalls that are held at each limit.
+    """The number of recalls that are held at each limit. `recalls` is the number of all recalls.
 
-    `changes` maps a limit to the change of the number there. `tried_every` is the distance between
-    the limits that were tried; 1 is exact.
+    `changes` maps a limit to the change of the number at that limit. `tried_every` is the distance
+    between the limits that were tried; 1 is exact.
     """
 
     recalls: int
@@ -230,12 +243,14 @@ class RecallCurve:
         return tuple(zip(limits, numbers, strict=True))
 
     def held(self, limit: int) -> int:
-        """Count the recalls that are held at a limit."""
+        """Return the number of recalls that are held at a limit."""
         found = bisect_right(self.points, limit, key=lambda point: point[0])
         return self.points[found - 1][1] if found else 0
 
     def smallest_limit(self, share: float = 1.0) -> int | None:
-        """Return the smallest limit from which every larger one holds this share of the recalls."""
+        """Return the smallest limit from which every larger limit holds this share of the recalls.
+        None if no known limit does.
+        """
         needed = share * self.recalls - 1e-9
         if needed <= 0:
             return 1
@@ -253,9 +268,9 @@ def curve_of(
 ) -> RecallCurve:
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
-    If the policy has options, or the history several system messages, the history is replayed under
-    a grid of limits, chosen so that at most `most_adds` messages are added, and under the limits in
-    `also`. `which` chooses the needs to count, by default all.
+    With options of the policy, or several system messages, the history is replayed under a grid of
+    limits and under the limits in `also`. The grid is chosen so that at most `most_adds` messages
+    are added. `which` chooses the needs to count, by default all.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)
@@ -268,7 +283,7 @@ def curve_of(
 
 
 def is_exact(history: History, policy: Policy) -> bool:
-    """Return whether the limits that hold a recall can be computed from loads, without replays."""
+    """Return whether the limits that hold a recall can be computed exactly, without replays."""
     return evicts_oldest_first(policy) and history.loads.have_one_system
 
 
@@ -313,9 +328,10 @@ ALWAYS: list[Interval] = [(1, None)]
 def limits_that_hold(
     history: History, fact: str, mention: int, last: int, policy: Policy
 ) -> list[Interval]:
-    """Return the limits that hold a fact, whose last mention this is, after the message at `last`.
+    """Return the intervals of limits under which memory still has a fact after the message at
+    `last`. `mention` is the position of the fact's last mention.
 
-    Only for histories and policies that `is_exact`.
+    Only for histories and policies for which `is_exact` is True.
     """
     system = history.loads.systems[last]
     if system is not None and fact in history.mentions(system):

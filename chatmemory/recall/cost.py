@@ -1,8 +1,8 @@
-"""The cost of prompts, including the effect of the provider's prompt cache.
+"""Computes the cost of prompts, including the effect of the provider's prompt cache.
 
-The prompt of a call is compared with the previous prompt. Their longest common beginning of whole
-messages is read from the cache, as far as the provider's rules allow; the rest of the prompt is
-written to the cache. A prompt that is too short is not cached at all. Answers are not counted.
+The prompt of a model call is compared with the previous prompt. Their longest shared prefix of
+whole messages is read from the cache, as far as the provider's rules allow; the rest of the prompt
+is written to the cache. A prompt that is too short is not cached at all. Answers are not counted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ONE, TWICE = Decimal(1), Decimal(2)
 
 
 class Call(NamedTuple):
-    """A call of the model in a replay.
+    """A model call in a replay. Sizes are in tokens.
 
-    `position` is the position of its answer, `prompt` the size of its prompt in tokens, and
-    `shared` the length in tokens of the longest common beginning with the previous prompt. `age` is
-    the time in seconds since the previous call; None if it is not known. The prompt `is_broken` if
-    it does not begin with the whole previous prompt; `again` counts the tokens that were sent
-    before but are no longer at its beginning, so that they are billed anew.
+    `position` is the position of its answer, `prompt` the size of its prompt, and `shared` the
+    length of the prefix shared with the previous prompt. `age` is the time in seconds since the
+    previous call; None if unknown. `is_broken` is True if the prompt does not start with the whole
+    previous prompt. `again` counts the tokens that were sent before but are no longer in the shared
+    prefix, so that they cost the full price again.
     """
 
     position: int
@@ -44,9 +44,9 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheRules:
-    """The rules of a provider's cache. The default is a cache without bounds.
+    """The rules of a provider's prompt cache. The default is a cache without bounds.
 
-    Prompts of at least `least` tokens are cached, in steps of `step` tokens, for `life` seconds
+    Prompts of at least `least` tokens are cached, in units of `step` tokens, for `life` seconds
     after their last use.
     """
 
@@ -55,11 +55,11 @@ class CacheRules:
     life: float | None = None
 
     def is_lost(self, age: float | None) -> bool:
-        """Return whether a cache that was last used so many seconds ago is gone."""
+        """Return whether a cache entry that was last used `age` seconds ago has expired."""
         return self.life is not None and age is not None and age > self.life
 
     def is_cached(self, prompt: int) -> bool:
-        """Return whether a prompt of so many tokens is long enough."""
+        """Return whether a prompt of this many tokens is long enough for the cache."""
         return prompt >= self.least
 
 
@@ -68,11 +68,12 @@ NO_BOUNDS = CacheRules()
 
 @dataclass(frozen=True)
 class Provider:
-    """The cache of a provider, and the prices of its tokens as shares of the input price.
+    """The prompt cache of a provider, and the prices of cached tokens.
 
-    `least_of` has the minimum prompt lengths of some models, by a pattern of their names. `says`
-    describes other differences between models, and `read` has the addresses of the sources, as
-    read on the day `as_of`.
+    `cached` and `write` are the prices for reading from and writing to the cache, as shares of the
+    input price. `least_of` has the minimum prompt lengths of some models, by a pattern of their
+    names. `says` describes other differences between models, and `read` has the URLs of the
+    sources, as read on the day `as_of`.
     """
 
     name: str
@@ -86,7 +87,9 @@ class Provider:
     says: str = ""
 
     def for_model(self, model: str | None) -> Provider:
-        """Return the cache with the known bounds of a model: its least length, and its shares."""
+        """Return the cache as it applies to a model, with the model's minimum prompt length and
+        prices as far as they are known.
+        """
         sizes = self.least_of.items()
         least = (size for names, size in sizes if names_of_models(names).search(model or ""))
         rules = replace(self.rules, least=next(least, self.rules.least))
@@ -101,7 +104,7 @@ class Provider:
 
 @cache
 def providers() -> Mapping[str, Provider]:
-    """Return the providers whose caches are known, by name."""
+    """Return the providers whose prompt caches are known, by name."""
     found = toml_beside(__file__, "caches.toml")
     return {name: _provider(name, data) for name, data in found.items()}
 
@@ -116,10 +119,10 @@ def _provider(name: str, data: JsonMap) -> Provider:
 
 
 def rules_of(provider: str, model: str | None = None) -> CacheRules:
-    """Return the rules of a provider's cache, for a model if one is named. An empty provider name
-    gives rules without bounds.
+    """Return the rules of a provider's prompt cache, for a model if one is named. An empty provider
+    name gives rules without bounds.
 
-    Raises InvalidValue.
+    Raises InvalidValue for an unknown provider.
     """
     if provider and provider not in providers():
         raise InvalidValue(f"the provider of a cache is {' or '.join(providers())}")
@@ -128,8 +131,8 @@ def rules_of(provider: str, model: str | None = None) -> CacheRules:
 
 @dataclass(frozen=True)
 class Bill:
-    """The tokens of the prompts of some calls: all `tokens`, and how many of them are `read` from
-    the cache or `written` to it.
+    """The number of some model calls and the tokens of their prompts: all `tokens`, how many of
+    them are `read` from the prompt cache, and how many are `written` to it.
     """
 
     calls: int = 0
@@ -154,7 +157,9 @@ NOTHING_SENT = Bill()
 
 
 class Sizes(NamedTuple):
-    """The sizes of consecutive calls by column, for bills of many policies; see `Call`."""
+    """The sizes of consecutive model calls, as three lists; `Call` explains the fields. Lists are
+    faster than objects for the bills of many policies.
+    """
 
     prompts: Sequence[int]
     shared: Sequence[int]
@@ -170,12 +175,12 @@ class Sizes(NamedTuple):
         )
 
     def bill(self, rules: CacheRules) -> Bill:
-        """Return the bill of all calls under the rules of a cache."""
+        """Return the tokens of all calls, split by the rules of a prompt cache."""
         read, written = self._in_cache(rules)
         return Bill(len(self.prompts), sum(self.prompts), sum(read), sum(written))
 
     def bills(self, rules: CacheRules) -> Iterator[Bill]:
-        """Yield the bill of the calls up to each one."""
+        """Yield, for each call, the bill of all calls up to and including it."""
         read, written = self._in_cache(rules)
         sums = map(accumulate, (self.prompts, read, written))
         return map(Bill, range(1, len(self.prompts) + 1), *sums)
@@ -191,14 +196,14 @@ class Sizes(NamedTuple):
 
 
 def bill_of(calls: Iterable[Call], rules: CacheRules) -> Bill:
-    """Return the bill of calls under the rules of a cache."""
+    """Return the tokens of these calls, split by the rules of a prompt cache."""
     return Sizes.of(calls).bill(rules)
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a million tokens in one currency: of input, of tokens read from the cache, and of
-    tokens written to it.
+    """Prices of a million tokens in one currency: of input, of tokens read from the prompt cache,
+    and of tokens written to it.
 
     Without a cached price, tokens are compared. The price for writing defaults to the input price.
     `source` says in words whose prices they are, as of which day. Raises InvalidValue for a price
@@ -222,13 +227,13 @@ class Prices:
 
     @property
     def priced(self) -> str:
-        """The measure that is compared: `cache` for the cost with the cache, or `tokens`."""
+        """What is compared: `cache` for the cost with the prompt cache, or `tokens`."""
         return "tokens" if self.cached is None else "cache"
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """The prices of a token relative to the input price: of a token outside the cache, of a
-        token read from the cache, and of a token written to the cache.
+        """The prices of a token relative to the input price: outside the prompt cache, read from
+        the cache, and written to the cache.
         """
         if self.cached is None or not self.input:
             return 1.0, 1.0, 1.0
@@ -236,12 +241,14 @@ class Prices:
         return 1.0, float(self.cached / self.input), float(write)
 
     def cost_in_tokens(self, bill: Bill) -> float:
-        """Return the cost of prompts, in tokens at the input price, for means of many."""
+        """Return the cost of prompts, expressed as tokens at the input price. Floats are fast
+        enough for averages of many.
+        """
         fresh, read, written = self.parts
         return fresh * bill.fresh + read * bill.read + written * bill.written
 
     def weight(self, bill: Bill) -> Decimal:
-        """Return the cost of prompts, in tokens at the input price."""
+        """Return the cost of prompts, expressed exactly as tokens at the input price."""
         if self.cached is None or not self.input:
             return Decimal(bill.tokens)
         write = ONE if self.write is None else self.write / self.input
@@ -252,7 +259,7 @@ class Prices:
         return None if self.input is None else self.weight(bill) * self.input / MILLION
 
     def relative(self, bill: Bill, everything: Bill) -> float | None:
-        """Return the cost relative to sending everything; None where nothing was sent."""
+        """Return the cost divided by the cost of sending everything; None if nothing was sent."""
         whole = self.weight(everything)
         return float(self.weight(bill) / whole) if whole else None
 

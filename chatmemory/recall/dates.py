@@ -1,4 +1,4 @@
-"""Dates in texts: in ISO order, or with the name of a month; 05/06 is not a date.
+"""Finds dates in texts: in ISO order, or with the name of a month. 05/06 is not taken for a date.
 
 Two dates are equal if day and month are equal and the years do not contradict each other.
 """
@@ -42,7 +42,9 @@ class Date(NamedTuple):
 
 
 def dates_in(text: str) -> dict[Date, str]:
-    """Return the dates of a text, each as it is written there first, without its time."""
+    """Return the dates of a text. Each maps to its text where it is first written, without a
+    time.
+    """
     found: dict[Date, str] = {}
     if _YEAR_FIRST.search(text):
         for each in _ISO.finditer(text):
@@ -74,7 +76,7 @@ def _add(
 
 
 def without_times(text: str) -> str:
-    """Return a text with a space in the place of dates in ISO order, and of times of day."""
+    """Return a text with dates in ISO order and times of day replaced by a space."""
     text = _ISO.sub(" ", text) if _YEAR_FIRST.search(text) else text
     return _TIME_ALONE.sub(" ", text) if _TIME_SIGN.search(text) else text
 
@@ -86,7 +88,9 @@ class Dates:
         self._names: dict[tuple[int, int], dict[int | None, str]] = {}
 
     def name(self, date: Date) -> str:
-        """Return the name of a date. A date without a year gets the latest year."""
+        """Return the name of a date. A date without a year gets the name of the same day in the
+        latest year mentioned.
+        """
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:
             known[date.year] = known.pop(date.year)
@@ -103,6 +107,8 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return the names of dates, each with the text as written."""
+    """Return the text of each date by the date's name in `known`. Dates that are equal but for a
+    missing year have one name.
+    """
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

@@ -1,6 +1,7 @@
-"""Days as users write them in answers, in the languages of phrases.toml and in numbers.
+"""Finds days as users write them in answers, in words of the languages of phrases.toml and in
+numbers.
 
-They are looked for only where somebody answers: elsewhere `05/06` is no date.
+Only answers are searched for days in numbers: elsewhere `05/06` is not taken for a date.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _BEFORE_MONTH, _BEHIND_MONTH = declared_pattern(rf"[0-9]{_ORDINAL} "), declared_
 
 
 class Day(NamedTuple):
-    """A day of a year in a text, from `start` to `end`."""
+    """A day of the year that a text names, at the indices from `start` to `end`."""
 
     start: int
     end: int
@@ -41,7 +42,7 @@ class Day(NamedTuple):
 
 
 def days_in(text: str) -> list[Day]:
-    """Return the days that a text names. `04/03/1981` may be two of them."""
+    """Return the days that a text names. `04/03/1981` may give two: 4 March and 3 April."""
     return [each for each in _found_in(text) if 1 <= each.month <= 12 and 1 <= each.day <= 31]
 
 

@@ -1,8 +1,9 @@
-"""Facts: terms that nobody can guess, such as order numbers, dates and ids.
+"""Finds facts: terms that nobody can guess, such as order numbers, dates and ids.
 
-A message has facts of its own, and codes: numbers and runs of capitals. A code is a fact throughout
-a conversation if one of its messages names it as one. Durations and the names of linters' rules are
-not facts: they are not specific to one case.
+Some texts are facts in any message. Codes, which are numbers and runs of capitals, are facts only
+if a message of the conversation marks them, such as by "order". They are then facts in the whole
+conversation. Durations and the names of linters' rules are not facts, because they are not specific
+to one case.
 """
 
 from __future__ import annotations
@@ -92,13 +93,14 @@ _NO_FACT = declared_pattern(
 
 @dataclass(frozen=True)
 class Words:
-    """A project's additions to the rules: words that are facts although they may hold no digit,
-    tools whose repeated calls mean nothing, phrases by which users say that they repeat themselves,
-    and phrases by which assistants ask for something, which stand before its noun.
+    """A project's additions to the rules that find facts and repetitions.
 
-    A term is found where no letter or digit is beside it. A prefix is found together with the
-    characters after it, such as `INV-` in `INV-new/7`. A pattern is a regular expression that finds
-    facts. Raises InvalidValue for an empty word, and for a pattern that cannot be used.
+    `terms`, `prefixes` and `patterns` find facts that may have no digit. A term is found where no
+    letter or digit is beside it. A prefix is found together with the characters after it, such as
+    `INV-` in `INV-new/7`. A pattern is a regular expression. `repeatable` are tools whose repeated
+    calls mean nothing. `reminders` are phrases by which users say that they repeat themselves, and
+    `requests` are phrases that stand before the noun when assistants ask for something. Raises
+    InvalidValue for an empty word, and for a pattern that cannot be used.
     """
 
     terms: tuple[str, ...] = ()
@@ -159,7 +161,7 @@ NO_WORDS = Words()
 
 
 def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[str] = ()) -> Words:
-    """Return `Words` from a caller's lists. Raises InvalidValue."""
+    """Return `Words` from a caller's lists. Raises InvalidValue for invalid words."""
     for words in (terms, prefixes, patterns):
         if isinstance(words, str):
             raise InvalidValue(f"words that are facts are a list of texts, not {words!r}")
@@ -167,8 +169,8 @@ def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[s
 
 
 class NamedFacts(NamedTuple):
-    """The facts that a message names: terms, dates as written, and codes. `named` are the codes
-    that this message makes facts.
+    """The facts in a message: `terms`, `dates` as written, and `codes`, which are numbers and runs
+    of capitals. `named` are the codes that this message marks as facts.
     """
 
     terms: frozenset[str]
@@ -178,14 +180,14 @@ class NamedFacts(NamedTuple):
 
 
 def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
-    """Return the facts that a message's texts, tool arguments and tool results name.
+    """Return the facts in a message's texts, tool arguments and tool results.
 
-    A term is a run of ASCII letters, digits and `._@/+-` that begins and ends with a letter or
-    digit, is 4 to 200 characters long and contains a digit; or one of the `words`. Longer runs are
-    data, such as base64. A code is a number of four digits or more, or a run of five capitals or
-    more. It is named where it is a whole JSON string; a number also after one of NAMES_OF_NUMBERS.
-    A bank account, a postcode and a plate in groups, such as `SW1A 1AA`, are one term.
-    The mark of a redaction contains no facts.
+    A term is a run of ASCII letters, digits and `._@/+-` with 4 to 200 characters. It contains a
+    digit, and begins and ends with a letter or digit. The `words` of the project are terms, too.
+    Longer runs are data, such as base64. A code is a number of at least four digits, or a run of at
+    least five capitals. A code is marked as a fact where it is a whole JSON string; a number also
+    after one of NAMES_OF_NUMBERS. A bank account, a postcode and a plate in groups, such as `SW1A
+    1AA`, are one term. The placeholder text of a redaction contains no facts.
     """
     terms: set[str] = set()
     dates: dict[Date, str] = {}
@@ -213,7 +215,9 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
 
 
 def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
-    """Return the facts in a message's own text, as written."""
+    """Return the facts in a message, as written. Codes that only other messages mark as facts are
+    left out.
+    """
     found = found_in(message, words)
     return found.terms | found.named | frozenset(found.dates.values())
 
@@ -227,8 +231,10 @@ def _named_numbers(text: str) -> Iterator[str]:
 
 
 def runs_in(text: str, only_telling: bool = False) -> set[str]:
-    """Return the runs of term characters, without the punctuation around them. With
-    `only_telling`, return only runs that have a digit or begin with five capitals, which is faster.
+    """Return the runs of characters that terms can have, without the punctuation around them.
+
+    With `only_telling`, return only runs that have a digit or begin with five capitals, which is
+    faster.
     """
     runs = _telling_runs(text) if only_telling else _RUN.findall(text)
     return {run.strip(PUNCTUATION) for run in set(runs)}
@@ -249,7 +255,7 @@ def has_digit(text: str) -> bool:
 
 
 def is_term(run: str) -> bool:
-    """Return whether a run is a fact wherever it occurs."""
+    """Return whether a run of characters is a fact in any message."""
     return (
         SHORTEST <= len(run) <= LONGEST
         and has_digit(run)
@@ -261,8 +267,8 @@ def is_term(run: str) -> bool:
 
 
 def is_placeholder(run: str) -> bool:
-    """Return whether a run is what people write where an id would stand: three letters or more in
-    the order of the alphabet, and digits in their order, such as `abc1234` and `a1b2c3d4e5f6`.
+    """Return whether a run of characters is a typical example of an id, such as `abc1234` and
+    `a1b2c3d4e5f6`: at least three letters in the order of the alphabet, and digits in their order.
     """
     if len(run) > _LONGEST_PLACEHOLDER:
         return False
@@ -303,10 +309,10 @@ def _words_in(text: str, words: Words) -> Iterator[str]:
 
 
 def texts_with_facts(message: ChatMessage) -> Iterator[str]:
-    """Yield the texts in which facts are looked for: texts, tool arguments and tool results.
+    r"""Yield the texts of a message that can contain facts: texts, tool arguments and tool results.
 
-    Escaped ends of lines, as in JSON and in the code of programs, are spaces: a fact begins behind
-    `\\n`. A text with a path of Windows is left as it is.
+    Escaped line ends, as in JSON and in source code, become spaces, so that a fact can begin
+    directly after `\n`. A text with a Windows path is left as it is.
     """
     for text in _texts_of(message):
         has_escapes = "\\" in text and not _DRIVE.search(text)
@@ -330,7 +336,7 @@ def _texts_of(message: ChatMessage) -> Iterator[str]:
 
 
 def is_pasted(message: UserMessage) -> bool:
-    """Return whether a user pasted a message, rather than wrote it."""
+    """Return whether a user's message is so long that it was probably pasted, not typed."""
     texts = list(texts_with_facts(message))
     lines = sum(text.count("\n") + 1 for text in texts)
     return sum(map(len, texts)) > LONGEST_SAID or lines > MOST_LINES
@@ -351,12 +357,12 @@ def json_of(text: str) -> JsonValue:
 
 
 def strings_in(value: JsonValue) -> Iterator[str]:
-    """Yield the texts among the values of JSON."""
+    """Yield the strings among the values of JSON."""
     return (each for _, each in pairs_in(value) if isinstance(each, str))
 
 
 def pairs_in(value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the plain values of JSON, each with its key; "" without a key."""
+    """Yield the strings, numbers and booleans in JSON, each with its key; "" without a key."""
     waiting: list[tuple[str, JsonValue]] = [("", value)]
     while waiting:
         key, each = waiting.pop()
@@ -379,7 +385,7 @@ _DATE = declared_pattern(r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{2}-[0-9]
 
 
 class HasFact(Protocol):
-    """Anything about one fact: a use or an incident."""
+    """Anything about one fact, such as a use or an incident."""
 
     @property
     def fact(self) -> str: ...
@@ -389,7 +395,9 @@ F = TypeVar("F", bound=HasFact)
 
 
 def example_rank(fact: str) -> int:
-    """Return 0 for an id, 1 for a name, 2 for a date, 3 for a fact that makes a poor example."""
+    """Return how well a fact serves as an example: 0 for an id, 1 for a name, 2 for a date, 3 for a
+    poor example.
+    """
     if _DATE.fullmatch(fact):
         return 2
     if _NAME.fullmatch(fact):
@@ -400,6 +408,8 @@ def example_rank(fact: str) -> int:
 
 
 def examples_first(found: Iterable[F]) -> Iterator[F]:
-    """Yield items whose facts make good examples: ids first, then names, then dates."""
+    """Yield items whose facts make good examples: ids first, then names, then dates. Other items
+    are left out.
+    """
     ranked = [(rank, each) for each in found if (rank := example_rank(each.fact)) < 3]
     yield from (each for _, each in sorted(ranked, key=lambda pair: pair[0]))

@@ -1,11 +1,13 @@
-"""The first message of a window after each add, in one pass over the sums of costs.
+"""Finds the first message of the window after each add, in one pass over the sums of costs.
 
-The window of a plain history, whose only system message is its first, is that message and all
-others from some message on. Under a policy of the common rule, that first one only moves forward:
-while the window is over its limit, and then down to the low mark, and to the next user message if
-the policy takes whole turns. A result directly behind its call leaves with it.
+This works for a plain history, whose only system message is its first message. Its window is the
+system message and all messages from some index on. Under the common rule of eviction, that index
+only moves forward while the window is over its limit. Options move it further: down to the
+`low_mark`, and to the next user message if the policy takes whole turns. A tool result directly
+after its call leaves with it.
 
-`loads` and `tallies` share this statement of the rule of `eviction`. Tests compare both with it.
+`loads` and `tallies` share this statement of the rule of `eviction`. Tests compare both with that
+rule.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def is_plain(entries: Sequence[Entry]) -> bool:
-    """Return whether a history has no system message but its first message."""
+    """Return whether a history has no system message, except maybe its first message."""
     return all(entry.type is not _SYSTEM for entry in entries[1:])
 
 
 def is_common(policy: Policy, clears: bool = False) -> bool:
-    """Return whether a policy evicts by the common rule. It may have a low mark or take turns, and
-    clear old tool results if `clears`.
+    """Return whether a policy evicts by the common rule: the oldest messages first.
+
+    The policy may trim to a low mark and take whole turns. With `clears`, it may also clear old
+    tool results.
     """
     is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
     is_usual = is_usual and (clears or not policy.whole_results) and not policy.recovers
@@ -37,11 +41,10 @@ def is_common(policy: Policy, clears: bool = False) -> bool:
 
 
 class Places(NamedTuple):
-    """The positions in a history at which a window may begin.
+    """Where an eviction moves the beginning of the window to, for each message of a history.
 
-    `ends` has, for each message, the index after it and after the messages evicted with it. `users`
-    has, for each message, the index of the first user message from there on, or the index after the
-    last message.
+    `ends` has the index after the message and after the messages evicted with it. `users` has the
+    index of the first user message from there on, or the index after the last message.
     """
 
     ends: Sequence[int]
@@ -55,10 +58,10 @@ def places_of(entries: Sequence[Entry]) -> Places:
 def firsts(
     costs: Sequence[int], places: Places, policy: Policy, base: int, first: int = 0
 ) -> list[int]:
-    """Return the first message of the window after each message was added.
+    """Return, for each message, the index of the window's first message after it was added.
 
-    `costs` are the sums of the costs before each message and behind the last, and `base` is what
-    the window costs without them. The window begins at `first`.
+    `costs` are the sums of the costs before each message and after the last. `base` is the cost of
+    what is always in the window, such as the system message. The window begins at index `first`.
     """
     ends, users = places
     room, mark = policy.limit - base, policy.low_mark - base

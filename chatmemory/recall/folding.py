@@ -1,4 +1,4 @@
-"""Folding: adds messages one by one to a window, as live adds do. All replays use it."""
+"""Adds messages one by one to a window, as live adds do. All replays use this module."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 class Added(NamedTuple):
-    """The transition of an add, the old tool results that were cleared before it, each with its
-    stub, and the change of the index after it, if the policy has one and there was a change.
+    """The result of adding a message in a replay.
+
+    `change` is the transition of the add. `cleared` are the old tool results that were replaced by
+    placeholders before it. `renewed` is the change of the index message after it, if there was any.
     """
 
     change: Transition
@@ -32,12 +34,12 @@ class Added(NamedTuple):
 def fold(
     window: Window, arrivals: Iterable[Entry], policy: Policy, said: Sequence[ChatMessage] = ()
 ) -> Iterator[Added]:
-    """Add entries to a window one by one; yield the transition of each add.
+    """Add entries to a window one by one; yield the result of each add.
 
     A message that the policy rejects changes nothing. If the policy clears old tool results, the
-    entries of results must have a message: the result, or a stub of it, which is as good. An index
-    needs all messages, which are `said`; without them there is none. Raises NoRoomBesidePins, and
-    if the policy clears results or has an index, UnknownEstimator.
+    entries of tool results must have a message: the result or its placeholder. For an index
+    message, pass all messages as `said`; without them there is no index. Raises NoRoomBesidePins.
+    Raises UnknownEstimator if the policy clears results or has an index.
     """
     clear = _clearing_by(policy) if policy.whole_results else None
     index = _indexing_by(policy, said) if policy.indexed_terms and said else None

@@ -1,8 +1,9 @@
-"""The frontier: tallies of many histories, summed for each limit, low water and kind of beginning.
+"""Tallies many histories under many policies, and adds the tallies up for each limit and set of
+options.
 
-The figures of one history contain no text of its messages. They leave out limits into which the
-whole history fits, as the tally there equals the tally of everything. Figures of many histories are
-added limit by limit.
+A tally has the facts held, the repetitions and the tokens of prompts. The figures of one history
+contain no text of its messages. Limits into which the whole history fits are left out, because
+their tally equals the tally of sending everything.
 """
 
 from __future__ import annotations
@@ -40,8 +41,11 @@ _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 
 @dataclass(frozen=True)
 class TriedPolicies:
-    """The policies to try: each variant (a policy whose own limit is ignored) under a grid of
-    limits and the limits in `also`, or under the limits in `chosen_limits` if there are any.
+    """The policies to try.
+
+    Each of the `variants` (policies whose own limit is ignored) is tried under a grid of limits and
+    under the limits in `also`. If `chosen_limits` is given, each variant is tried under its limits
+    there instead.
     """
 
     variants: tuple[Policy, ...]
@@ -51,8 +55,8 @@ class TriedPolicies:
 
     @cached_property
     def policy(self) -> Callable[[int, int], Policy]:
-        """The function that returns a variant with a limit. It builds each policy once for all
-        histories that are tried.
+        """The function that returns the policy for a variant's index and a limit. Each policy is
+        built once for all histories.
         """
         return cache(lambda variant, limit: replace(self.variants[variant], limit=limit))
 
@@ -61,14 +65,18 @@ class TriedPolicies:
         return self.variants[0]
 
     def clears_beside(self, variant: int) -> bool:
-        """Whether a variant clears old tool results while the kind itself does not. Each of its
-        limits needs a replay, so it is tried only under every second limit of the grid.
+        """Return whether the variant clears old tool results while the first variant does not.
+
+        Each limit of such a variant needs a slow replay, so it is tried only under every second
+        limit of the grid.
         """
         is_of_grid = self.chosen_limits is None and not self.kind.whole_results
         return is_of_grid and self.variants[variant].whole_results > 0
 
     def limits(self, variant: int, most: int) -> Sequence[int]:
-        """Return the limits of a variant below a load of `most`, into which everything fits."""
+        """Return the limits to try for a variant. `most` is the load of the whole history; larger
+        limits would evict nothing.
+        """
         if self.chosen_limits is not None:
             return [limit for limit in self.chosen_limits[variant] if limit < most]
         least = self.variants[variant].least_limit
@@ -77,11 +85,13 @@ class TriedPolicies:
         return [limit for limit in limits if limit >= least]
 
     def place_of(self, policy: Policy) -> tuple[int, int]:
-        """Return the variant and the limit of a policy that is tried."""
+        """Return the index of the variant and the limit of a policy. The policy must be among those
+        tried.
+        """
         return self.variants.index(_variant(policy)), policy.limit
 
     def place_if_tried(self, policy: Policy) -> int | None:
-        """Return the variant of a policy; None if it is not among them."""
+        """Return the index of the variant of a policy; None if no variant has its options."""
         kind = _variant(policy)
         return self.variants.index(kind) if kind in self.variants else None
 
@@ -92,9 +102,11 @@ def tried_of_kind(
     rules: CacheRules = NO_BOUNDS,
     clears_results: bool = True,
 ) -> TriedPolicies:
-    """Return the policies of a frontier: a kind with each low water, with its own beginning and
-    with a user message at the beginning. Its own options come first. With `clears_results`, the
-    last variant is the kind that clears old tool results.
+    """Return the policies to compare for a kind: its options with each `low_water`, with and
+    without `snap_to_user`.
+
+    The first variant has the options of `kind` itself. With `clears_results`, the last variant also
+    clears old tool results.
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
@@ -113,7 +125,7 @@ def _trimmed_to(kind: Policy, water: Decimal) -> Policy:
 
 
 def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
-    """Return the given policies as the ones to try."""
+    """Return exactly these policies as the policies to try. None is left out."""
     limits: dict[Policy, list[int]] = {}
     for policy in policies:
         if policy is not None:
@@ -128,7 +140,9 @@ def _variant(policy: Policy) -> Policy:
 def limits_of(
     unit: str, most: int, also: Iterable[int] = (), steps: Sequence[int] = _STEPS
 ) -> list[int]:
-    """Return the limits to try below a load, about 11 in each power of ten, and `also`."""
+    """Return the limits to try below a load of `most`, about 11 in each power of ten, together with
+    the limits in `also`.
+    """
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
         tried = (step * power // 4 for step in steps if step * power % 4 == 0)
@@ -139,19 +153,20 @@ def limits_of(
 
 @dataclass(frozen=True)
 class Figures:
-    """The tallies of a history under the policies of a frontier.
+    """The tallies of one history under the policies that are tried.
 
-    `size` is the number of tokens of the history, and `load` the load of a window that holds all of
-    it. `everything` is the tally without a limit, and `longest` the tokens of its largest prompt.
-    `points` are the tallies of each variant by limit, below the load.
+    `recalls` counts the uses of facts and `calls` the model calls. `size` is the number of tokens
+    of the history, and `load` the load of a window that holds all of it. `everything` is the tally
+    without a limit, and `longest` the tokens of its largest prompt. `points` are the tallies of
+    each variant by limit, below the load.
 
     `today` is the tally of the policy in force, or None if a client decides. Under this policy,
-    `changed` prompts do not begin with the whole previous prompt, and `short` prompts are too short
+    `changed` prompts do not start with the whole previous prompt, and `short` prompts are too short
     for the provider's cache.
 
     `need` is the smallest limit from which on all needed facts are held. `turn` is the limit that
-    the largest turn needs with the system message. `is_unreadable` means that a row of the history
-    is corrupt.
+    the largest turn needs with the system message. `clears` says whether the clearing of tool
+    results was tried. `is_unreadable` means that a row of the history is corrupt.
     """
 
     messages: int = 0
@@ -172,8 +187,8 @@ class Figures:
 
     @property
     def has_weight(self) -> bool:
-        """Whether any fact was needed, and the conversation has at least FEWEST_CALLS model
-        calls.
+        """Whether the conversation is worth comparing: any fact was needed, and there are at least
+        FEWEST_CALLS model calls.
         """
         return self.recalls > 0 and self.calls >= FEWEST_CALLS
 
@@ -197,7 +212,9 @@ class Figures:
 
 
 def figures_of(history: History, tried: TriedPolicies, today: Policy | None = None) -> Figures:
-    """Return the figures of a history; `today` is the policy in force, if one decides."""
+    """Return the figures of a history under the policies that are tried; `today` is the policy in
+    force, or None if a client decides.
+    """
     tallies = Tallies(history, tried.kind, tried.rules)
     if tallies.are_slow:
         history = _newest(history, tried)
@@ -237,20 +254,24 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
 
 
 def changed_prefixes(calls: Sequence[Call], overhead: int) -> int:
-    """Count the prompts that do not begin with the whole previous prompt. `overhead` are the tokens
-    of a request beside its messages.
+    """Return how many prompts do not start with the whole previous prompt. `overhead` are the
+    tokens of a request beside its messages.
     """
     return sum(then.shared < before.prompt - overhead for before, then in pairwise(calls))
 
 
 def limit_needed(entries: Iterable[Entry], policy: Policy) -> int:
-    """Return the limit that the largest turn needs with the system message."""
+    """Return the limit that the largest turn needs together with the system message, in the unit of
+    the policy's limit.
+    """
     return max(needed_limits(entries, policy), default=0)
 
 
 def needed_limits(entries: Iterable[Entry], policy: Policy) -> Iterator[int]:
-    """Yield, for each entry, the limit that its turn needs so far with the system message; 0 for a
-    system message. A turn is a message of the user and what follows up to the next one.
+    """Yield, for each entry, the limit that its turn needs so far together with the system message;
+    0 for a system message.
+
+    A turn is a user message and all messages up to the next user message.
     """
     system = turn = 0
     for entry in entries:
@@ -272,7 +293,7 @@ def _can_clear(history: History, tried: TriedPolicies, most: int) -> bool:
 
 
 def longest_prompt(history: History) -> int:
-    """Return the tokens of the largest window without a limit."""
+    """Return the tokens of the largest prompt without a limit."""
     return max(prompt_sizes(history, history.loads.departures(None)), default=0)
 
 
@@ -284,14 +305,14 @@ def _newest(history: History, tried: TriedPolicies) -> History:
 
 
 class Point(NamedTuple):
-    """The tally of a policy over many conversations; None sends everything."""
+    """The tally of a policy over many conversations. The policy None sends everything."""
 
     policy: Policy | None
     tally: Tally
 
 
 class Sums:
-    """The figures of some conversations added up."""
+    """The sums of the figures of some conversations."""
 
     def __init__(self, tried: TriedPolicies, figures: Iterable[Figures] = ()) -> None:
         self.tried = tried
@@ -319,7 +340,7 @@ class Sums:
 
     def points(self) -> list[Point]:
         """Return the tally of each policy under which any message leaves. The variant that clears
-        tool results is left out if there is nothing to clear.
+        tool results is left out if no conversation has results to clear.
         """
         return [
             Point(self.tried.policy(variant, limit), self.everything.plus(less))
@@ -328,14 +349,16 @@ class Sums:
         ]
 
     def at(self, policy: Policy | None) -> Tally:
-        """Return the tally of a policy of the frontier."""
+        """Return the summed tally of a policy that was tried; None stands for sending
+        everything.
+        """
         if policy is None:
             return self.everything
         return self.everything.plus(self._less.get(self.tried.place_of(policy), NOTHING))
 
     @property
     def today_point(self) -> Tally | None:
-        """The tally of the policies in force; None unless each conversation has one."""
+        """The summed tally of the policies in force; None unless each conversation has a policy."""
         return self.today if self.count and self.todays == self.count else None
 
     def bill(self, tally: Tally) -> Bill:
@@ -343,5 +366,7 @@ class Sums:
 
 
 def halves(figures: Sequence[Figures]) -> tuple[list[Figures], list[Figures]]:
-    """Return every second item, to choose a policy by, and the others, to check the choice."""
+    """Split figures into two lists: every second item, to choose a policy by, and the rest, to
+    check the choice.
+    """
     return list(figures[::2]), list(figures[1::2])

@@ -1,4 +1,6 @@
-"""A history: the messages of a conversation with their facts, their tokens and their times."""
+"""A history for replays: the messages of a conversation with their facts, their tokens and their
+times.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,10 @@ _READ_BY_RULES = (MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT)
 class History:
     """The messages of a conversation, in order. An entry's key is its position, from 0.
 
-    `turns` are the messages in the linter's form, and `read` the messages with their facts.
-    `overhead` is the fixed cost of a request in tokens. `numbers` are the numbers of the messages.
-    `times` are the times of the messages in seconds; None where unknown.
+    `turns` are the messages in the form that the linter of provider rules reads, and `read` are
+    their facts and repetitions. `lexicon` knows all facts of the conversation. `overhead` is the
+    fixed cost of a request in tokens. `numbers` are the numbers of the messages (seqs). `times` are
+    the times of the messages in seconds; None where unknown.
     """
 
     entries: Sequence[Entry]
@@ -48,7 +51,7 @@ class History:
         return len(self.entries)
 
     def seconds(self, first: int | None, last: int) -> float | None:
-        """Return the time between two messages; None if it is not known."""
+        """Return the seconds between the messages at two positions; None if unknown."""
         if first is None or not self.times:
             return None
         start, end = self.times[first], self.times[last]
@@ -81,7 +84,7 @@ class History:
 
     @cached_property
     def needed(self) -> Sequence[NeededAt]:
-        """What each message needs; see `needs`."""
+        """What each message uses of earlier messages, such as facts; see `needs`."""
         return needed_at(self.read)
 
     def mentions(self, position: int) -> frozenset[str]:
@@ -89,8 +92,8 @@ class History:
         return self.read[position].facts.mentions
 
     def latest_mentions(self, fact: str, end: int) -> list[int]:
-        """Return where the first `end` messages last mention a fact: the position of the latest
-        message, and of the latest system message, which stays while others leave.
+        """Return where a fact is last mentioned in the first `end` messages: the positions of the
+        latest message, and of the latest system message, which stays while others leave.
         """
         found = (mentions.get(fact, ()) for mentions in self._mentions)
         return [each[n - 1] for each in found if (n := bisect_left(each, end))]
@@ -110,7 +113,7 @@ class History:
 def history_of(
     messages: Iterable[ChatMessage], estimator: TokenCountEstimator, words: Words = NO_WORDS
 ) -> History:
-    """Return the history of messages, each counted by the estimator."""
+    """Return the history of messages for replays, with tokens counted by the estimator."""
     listed = list(messages)
     tokens = [count_tokens(estimator, message) for message in listed]
     overhead = count_overhead(estimator)
@@ -132,7 +135,8 @@ def history_from(
     words: Words = NO_WORDS,
     times: Sequence[float | None] = (),
 ) -> History:
-    """Return the history of messages whose tokens are known.
+    """Return the history of messages for replays, given their token counts and their numbers
+    (seqs).
 
     A time recorded in the conversation's file overrides the message's time in `times`.
     """
@@ -155,12 +159,16 @@ def history_from(
 
 
 def recorded_time(message: ChatMessage) -> float | None:
-    """Return the time of a message in seconds, if the file of its conversation had it."""
+    """Return the time of a message in seconds since 1970, from the file that it was imported from;
+    None if the file has no time.
+    """
     return time_in(getattr(message, "attributes", {}))
 
 
 def time_in(attributes: JsonMap) -> float | None:
-    """Return the time that a file recorded, from the attributes that formats add to a message."""
+    """Return the time in seconds since 1970 that an imported file recorded in a message's
+    attributes, or None.
+    """
     for about in attributes.values():  # by the name of the format
         timestamp = about.get("timestamp") if isinstance(about, Mapping) else None
         if isinstance(timestamp, str):

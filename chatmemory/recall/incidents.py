@@ -1,8 +1,8 @@
-"""Incidents: facts and calls that left memory and came up again. A message that arrived is one
-incident at most.
+"""Incidents: facts and tool results that left memory and came up again. Each message is at most one
+incident.
 
-A fact that a user or a tool said is forgotten when its last mention leaves memory; any mention
-counts, also one of the assistant and of a summary. When it comes up again, that had a price: the
+A fact of a user or a tool is forgotten when its last mention leaves memory; mentions of the
+assistant and in summaries count, too. When the fact comes up again, forgetting it had a price: the
 user said it twice, a tool was called twice for it, or the assistant used it without having read it.
 """
 
@@ -35,13 +35,15 @@ INCIDENT_RULES = 11  # raise it with each change of what an incident is
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A fact that had left memory when it came up again; of a call, its result.
+    """A fact that had left memory when it came up again. For a repeated tool call, it is the
+    earlier result.
 
-    `fact` is the text of the fact where it came up, and `name` its name in all texts. `said` is the
-    latest message of a user that said it, else of a tool. `last` is its last mention, which left
-    memory at `left_step`, and `cause` the reason. `keeping` is the smallest limit from which every
-    larger one would have held it; None while it is not computed. `is_pair` of a value that a call
-    gave again, such as `membership=gold`.
+    `fact` is the text of the fact where it came up, and `name` identifies it in all texts. `said`
+    is the number of the latest user message with the fact, or else of the latest tool result.
+    `last` is its last mention, which left memory at `left_step`, for the reason `cause`. `keeping`
+    is the smallest limit from which every larger limit would have held the fact; None while it is
+    not computed. `is_pair` marks a value with its key that a tool call used again, such as
+    `membership=gold`.
     """
 
     fact: str
@@ -59,10 +61,10 @@ class Incident:
     """A message that repeats facts, or a tool call, that had left memory.
 
     `again` is the seq of this message, added by `step`. `facts` are the repeated facts, the best
-    known first. A user's incident `is_forced` if the assistant asked for the fact in message
+    known first. `is_forced` is True if the assistant asked the user for the fact in message
     `asked`, or if the user says that it is a repetition. For a tool call, `tool` is the tool's
-    name, `result` the earlier result of the same call, `tokens` the size of the new result, and
-    `is_same` whether both results are equal.
+    name, `result` the earlier result of the same call, and `tokens` the size of the new result.
+    `is_same` then says whether both results are equal.
     """
 
     kind: IncidentKind
@@ -78,12 +80,12 @@ class Incident:
 
     @property
     def shown(self) -> Forgotten:
-        """The part that is shown first: the result, or the best known fact."""
+        """The part that pages show first: the earlier tool result, or the best known fact."""
         return self.result or self.facts[0]
 
     @property
     def messages(self) -> IncidentMessages:
-        """The messages to name, of the part that is shown first."""
+        """The messages that sentences about the incident name, for the part that is shown first."""
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 
     @property
@@ -102,24 +104,24 @@ class Incident:
 
     @property
     def happened(self) -> str:
-        """The verb phrase for `what`, singular or plural, such as that a fact was asked for
-        again.
+        """The verb phrase that follows `what`, such as that a fact was asked for again, in the
+        singular or plural.
         """
         several = self.words.to_several if self.are_several else ""
         return several or self.words.happened
 
     @property
     def fact(self) -> str:
-        """The fact to show: the best known one, or the tool."""
+        """The text to show for the incident: the best known fact, or the tool's name."""
         return self.facts[0].fact if self.facts else self.tool
 
 
 class IncidentMessages(NamedTuple):
-    """The messages of an incident that all sentences, cards, files and API answers name.
+    """The messages of an incident that all sentences, cards, files and API answers name, by number.
 
     `said` is the message that people remember: the latest user message with the fact, otherwise the
     latest tool result. The fact left memory at `left_step`. `asked` is the message that asked for
-    it, and `again` the message that repeats it.
+    it, or None, and `again` is the message that repeats it.
     """
 
     said: int
@@ -129,7 +131,9 @@ class IncidentMessages(NamedTuple):
 
 
 class StepMessage(NamedTuple):
-    """A message that arrived at a step; `is_said` unless a client injected it."""
+    """A message with its number and the step at which it arrived. `is_said` is False if a client
+    injected it, so that it is not in the history.
+    """
 
     number: int
     step: int
@@ -139,11 +143,12 @@ class StepMessage(NamedTuple):
 
 
 class MemoryTime(NamedTuple):
-    """The steps at which a message entered memory and left memory, with the reason.
+    """The steps at which message `number` entered memory and left memory, with the reason. `left`
+    is None while it is in memory.
 
-    In the ledger, a clearing of tool results is a separate step before the step of the message that
-    had no room. The model had seen the results when it wrote that message, so the results are
-    `gone` after it.
+    Old tool results are cleared in a separate step before the step of the message that had no room.
+    The model had seen the results when it wrote that message, so `gone_after` is the step of that
+    message.
     """
 
     number: int
@@ -160,7 +165,9 @@ class MemoryTime(NamedTuple):
 def incidents_under(
     policy: Policy, messages: Sequence[ChatMessage], words: Words = NO_WORDS
 ) -> list[Incident]:
-    """Return the incidents, with their limits, that messages would have under one policy."""
+    """Return the incidents that messages would have under one policy, with the limits that would
+    have avoided them.
+    """
     history = history_of(messages, estimator_for(policy.estimator), words)
     found = incidents_of(*replayed(messages, history, policy))
     return list(with_limits(found, history, policy))
@@ -169,10 +176,11 @@ def incidents_under(
 def replayed(
     messages: Sequence[ChatMessage], history: History, policy: Policy
 ) -> tuple[list[StepMessage], list[MemoryTime]]:
-    """Return the arrivals, and when each is in memory, in a replay under one policy.
+    """Replay messages under one policy. Returns the arriving messages, and when each of them is in
+    memory.
 
-    Messages that the policy ignores or refuses make no step, as in the ledger. A result that is
-    cleared leaves in the step before which it became a stub.
+    Messages that the policy ignores or refuses make no step, as in the ledger. A tool result that
+    is cleared leaves in the step of the message that needed its room.
     """
     arrivals: list[StepMessage] = []
     entered: dict[int, int] = {}
@@ -196,7 +204,9 @@ def replayed(
 
 
 def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -> list[Incident]:
-    """Return the incidents of a conversation, in the order of its steps."""
+    """Return the incidents of a conversation in the order of its steps, given its arriving messages
+    and their times in memory.
+    """
     arriving: defaultdict[int, list[StepMessage]] = defaultdict(list)
     changing: defaultdict[int, list[MemoryTime]] = defaultdict(list)
     mentions: dict[int, frozenset[str]] = {}
@@ -290,10 +300,12 @@ class _Memory:
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
-    """Yield incidents with the limits that would have kept their facts, under this policy, and with
-    the tokens of repeated calls. The history is replayed under each limit throughout, with nothing
-    pinned, once for all incidents. For a policy that must be replayed under one limit after
-    another, a use by the assistant has none.
+    """Yield incidents with the limits that would have kept their facts under this policy, and with
+    the tokens of repeated tool calls.
+
+    For each limit, the history is replayed from the beginning, with nothing pinned, once for all
+    incidents. If the policy must be replayed under one limit after another, facts that the
+    assistant used without having read them get no limit.
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
@@ -347,9 +359,10 @@ def _tried_limits(cases: _Cases, history: History, policy: Policy) -> Iterator[K
 
 
 def incident_to_dict(incident: Incident) -> JsonDict:
-    """Return an incident as JSON. A `limit` is null if none would have kept the fact, and absent
-    while that is not computed; `limit_tried_every` is the distance of the limits that were tried,
-    if not every one was.
+    """Return an incident as JSON.
+
+    A `limit` is null if no limit would have kept the fact, and missing while it is not computed.
+    `limit_tried_every` is the distance between the limits that were tried, if not every limit was.
     """
     found: JsonDict = {
         "kind": incident.kind.value,
@@ -379,15 +392,15 @@ NAMED = 3  # facts that a sentence names
 
 
 def incident_words(incident: Incident) -> str:
-    """Return an incident in one sentence, without its last point."""
+    """Return a sentence that describes an incident, without its final period."""
     event = f"{incident.what} {incident.happened} in #{incident.again}{call_words(incident)}"
     origin = "the result in" if incident.result else "said in"
     return f"{event}; {forgotten_words(incident.shown, origin)}"
 
 
 def path_words(incident: Incident) -> str:
-    """Return the way of an incident in one sentence, without its last point: `A-1182 (said in #25)
-    left memory at step 43; asked for in #44, repeated in #45`.
+    """Return a sentence that follows the fact of an incident, without its final period: `A-1182
+    (said in #25) left memory at step 43; asked for in #44, repeated in #45`.
     """
     named = incident.messages
     origin = "result in" if incident.result else "said in"
@@ -399,8 +412,8 @@ def path_words(incident: Incident) -> str:
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
-    """Describe a fact in words: where it came from, when it left memory, and which limit would have
-    kept it.
+    """Return words for a forgotten fact: where it came from, when it left memory, and which limit
+    would have kept it.
     """
     limit = fact.keeping.limit if fact.keeping else None
     about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
@@ -409,15 +422,15 @@ def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
 
 
 def facts_words(incident: Incident) -> str:
-    """Return the best known facts of an incident, and how many others there are."""
+    """Return the best known facts of an incident, and the number of its other facts, as text."""
     named = [each.fact for each in incident.facts[:NAMED]]
     more = len(incident.facts) - len(named)
     return f"{', '.join(named)}{f' and {more:,} more' if more else ''}"
 
 
 def call_words(incident: Incident) -> str:
-    """Return the cost of a call that was made again: `, with the same result: 49,167 tokens; 611
-    terms such as A-1182`; empty of other incidents.
+    """Return what a repeated tool call cost, as text: `, with the same result: 49,167 tokens; 611
+    terms such as A-1182`. "" for other incidents.
     """
     if incident.result is None:
         return ""

@@ -1,13 +1,13 @@
-"""The index: one message that names the exact terms of messages that left a window.
+"""The index: one message in the window that lists the exact terms of evicted messages.
 
-If its policy says so, the change after an add in which messages left puts an index into the window,
-in the place of the one before. It stands before the first message that can leave, and evictions
-pass over it. It lists the terms of what left that no message in the window mentions, the best ones
-first, as many as there is room for. No model is asked.
+With an index in the policy, each add that evicts messages is followed by a change that puts a new
+index into the window. The old index is removed. The index stands before the first message that can
+leave, and is never evicted itself. It lists the terms of evicted messages that no message in the
+window mentions, the best terms first, as many as there is room for. No model is asked.
 
-An index remembers more terms than it lists, with the numbers of the messages that said them, in an
-attribute. The next one is made from that, from what left meanwhile, and from the window: from
-nothing else, so that a verification can make it again.
+An index remembers more terms than it lists, with the numbers of their messages, in an attribute.
+The next index is made only from this attribute, the messages that left meanwhile, and the window.
+So a verification can compute it again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1, as for summari
 
 
 class Row(NamedTuple):
-    """A term of an index: its text, its label, and its weight.
+    """A term of an index: its text, its label (what messages call it), and its weight for sorting.
 
     `sources` are the seqs of the newest messages with the term, oldest first; 0 for a message
     without a seq.
@@ -60,12 +60,12 @@ class Row(NamedTuple):
 
     @property
     def shown(self) -> tuple[str, str]:
-        """The label and the term with the number of its last message."""
+        """The label, and the term with the number of its last message, such as `A-1182 #25`."""
         return self.label, f"{self.term} #{self.last}" if self.last else self.term
 
 
 class Left(NamedTuple):
-    """A message that left, with its number, or 0."""
+    """An evicted message with its number (seq); 0 if it has none."""
 
     message: ChatMessage
     number: int
@@ -75,9 +75,9 @@ class Left(NamedTuple):
 class Index:
     """The content of an index message.
 
-    `rows` are all terms of the index, of which the message lists the first `shown`. The index
-    stands for `left` evicted messages in all; `of` are the seqs of the messages that its own change
-    evicted.
+    `rows` are all terms of the index; the message lists the first `shown` of them. `left` is the
+    number of all evicted messages so far; `of` are the seqs of the messages whose eviction led to
+    this index.
     """
 
     rows: tuple[Row, ...] = ()
@@ -90,7 +90,9 @@ class Index:
         return self.rows[: self.shown]
 
     def message(self) -> UserMessage:
-        """Return the message, with the attribute from which `index_of` reads the index."""
+        """Return the index as a message. An attribute has the whole index, so that `index_of` can
+        read it.
+        """
         rows = [[*row[:3], list(row.sources)] for row in self.rows]
         state = {"rule": RULE, "left": self.left, "of": list(self.of), "shown": self.shown}
         return UserMessage(self.text, attributes={"chatmemory": {"index": {**state, "rows": rows}}})
@@ -101,11 +103,13 @@ class Index:
         return "\n".join([title, *lines_of(row.shown for row in self.listed)])
 
     def without(self, redacted: Collection[int]) -> Index:
-        """Return the index with blank terms in place of terms that only redacted messages had."""
+        """Return the index with those terms blanked that only the messages `redacted` had."""
         return replace(self, rows=tuple(_blanked(row, redacted) for row in self.rows))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Index:
-        """Return the index for a copy of its conversation, in which messages have other seqs."""
+        """Return the index for a branch, where messages have other seqs. `numbers` maps old seqs to
+        new seqs; terms without a message in the branch are removed.
+        """
 
         def known(old: Iterable[int]) -> tuple[int, ...]:
             return tuple(numbers[each] for each in old if each in numbers)
@@ -123,7 +127,7 @@ def _blanked(row: Row, redacted: Collection[int]) -> Row:
 
 
 def index_of(message: ChatMessage | None) -> Index | None:
-    """Return the index that a message has, or None for any other message."""
+    """Return the index in an index message; None for any other message."""
     attributes = message.attributes if isinstance(message, UserMessage) else {}
     own = attributes.get("chatmemory")
     state = own.get("index") if isinstance(own, Mapping) else None
@@ -163,7 +167,7 @@ def blank_index(text: str) -> UserMessage:
 
 
 def is_for_index(eviction: Eviction) -> bool:
-    """Return whether an index names the terms of a message that left so."""
+    """Return whether the index lists the terms of a message that left for this reason."""
     return eviction.reason in INDEXED
 
 
@@ -173,10 +177,11 @@ def indexed(
     policy: Policy | None,
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
-    """Return the transition that renews the index of a window after messages have left.
+    """Return the transition that renews the index message after messages have left.
 
-    It changes nothing if none left, or if there is nothing to name. The index takes at most half of
-    the room between the low mark and the limit, so that the next messages fit.
+    Nothing changes if no message left, or if there is no term to list. The index takes at most half
+    of the room between the low mark and the limit, so that the next messages fit. `entry_of` counts
+    the new index message.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)
@@ -205,8 +210,8 @@ def indexed(
 
 
 def given_way(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition in which the index leaves, because a message has no room beside the
-    index.
+    """Return the transition that removes the index message, because another message has no room
+    beside it. Nothing changes without an index.
     """
     entries = window.with_messages()
     old = next((each for each in entries if each.pinned and is_index(each.message)), None)
@@ -222,8 +227,8 @@ def replaced(
     new: Entry | None,
     policy: Policy | None,
 ) -> Transition:
-    """Return the transition that replaces one index message by another. `others` are the other
-    messages of the window.
+    """Return the transition that replaces the index message `old` by `new`; either can be None.
+    `others` are all other messages of the window.
     """
     place = place_of(others, policy)
     after = [*others[:place], *([new] if new else []), *others[place:]]
@@ -241,8 +246,8 @@ def replaced(
 
 
 def place_of(entries: Sequence[Entry], policy: Policy | None) -> int:
-    """Return the position before the first message that can leave: after the leading system
-    message, pinned messages and summaries.
+    """Return the position of an index message: before the first message that can leave, after the
+    leading system message, pinned messages and summaries.
     """
     if policy is None:
         return 0
@@ -252,9 +257,10 @@ def place_of(entries: Sequence[Entry], policy: Policy | None) -> int:
 def renewed(
     before: Index, left: Sequence[Left], stay: Sequence[ChatMessage], policy: Policy
 ) -> Index:
-    """Return the index after evictions, showing as many terms as the policy allows.
+    """Return the new index after the messages `left` were evicted, with as many listed terms as the
+    policy allows.
 
-    The best terms come first: terms that no message of the window mentions, then all other terms.
+    Terms that no message in the window (`stay`) mentions come first, then all other terms.
     """
     left = sorted(left, key=attrgetter("number"))
     shown_messages = [each for each in stay if not is_index(each)]
@@ -280,7 +286,7 @@ def renewed(
 
 
 def rank(row: Row) -> JsonValue:
-    """Return what rows are sorted by: the heaviest first, then the latest."""
+    """Return the sort key of a row: the heaviest terms first, then those mentioned last."""
     return -row.weight, -row.last, row.term
 
 

@@ -1,4 +1,6 @@
-"""The index in a replay: what names the terms of messages that left (see `recall.index`)."""
+"""Maintains the index message in a replay: the message that lists the terms of evicted messages
+(see `recall.index`).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from chatmemory.windows.window import Entry, Window
 
 
 class Indexing:
-    """Maintains the index message of a replay. Entries of a replay have no messages, so these are
-    read from `said`.
+    """Maintains the index message of a replay. The messages of a replay's entries are read from
+    `said`.
     """
 
     def __init__(self, policy: Policy, said: Sequence[ChatMessage]) -> None:
@@ -32,7 +34,9 @@ class Indexing:
         self._gave_way = None
 
     def admit(self, window: Window, arrival: Entry) -> Transition:
-        """Admit a message. If it has no room beside the index, the index leaves first."""
+        """Return the transition that adds a message. If the message has no room beside the index,
+        the index is removed from the window first.
+        """
         try:
             return admit(window, arrival, self._policy)
         except NoRoomBesidePins:
@@ -43,7 +47,9 @@ class Indexing:
     def renew(
         self, window: Window, change: Transition, cleared: Iterable[Eviction]
     ) -> Transition | None:
-        """Renew the index after an add, and return its change, or None."""
+        """Update the index after the add `change` and the clearing of tool results. Returns the
+        transition of the index, or None if it did not change.
+        """
         if change.ignored:
             return self._gave_way
         gone = [*cleared, *filter(is_for_index, change.evictions)]

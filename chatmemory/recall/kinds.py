@@ -10,11 +10,12 @@ from chatmemory.exceptions import InvalidValue
 
 
 class IncidentKind(StrEnum):
-    """The kind of an incident: how something forgotten came up again in a message; the first that
-    applies.
+    """The kind of an incident: how something that had left memory came up again. If several kinds
+    apply, the first counts.
 
-    A user repeats a fact; a call is repeated whose result had left; a user gives a fact that only a
-    tool had given; or the assistant uses a fact that memory does not hold.
+    A user repeats a fact (USER_REPEATED). A tool call is repeated whose result had left memory
+    (CALL_REPEATED). A user gives a fact that only a tool had given (USER_SUPPLIED). The assistant
+    uses a fact that is not in memory (USED_UNSEEN).
     """
 
     USER_REPEATED = "user_repeated"
@@ -25,9 +26,11 @@ class IncidentKind(StrEnum):
 
 @dataclass(frozen=True)
 class KindWords:
-    """The words of a kind: as a title, as the event of the fact or the tool, in short for the last
-    message, and as the event of several facts, if that differs. `repeated` is the last message's
-    part in a sentence.
+    """The words for a kind of incident, as a `title` and in sentences.
+
+    `happened` follows the fact or the tool, and `to_several` follows several facts, if that
+    differs. `short` labels the message that repeats the fact, and `repeated` says in a sentence
+    what that message did.
     """
 
     title: str
@@ -73,12 +76,16 @@ FORMER = {
 
 
 def words_of_kind(kind: IncidentKind, is_forced: bool) -> KindWords:
-    """Return the words of an incident."""
+    """Return the words for an incident of this kind. `is_forced` says whether the user was asked
+    for the fact, or complained about the repetition.
+    """
     return FORCED if is_forced else WORDS[kind]
 
 
 def kind_named(name: str) -> IncidentKind:
-    """Return the kind of a name, also of one of the release before. Raises InvalidValue."""
+    """Return the kind with this name; names of the previous release are accepted. Raises
+    InvalidValue.
+    """
     try:
         return FORMER.get(name) or IncidentKind(name)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Labels: what a text calls its terms, such as `flight_number` for HAT001.
+"""Finds labels: what a text calls its terms, such as `flight_number` for HAT001.
 
-A label is the key of a term in JSON, or the word before a colon. Nothing else of a text becomes a
-label, so that a list of terms by label has no sentence of a user or a tool.
+A label is the key of a term in JSON, or the word before a colon. Nothing else becomes a label, so
+that a list of terms by label contains no sentence of a user or a tool.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _KEY = declared_pattern(r"[A-Za-z_][A-Za-z0-9_\-]{0,29}")
 
 
 def labels_in(message: ChatMessage, terms: Collection[str]) -> dict[str, str]:
-    """Return the labels of some terms of a message, by term. A term without one is left out."""
+    """Return the labels that a message gives to these terms, by term. Terms without a label are
+    left out.
+    """
     found = _Labels(terms)
     for text in texts_with_facts(message):
         value = json_of(text)
@@ -37,8 +39,10 @@ def labels_in(message: ChatMessage, terms: Collection[str]) -> dict[str, str]:
 
 
 def lines_of(terms: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line for each label with its terms, in the order of its first term: `order: A-1182,
-    A-1183`. `terms` are pairs of a label, which may be empty, and a term as it is shown.
+    """Return the terms as text, one line for each label, in the order of its first term: `order:
+    A-1182, A-1183`.
+
+    `terms` are pairs of a label, which may be empty, and a term as it is shown.
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for label, term in terms:

@@ -1,7 +1,7 @@
-"""The facts of a conversation, by message: facts that the message names, and facts that it
+"""The facts of a conversation by message: which facts each message states, and which it only
 mentions.
 
-A message names the facts that were found in its own text. A message mentions every fact of the
+A message states the facts that are found in its own text. A message mentions every fact of the
 conversation that its text contains, whole or by the identifying part of the fact.
 """
 
@@ -28,15 +28,15 @@ from chatmemory.recall.term_search import Terms, identifying_part
 
 
 class MessageFacts(NamedTuple):
-    """The facts of a message.
+    """The facts of a message. Names identify facts in the whole conversation.
 
-    - `own` are the facts that the message itself states: each as it is written, by its name. Some
-      of them are `dates` or `pairs`.
+    - `own` are the facts that the message itself states: the text as written, by the fact's name.
+      Some of these are `dates`, others are `pairs` of a key and a value, such as `membership=gold`.
     - `mentions` are the names of all facts in the message, also of facts that others stated.
     - `parts` are the mentioned facts of which the message has only a part: the end of a path, or
       the value under another key. Memory holds such a fact, but the message does not say it.
-    - `speaker` is the type of the message. One that a program wrote for the user has the type of a
-      tool result.
+    - `speaker` is the type of the message. A message that a program wrote in the user's name has
+      the type of a tool result.
     """
 
     own: Mapping[str, str]
@@ -48,12 +48,12 @@ class MessageFacts(NamedTuple):
 
     @property
     def said(self) -> frozenset[str]:
-        """The names of the facts that the message says: its text contains each as a whole."""
+        """The names of the facts that the message contains as a whole."""
         return self.mentions - self.parts
 
 
 class Lexicon:
-    """The facts of consecutive messages."""
+    """The facts of consecutive messages; `of` has the facts of each message."""
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
         self._messages, self._words = messages, words
@@ -70,7 +70,9 @@ class Lexicon:
 
     @cached_property
     def answers(self) -> Answers:
-        """The values that users repeat because the assistant asked for them, or as a reminder."""
+        """The values that users repeat because the assistant asked for them, or with a reminder
+        that they gave them before.
+        """
         return Answers(self._messages, self._words)
 
     def _facts(
@@ -103,7 +105,9 @@ class Lexicon:
         return frozenset(found | said), frozenset(said)
 
     def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return the facts of this conversation that other texts mention, such as a summary."""
+        """Return the names of this conversation's facts that other texts mention, such as a
+        summary.
+        """
         read = list(texts)
         dates = (date_names(dates_in(text), self._dates) for text in read)
         answers = map(self.answers.search.found_in, read)
@@ -114,7 +118,7 @@ class Lexicon:
 def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
     """Return all texts of a message that could be facts in some conversation, sorted.
 
-    Stored rows refer to a fact by its index in this list.
+    Stored rows refer to a fact by its index in this list, so that they need not repeat its text.
     """
     found = found_in(message, words)
     values = nameable_values(text_of(message), words) if is_written_by_user(message) else ()

@@ -1,15 +1,16 @@
-"""Loads: the limits that keep a message, found without trying limits.
+"""Finds the limits that keep a message in memory, without trying limits.
 
-The history is replayed from an empty window under one limit throughout. Such a window is the system
-message in force and the messages from some position on. So a message leaves as the oldest when the
-load of the window that begins at it exceeds the limit, and a result leaves with its call when the
-load of the window that begins at the call does so while the result is directly behind it.
+The load is what the limit bounds, such as the tokens in the window. The history is replayed from an
+empty window under one limit throughout. Such a window is the current system message and the
+messages from some position on. So a message leaves as the oldest when the load of the window that
+begins with it exceeds the limit. A tool result directly after its call leaves with the call, when
+the load of the window that begins with the call exceeds the limit.
 
-Holding a message is not monotone in the limit: a tool result whose call left before it arrived
-stays, while a larger limit may keep the call long enough to take the result with it.
+A larger limit does not always keep more. A tool result stays if its call left before it arrived. A
+larger limit may keep the call long enough to take the result with it.
 
-This states the rule of `eviction` a second time, for policies that evict by `oldest_first` and
-have no options. A low mark and whole turns are replayed by `firsts`, cleared tool results by
+This module states the rule of `eviction` a second time, for policies that evict by `oldest_first`
+and have no options. A low mark and whole turns are replayed by `firsts`, cleared tool results by
 `clearings`, and other policies by that rule. A test compares both.
 """
 
@@ -43,14 +44,16 @@ Interval = tuple[int, int | None]  # limits from the first up to, but not includ
 
 
 def evicts_oldest_first(policy: Policy) -> bool:
-    """Return whether a policy evicts by the rule that all policies share, and does nothing else."""
+    """Return whether a policy evicts the oldest messages first, by the shared rule, and has no
+    options that change this.
+    """
     is_usual = not has_own_rule(type(policy)) and not policy.has_window_options
     return is_usual and not policy.whole_results
 
 
 class Stub(NamedTuple):
-    """The placeholder of a tool result: its tokens, and the position of the message whose arrival
-    replaced the result.
+    """The placeholder of a cleared tool result: its tokens, and the position of the message whose
+    arrival replaced the result.
     """
 
     at: int
@@ -58,9 +61,9 @@ class Stub(NamedTuple):
 
 
 class IndexSpan(NamedTuple):
-    """The time of an index message in memory.
+    """The time that an index message (a list of evicted terms) is in memory, until the next one.
 
-    `at` is the position of the message after which the index came. Without `tokens`, the previous
+    `at` is the position of the message after which the index came. With 0 `tokens`, the previous
     index left and no index replaced it.
     """
 
@@ -80,13 +83,13 @@ class IndexSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Departures:
-    """The times at which messages left in a replay, as positions.
+    """When messages left memory in a replay, as positions of messages.
 
-    `at` has, for each message, the position of the message at whose arrival it left. This is its
-    own position if it found no room, was ignored, or is of an interrupted call, which the model
-    never saw, and the length of the history if it stayed to the end. `stubs` are the stubs of the
-    results that were cleared, by position; they leave when `at` says. `indexes` are the indexes of
-    what left, in order, each until the next one.
+    `at` has, for each message, the position of the message at whose arrival it left. Three kinds of
+    messages have their own position: those that found no room, ignored ones, and interrupted tool
+    calls, which the model never saw. The length of the history stands for messages that stayed to
+    the end. `stubs` are the placeholders of cleared tool results, by position; they leave when `at`
+    says. `indexes` are the index messages in order, each until the next one.
     """
 
     at: Sequence[int]
@@ -95,7 +98,7 @@ class Departures:
 
     @cached_property
     def of_texts(self) -> Sequence[int]:
-        """For each message, the position at which its text left memory: by its eviction, or by a
+        """For each message, the position at which its text left memory: by eviction, or by a
         placeholder.
         """
         if not self.stubs:
@@ -107,11 +110,12 @@ class Departures:
 
 
 class Loads:
-    """The loads of the windows of a history, by the positions of their first and last message.
+    """The loads of a history's windows, by the positions of their first and last message. A load is
+    what the limit bounds.
 
-    `systems` are the positions of the system message in force after each message, `calls` the
-    positions of the tool call whose unbroken run of results contains it; None if there is no such
-    message.
+    `systems` has, after each message, the position of the current system message. `calls` has, for
+    each tool result, the position of the tool call that it directly follows. None stands for no
+    such message.
     """
 
     def __init__(self, messages: Sequence[Entry], said: Sequence[ChatMessage] = ()) -> None:
@@ -131,11 +135,15 @@ class Loads:
 
     @property
     def have_one_system(self) -> bool:
-        """Whether the history has at most one system message. Loads then never fall."""
+        """Whether the history has at most one system message. Then loads never fall when messages
+        are added.
+        """
         return len({*self.systems} - {None}) <= 1
 
     def between(self, first: int, last: int, policy: Policy) -> int:
-        """Return the load of the window with the messages from `first` to `last`."""
+        """Return the load of a window with the messages from position `first` to `last`, in the
+        unit of the policy's limit.
+        """
         before, after = self._costs_under(policy)
         return policy.overhead + after[last] - before[first]
 
@@ -157,7 +165,9 @@ class Loads:
         return self._costs[1]
 
     def departures(self, policy: Policy | None) -> Departures:
-        """Return the departures of a replay. The policy None keeps everything."""
+        """Return when each message leaves in a replay under a policy. The policy None keeps
+        everything.
+        """
         if policy is None:
             return Departures([len(self.messages)] * len(self.messages))
         if evicts_oldest_first(policy):
@@ -267,10 +277,10 @@ class Loads:
     def limits_that_drop(
         self, position: int, policy: Policy, end: int | None = None
     ) -> list[range] | None:
-        """Return the limits under which a message is not in the window after `end` messages, by
-        default after all; None means all limits.
+        """Return the ranges of limits under which a message is not in the window after `end`
+        messages, by default after all. None means all limits.
 
-        Only for policies that evict oldest first.
+        Only for policies that evict the oldest messages first.
         """
         end = len(self.messages) if end is None else end
         if self.messages[position].type is _SYSTEM:
@@ -297,9 +307,11 @@ class Loads:
             highest = max(highest, load)
 
     def limits_that_hold(self, position: int, last: int, policy: Policy) -> list[Interval]:
-        """Return the limits under which a message is in the window after the one at `last`.
+        """Return the intervals of limits under which the message at `position` is in the window
+        after the message at `last`.
 
-        Only for policies that evict oldest first, and where loads never fall.
+        Only for policies that evict the oldest messages first, and for histories in which loads
+        never fall.
         """
         alone, call = self.between(position, last, policy), self.calls[position]
         if call is None or self._is_apart(call, position, last, policy):
@@ -311,9 +323,10 @@ class Loads:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The smallest limit from which every larger one keeps a message; None if no limit does.
+    """The smallest limit from which every larger limit keeps a message in memory; None if no limit
+    does.
 
-    `tried_every` is the distance of the limits that were tried; 1 is exact.
+    `tried_every` is the distance between the limits that were tried; 1 is exact.
     """
 
     limit: int | None
@@ -321,7 +334,7 @@ class Keeping:
 
 
 class Mention(NamedTuple):
-    """A message at a position that must be in the window after `end` messages."""
+    """A message, by position, that must be in the window after `end` messages."""
 
     position: int
     end: int
@@ -330,11 +343,11 @@ class Mention(NamedTuple):
 def smallest_limit(
     messages: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
 ) -> Keeping | None:
-    """Return the limit that keeps the message at a position to the end of `messages`.
+    """Return the smallest limit that keeps the message at a position to the end of `messages`.
 
-    The limit of `policy` is ignored. A result of which memory has only a stub is not kept. A policy
-    with a rule of its own is replayed under every limit, or on a grid of limits so that at most
-    `most_adds` messages are added; None if the grid would be too coarse for an answer.
+    The limit of `policy` is ignored. A tool result that is only in memory as a placeholder is not
+    kept. A policy with a rule of its own is replayed under every limit, or on a grid of limits that
+    adds at most `most_adds` messages. None if the grid would be too coarse for an answer.
     """
     loads, mention = Loads(messages), Mention(position, len(messages))
     if evicts_oldest_first(policy):
@@ -345,10 +358,11 @@ def smallest_limit(
 def smallest_limits(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
 ) -> dict[Mention, Keeping]:
-    """Return the limits of several mentions. Mentions with an unknown limit are left out.
+    """Return the smallest limits that keep several messages. Messages with an unknown limit are
+    left out.
 
     Each limit is replayed once for all mentions of about the same age: mentions within the first 2,
-    4, 8, … messages have a grid of their own, so that the limits of early ones are as exact as in a
+    4, 8, … messages have a grid of their own. So the limits of early mentions are as exact as in a
     short history.
     """
     if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:

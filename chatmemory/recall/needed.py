@@ -1,4 +1,6 @@
-"""What the messages of a conversation need, before it is asked what memory held; see `needs`."""
+"""Finds what each message uses of earlier messages, such as facts, before a replay says what memory
+held; see `needs`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
 class Needed(NamedTuple):
-    """What a message needs: `parts` are the names that earlier messages mention, each with the last
-    one. `fact` is what to show of it; "" for the part that leaves first.
+    """What a message uses of earlier messages, by kind of incident if it had left memory.
+
+    `parts` are the names of the facts or the call, each with the position of its last mention.
+    `fact` is the text to show; "" means the part that leaves memory first.
     """
 
     kind: IncidentKind
@@ -23,8 +27,10 @@ class Needed(NamedTuple):
 
 
 class NeededAt(NamedTuple):
-    """What a message needs, and the names that it `mentions` and that some message needs. While the
-    message is in memory, later messages find these names there.
+    """What one message uses of earlier messages, and what later messages can find in it.
+
+    `mentions` are the names in this message that some message needs. While the message is in
+    memory, later messages find these names there.
     """
 
     needed: Sequence[Needed]
@@ -32,7 +38,7 @@ class NeededAt(NamedTuple):
 
 
 def needed_at(read: Sequence[ReadMessage]) -> list[NeededAt]:
-    """Return what each message of a history needs, in one pass."""
+    """Return what each message of a history uses of earlier messages, in one pass."""
     last: dict[str, int] = {}
     found: list[list[Needed]] = []
     for position, each in enumerate(read):

@@ -1,13 +1,18 @@
-"""Needs: where a conversation needed something that was said before. One definition for files and
-stored conversations, and for all that count: `recall`, `incidents`, `check`, the lab, comparisons,
-the API and agents.
+"""Needs: where a conversation used something that was said before.
 
-A need is a fact that the assistant used after a user or a tool had said it; a message in which the
-user says again what he had said; or a result that was fetched again by an equal call. The needs
-of a conversation follow from its messages alone. What memory held decides which of them were lost:
-a lost need is an incident, and each incident of these kinds is lost needs. Values of calls, such
-as `membership=gold`, are no needs, and neither is what only a tool had said and the user says for
-the first time.
+All figures use this single definition, for files and stored conversations: `recall`, `incidents`,
+`check`, the lab, comparisons, the API and agents.
+
+There are three needs:
+
+- a fact that the assistant used after a user or a tool had said it;
+- a message in which users repeat themselves;
+- a tool result that was fetched again by an equal call.
+
+The needs of a conversation follow from its messages alone. What memory held decides which needs
+were lost: a lost need is an incident, and each incident of these kinds is a lost need. Values of
+calls, such as `membership=gold`, are no needs. A fact that only a tool had given and the user says
+for the first time is no need, either.
 """
 
 from __future__ import annotations
@@ -21,11 +26,13 @@ from chatmemory.recall.needed import REPEATS
 
 
 class Need(NamedTuple):
-    """A need at the position of a message: an incident if memory had lost it.
+    """A use of something that was said before, by the message at `position`. It is an incident if
+    memory had lost it.
 
-    `parts` are the names of its facts, or of its call, each with the last message that mentions it.
-    `fact` is the part whose mention leaves first, as written, `mention` its last mention, and
-    `until` the position at which its last mention in the window left, or the history's length.
+    `parts` are the names of its facts, or of its call, each with the position of the last message
+    that mentions it. `fact` is the part whose mention leaves memory first, as written, and
+    `mention` the position of its last mention. `until` is the position at which its last mention
+    left the window, or the history's length.
     """
 
     position: int
@@ -37,12 +44,12 @@ class Need(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether all of it was in the window just before the message."""
+        """Whether all of its facts were in the window just before the message that needed them."""
         return self.until >= self.position
 
     def depends_on(self, known: Container[str]) -> int | None:
-        """Return the earliest mention that must be in memory; None if all facts are `known`
-        anyway.
+        """Return the position of the earliest mention that must be in memory; None if all facts are
+        `known` otherwise.
         """
         return min((mention for name, mention in self.parts if name not in known), default=None)
 
@@ -51,13 +58,12 @@ ChooseNeeds = Callable[[Iterable[Need]], Iterable[Need]]
 
 
 def needs(history: History, left: Sequence[int]) -> Iterator[Need]:
-    """Yield the needs of a history in order. They are the same under every limit.
+    """Yield the needs of a history in order: the uses of something that was said before. The same
+    needs exist under every limit.
 
-    An assistant's message has a need for each fact that it uses. A user's message or a call has one
-    need for all that it repeats, of each kind.
-
-    `left` has, for each message, the position at which its text left in a replay (see
-    `Departures.of_texts`).
+    An assistant's message has a need for each fact that it uses. A user's message or a tool call
+    has one need of each kind for all that it repeats. `left` has, for each message, the position at
+    which its text left in a replay (see `Departures.of_texts`).
     """
     until: dict[str, int] = {}
     for position, (needed, mentions) in enumerate(history.needed):
@@ -74,5 +80,5 @@ def all_of_them(found: Iterable[Need]) -> Iterable[Need]:
 
 
 def repeats(found: Iterable[Need]) -> Iterator[Need]:
-    """Yield the repetitions by users and the repeated calls."""
+    """Yield the needs in which users repeat themselves or tool calls are repeated."""
     return (need for need in found if need.kind in REPEATS)

@@ -1,8 +1,10 @@
-"""Pairs: values of JSON that the assistant gives to a tool again, such as `membership=gold`.
+"""Finds pairs: a key and a value in JSON that the assistant gives to a tool again, such as
+`membership=gold`.
 
-A pair is a fact if an earlier JSON, of arguments or of a result, has the same value under the same
-key. A text that has the value as whole words mentions it, whatever its key. It is said by JSON with
-both, or by a sentence with the value and a word of the key.
+A pair is a fact if an earlier JSON, of tool arguments or of a tool result, has the same value under
+the same key. A text that has the value as whole words mentions the pair, whatever its key. JSON
+with both key and value states the pair, and so does a sentence with the value and a word of the
+key.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Pair(NamedTuple):
 
 
 class Pairs:
-    """The pairs of a conversation that are facts."""
+    """The pairs of key and value in a conversation that are facts."""
 
     def __init__(self, messages: Sequence[ChatMessage], facts: Collection[str]) -> None:
         earlier: set[Pair] = set()
@@ -55,17 +57,17 @@ class Pairs:
                 self._sizes[words[0]].add(len(words))
 
     def used_at(self, position: int) -> frozenset[Pair]:
-        """Return the facts that the calls of a message use."""
+        """Return the pairs that the tool calls of the message at a position use, if they are
+        facts.
+        """
         return self._of_calls[position] & self._facts
 
     def mentioned_in(self, text: str) -> set[Pair]:
-        """Return the facts whose values a text has."""
+        """Return the pairs whose value is in a text."""
         return set(self._found_in(_words(text))) if self._facts else set()
 
     def said_in(self, text: str, is_prose: bool) -> set[Pair]:
-        """Return the facts that a text states: as values of its JSON, or in its sentences if it is
-        prose.
-        """
+        """Return the pairs that a text states: in its JSON, or, if `is_prose`, in its sentences."""
         value = json_of(text) if self._facts else None
         if value is not None:
             return self._facts.intersection(_pairs_of(value))
@@ -88,7 +90,7 @@ class Pairs:
 
 
 def pairs_of(message: ChatMessage) -> frozenset[Pair]:
-    """Return the pairs in the arguments of a message's calls."""
+    """Return the pairs of key and value in the arguments of a message's tool calls."""
     calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
     values = (json_of(call.arguments or "") for call in calls if call)
     return frozenset(pair for value in values for pair in _pairs_of(value))

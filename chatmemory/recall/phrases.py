@@ -1,5 +1,8 @@
-"""Requests and reminders: how an assistant asks for a fact, and how a user says that it was given
-before, in the languages of phrases.toml. Projects add phrases of their own, see `Words`.
+"""Recognizes requests and reminders: how an assistant asks for a fact, and how a user says that a
+fact was given before.
+
+The phrases of several languages are in phrases.toml. Projects add phrases of their own, see
+`Words`. A folded text is in lowercase, without accents.
 """
 
 from __future__ import annotations
@@ -46,18 +49,24 @@ def _data() -> JsonMap:
 
 @cache
 def own_kinds() -> frozenset[str]:
-    """Return the kinds of which everybody knows their own facts by heart."""
+    """Return the kinds of facts that all users know about themselves, such as their telephone
+    number.
+    """
     return frozenset(_data()["own"]["kinds"])
 
 
 @cache
 def own_keys() -> frozenset[str]:
-    """Return further words that name such facts, as keys of JSON."""
+    """Return further words, used as keys in JSON, for facts that all users know about
+    themselves.
+    """
     return frozenset(_data()["own"]["keys"])
 
 
 def narrow(text: str) -> str:
-    """Return a text of the same length with wide letters and digits made narrow."""
+    """Return a text of the same length in which full-width letters and digits are replaced by
+    ordinary ones.
+    """
     if text.isascii():
         return text
     return text.translate(_NARROW)
@@ -67,7 +76,7 @@ _NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x2
 
 
 def folded(text: str) -> str:
-    """Return a text in small letters without accents."""
+    """Return a text in lowercase without accents."""
     if text.isascii():
         return text.lower().replace("\t", " ")
     narrowed = narrow(text).translate(_SIGNS).casefold()
@@ -76,8 +85,8 @@ def folded(text: str) -> str:
 
 
 def aligned(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in small letters without accents, and the place of each of its signs in the
-    text, and of its end.
+    """Return a text in lowercase without accents, and the index in the original text of each of its
+    characters and of its end.
     """
     if text.isascii():
         return folded(text), range(len(text) + 1)
@@ -97,7 +106,9 @@ def _folded_sign(sign: str) -> str:
 
 @cache
 def months() -> Mapping[str, int]:
-    """Return the names of months in all languages, folded, with their numbers."""
+    """Return the names of months in all languages, in lowercase without accents, with their
+    numbers.
+    """
     known = (_data()[name].get("months", "").split() for name in LANGUAGES)
     return {folded(month): number for names in known for number, month in enumerate(names, 1)}
 
@@ -107,7 +118,9 @@ def sentences_of(text: str) -> list[str]:
 
 
 class Noun(NamedTuple):
-    """A noun of a kind in a folded text, from `start` to `end`."""
+    """A noun that names kinds of facts, at the indices from `start` to `end` of a text in lowercase
+    without accents.
+    """
 
     start: int
     end: int
@@ -115,7 +128,7 @@ class Noun(NamedTuple):
 
 
 class Nouns:
-    """The nouns of some languages, to find the kinds of facts that a text names."""
+    """The nouns of some languages that name kinds of facts, to find these kinds in texts."""
 
     def __init__(self, by_kind: Iterable[tuple[str, Sequence[str]]]) -> None:
         kinds: defaultdict[str, set[str]] = defaultdict(set)
@@ -135,8 +148,8 @@ class Nouns:
         )
 
     def found_in(self, text: str) -> list[Noun]:
-        """Return the nouns of a folded text in order. Where several nouns begin at one index,
-        return the longest.
+        """Return the nouns in a text in order. The text is in lowercase without accents. Of several
+        nouns at one index, only the longest is returned.
         """
         found = [*self._words_in(text)]
         if HAS_CJK.search(text):
@@ -183,8 +196,8 @@ class Request(NamedTuple):
     """A request of an assistant for facts.
 
     `kinds` are the requested kinds of facts. If they are empty, `words` are the words of the
-    sentence, which name something without a noun in phrases.toml. `is_again` asks for the same
-    thing once more. `is_which` asks which of several such things is meant.
+    sentence, which names something that has no noun in phrases.toml. `is_again` is True for a
+    question such as "once more?", and `is_which` for a question which of several things is meant.
     """
 
     kinds: frozenset[str]
@@ -193,17 +206,17 @@ class Request(NamedTuple):
     is_which: bool = False
 
     def takes(self, shape: str) -> bool:
-        """Return whether an answer may have this shape."""
+        """Return whether an answer to the request may have this shape, such as "date"."""
         return not self.kinds or any(shape in shapes_of(kind) for kind in self.kinds)
 
 
 class Question(NamedTuple):
-    """What an assistant asks the user in one message, whether or not it has a name.
+    """What an assistant asks the user in one message, even if the fact that is asked for is
+    unknown.
 
     `words` are the words of the sentences that ask, `message` those of the whole message, and
-    `kinds` the requested kinds of facts.
-    `asks_for_something` tells that yes or no is no answer. `is_request` tells the same of a request
-    that names no kind.
+    `kinds` the requested kinds of facts. `asks_for_something` is True if "yes" or "no" would be no
+    answer. `is_request` is True for such a question that names no kind.
     """
 
     words: frozenset[str]
@@ -220,7 +233,7 @@ def shapes_of(kind: str) -> Sequence[str]:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """The phrases of a language, compiled."""
+    """The phrases of a language, compiled to regular expressions; phrases.toml explains them."""
 
     name: str
     nouns: Nouns
@@ -264,8 +277,10 @@ class Language:
         )
 
     def request_in(self, sentence: str, own: re.Pattern[str]) -> tuple[frozenset[str], bool]:
-        """Return the kinds that a folded sentence asks for, and whether it asks for whatever it
-        was once more. `own` finds the phrases of the project.
+        """Return the kinds of facts that a sentence asks for, and whether it asks to repeat
+        something without naming its kind.
+
+        The sentence is in lowercase without accents. `own` finds the phrases of the project.
         """
         kinds: set[str] = set()
         for pattern, asked in self.questions if self.any_question.search(sentence) else ():
@@ -278,7 +293,9 @@ class Language:
         return frozenset(kinds), not kinds and self.again.search(sentence) is not None
 
     def may_be_request(self, sentence: str) -> bool:
-        """Return whether a folded sentence that is no question asks for something."""
+        """Return whether a sentence that is no question asks for something. The sentence is in
+        lowercase without accents.
+        """
         pattern = self.behind if self.name in _WITHOUT_SPACES else self.requests
         return pattern.search(sentence) is not None
 
@@ -342,27 +359,29 @@ def languages() -> tuple[Language, ...]:
 
 @cache
 def all_nouns() -> Nouns:
-    """Return the nouns of all languages."""
+    """Return the nouns of all languages that name kinds of facts."""
     return Nouns(item for name in LANGUAGES for item in _data()[name]["kinds"].items())
 
 
 @cache
 def fillers() -> frozenset[str]:
-    """Return the words around the value of a short answer, of all languages."""
+    """Return the small words that may surround the value in a short answer, of all languages."""
     return frozenset().union(*(each.fillers for each in languages()))
 
 
 @cache
 def sign_fillers() -> tuple[str, ...]:
-    """Return the fillers of languages without spaces, the longest first."""
+    """Return the fillers (small words in short answers) of languages without spaces, the longest
+    first.
+    """
     found = [each for each in fillers() if HAS_CJK.search(each)]
     return tuple(sorted(found, key=len, reverse=True))
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases of all languages, in folded texts. Those of languages without spaces are looked for
-    only in texts with their signs.
+    """Compiled phrases of all languages. Phrases of languages without spaces are searched for only
+    in texts with characters of these languages.
     """
 
     with_spaces: re.Pattern[str]
@@ -400,19 +419,19 @@ def _written(phrase: str | Sequence[str]) -> str:
 
 @cache
 def rhetorical() -> Phrases:
-    """Return the reminders that are questions."""
+    """Return the phrases by which users remind somebody in the form of a question."""
     return _in_all_languages("rhetorical")
 
 
 @cache
 def reported() -> Phrases:
-    """Return the words before what somebody else said."""
+    """Return the words that introduce what somebody else said."""
     return _in_all_languages("reported")
 
 
 @cache
 def anew() -> Phrases:
-    """Return the words by which an answer is a new wish."""
+    """Return the words that make an answer a new wish, such as for another date."""
     return _in_all_languages("anew")
 
 
@@ -430,13 +449,13 @@ def refusals() -> Phrases:
 
 @cache
 def introductions() -> Phrases:
-    """Return the words before a speaker's own name."""
+    """Return the words that come before speakers' own names, such as "my name is"."""
     return _in_all_languages("names", behind="")
 
 
 @cache
 def introductions_behind() -> Phrases:
-    """Return the words after a speaker's own name."""
+    """Return the words that come after speakers' own names, in languages that put them there."""
     return _in_all_languages("names_behind")
 
 
@@ -447,9 +466,11 @@ def _own(phrases: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def spoken_in(text: str) -> Sequence[Language]:
-    """Return the languages in which a folded text may be written.
+    """Return the languages in which a text may be written. The text is in lowercase without
+    accents.
 
-    Of languages with spaces, these are the languages with about the highest count of small words.
+    Of languages with spaces, the languages whose small words are most frequent in the text are
+    returned.
     """
     if HAS_CJK.search(text):
         return languages()
@@ -464,8 +485,10 @@ def spoken_in(text: str) -> Sequence[Language]:
 
 
 def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
-    """Return where a folded text reminds of something in its languages, in order; `own` are phrases
-    of the project.
+    """Return the spans of a text that remind of something said before, such as "as I said", in
+    order.
+
+    The text is in lowercase without accents. `own` are phrases of the project.
     """
     patterns = [*(each.reminders for each in spoken_in(text)), _own(own)]
     spans = [found.span() for each in patterns for found in each.finditer(text)]
@@ -477,7 +500,7 @@ def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
 
 
 def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
-    """Return the requests of an assistant's text; `own` are phrases of the project."""
+    """Return the requests for facts in an assistant's text; `own` are phrases of the project."""
     found: list[Request] = []
     is_listing = False
     whole = folded(text)
@@ -505,8 +528,8 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
 
 
 def question_in(text: str, requests: Iterable[Request]) -> Question | None:
-    """Return what an assistant's text asks, of which these are the requests. An offer, such as
-    `anything else?`, asks nothing.
+    """Return what an assistant's text asks; `requests` are the requests found in it. None if it
+    asks nothing, or only offers something, such as `anything else?`.
     """
     whole = folded(text)
     spoken = spoken_in(whole)
@@ -532,8 +555,8 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
 
 
 def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
-    """Yield the examples of phrases.toml: the language, the part, the example, and for questions
-    its kinds.
+    """Yield the examples in phrases.toml for tests: the language, the part, the example, and the
+    kinds if the part is "questions".
     """
     for name in LANGUAGES:
         data = _data()[name]

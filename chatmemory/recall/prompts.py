@@ -1,10 +1,10 @@
-"""Prompts: the messages that each call of the model would have sent, and the part that a cache
+"""Computes prompts: the messages that each model call would have sent, and the tokens that a cache
 could reuse.
 
-A call is an AI message; its prompt is the window just before it, with the fixed overhead of a
-request, or nothing where the window is empty. Tokens are reusable if they belong to the longest
-common prefix of whole messages with the prompt of the previous call. The rules in `cost` decide how
-many of these a provider reads from its cache.
+A model call is an AI message. Its prompt is the window just before it, with the fixed overhead of a
+request; an empty window has an empty prompt. Tokens are reusable if they belong to the longest
+shared prefix of whole messages with the previous prompt. The rules in `cost` decide how many of
+these a provider reads from its cache.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompts of a replay, in sums of tokens.
+    """The prompts of a replay, in tokens.
 
-    `breaks` counts the prompts that do not begin with the whole previous prompt. `output` are the
-    tokens of the AI messages. `refused` counts, by provider, the prompts that the provider would
-    reject.
+    `sent` are the model calls, and `output` the tokens of their answers. `refused` counts, by
+    provider, the prompts that the provider would reject. The property `breaks` counts the prompts
+    that do not start with the whole previous prompt.
     """
 
     sent: tuple[Call, ...] = ()
@@ -63,7 +63,9 @@ class Prompts:
 
     @property
     def again(self) -> int:
-        """The tokens that were sent before, and are billed anew as the prompt begins otherwise."""
+        """The tokens that were sent before and cost the full price again, because the prompt no
+        longer starts with them.
+        """
         return sum(call.again for call in self.sent)
 
     @property
@@ -79,9 +81,10 @@ class Prompts:
 
 
 def prompt_sizes(history: History, departures: Departures) -> list[int]:
-    """Return the tokens that the window after each message of a replay would be sent with.
+    """Return, for each message of a replay, the tokens of a prompt with the window after this
+    message.
 
-    The fixed overhead of a request is among them; an empty window has none.
+    The fixed overhead of a request is included; an empty window has 0 tokens.
     """
     tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
     for position, (size, until) in enumerate(zip(history.tokens, departures.at, strict=True)):
@@ -107,9 +110,11 @@ def prompts_of(
     keeps_first: bool = False,
     refusals: Refusals | None = None,
 ) -> Prompts:
-    """Return the prompts of a replay. `keeps_first`: new system messages go to the head.
+    """Return the prompts of a replay. With `keeps_first`, new system messages go to the head of the
+    window.
 
-    Providers are asked with the `refusals` of the history, which several replays can share.
+    With `refusals`, which several replays of the history can share, rejected prompts are counted
+    for each provider.
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
     window = _SentWindow(history, departures, keeps_first)
@@ -224,15 +229,16 @@ class _SentWindow:
 
 
 class Refusals:
-    """The providers that would refuse each of many windows of one history, by the rules of `lint`.
+    """Tells which providers would reject a window of a history, by the rules of `lint`, for many
+    windows.
 
-    The history may be its turns alone. `turns` are its messages as each provider gets them, by
-    default their types and the ids of calls. A provider with `models` refuses what one of them
-    refuses.
+    `history` may be given as its turns (messages in the linter's form) alone. `turns` are the
+    messages as each provider gets them, by default their types and the ids of calls. A provider
+    with several `models` rejects what any of them rejects.
 
-    A window is nearly always the system message and a part of the history without a gap. Whether
-    such a part breaks a rule is read from its first and its last message and the faults between
-    them, which are found once; any other window is read as a whole.
+    A window is nearly always the system message and an unbroken part of the history. Whether such a
+    part breaks a rule is read from its first and its last message and the faults between them,
+    which are found once. Any other window is read as a whole.
     """
 
     def __init__(
@@ -252,7 +258,9 @@ class Refusals:
         }
 
     def of(self, window: dict[int, None]) -> list[str]:
-        """Return the providers that refuse a window of positions, given in its order."""
+        """Return the providers that would reject a window. `window` has the positions of its
+        messages, in order.
+        """
         head, newest = list(islice(window, 2)), next(reversed(window), 0)
         is_led = bool(head) and self._types[head[0]] is _SYSTEM
         first = head[is_led] if len(head) > is_led else None

@@ -1,4 +1,4 @@
-"""Values that a user says again with a reminder, by which he says that he gave them before."""
+"""Finds values that a user repeats with a reminder, such as "as I said"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RUN = declared_pattern(f"[{CJK}]{{2,}}")
 
 
 class Reminded:
-    """The parts of a text in which values are bound to a reminder."""
+    """The parts of a user's text in which a value belongs to a reminder, such as "as I said"."""
 
     def __init__(self, text: UserText) -> None:
         self._text = text
@@ -34,24 +34,29 @@ class Reminded:
         return bool(self._parts)
 
     def phrases(self) -> list[Value]:
-        """Return the words in these parts, and their neighbours together with them."""
+        """Return the words in these parts as values: each word, and a few adjacent words together.
+        Small words are left out.
+        """
         spans = sentences(self._text.text) if self._parts else ()
         short = [span for span in spans if _has_few_words(self._text.plain[slice(*span)])]
         parts = dict.fromkeys([*self._parts, *short])
         return [each for part in parts for each in _phrases_in(self._text.plain, *part)]
 
     def binds(self, value: Value, given: Iterable[Given], *, is_answer: bool) -> bool:
-        """Return whether the text reminds the assistant of a value. An answer is the whole text.
+        """Return whether the text reminds the assistant of a value. `given` are earlier texts with
+        it, and `is_answer` says that the assistant had asked for the value.
 
-        A short number has the same word beside it as before, or a noun of the same kind, as in
-        `14 inch`.
+        A short number must have the same word beside it as before, or a noun of the same kind, as
+        in `14 inch`.
         """
         return self._has(value) and (
             (is_answer and value.is_whole) or _is_exact(value) or self._is_alike(value, given)
         )
 
     def tells(self, value: Value) -> bool:
-        """Return whether the text reminds the assistant of words, which name nothing exactly."""
+        """Return whether the text reminds the assistant of a value that is mere words, without an
+        exact name or code.
+        """
         is_alone = len(value.key) >= _SHORTEST_CODE and self._text.stands_alone(*value.place)
         return self._has(value) and (is_alone or _is_telling(value))
 

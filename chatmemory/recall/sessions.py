@@ -1,4 +1,6 @@
-"""Sessions with stored messages: what only a session has is kept in attributes of its messages."""
+"""Converts between sessions of agents and stored messages. Details that only a session has are kept
+in attributes of its messages.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,10 @@ OWN = "chatmemory"  # the attribute for details of a message that only a session
 
 
 def recorded_messages(session: Session) -> list[ChatMessage]:
-    """Return the messages of a session. Details that only the session has are in their attribute
-    `chatmemory`, where `stored_session` finds them.
+    """Return the messages of a session as they are stored.
+
+    Details that only the session has are put into their attribute `chatmemory`, where
+    `stored_session` finds them.
     """
     details: defaultdict[int, JsonDict] = defaultdict(dict)
     for each in session.compactions:
@@ -40,10 +44,10 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
 def said_messages(
     messages: Sequence[ChatMessage], session: Session | None
 ) -> Sequence[ChatMessage]:
-    """Return the messages of a conversation as an import stores them in history.
+    """Return the messages of an imported conversation that go into the history.
 
-    The messages of a session come without its summaries, and with the details that only the session
-    has.
+    Messages of a session come without its summaries, and with the details that only the session
+    has. Without a session, the messages are returned as they are.
     """
     if session is None:
         return messages
@@ -56,10 +60,11 @@ def stored_session(
     injected: Collection[int],
     compactions: Iterable[Compaction],
 ) -> Session:
-    """Return the session of stored messages by their numbers, in order, and of some compactions.
+    """Return stored messages as a session of an agent.
 
-    Compactions have seqs as positions, and the token counts of the window, or of the prompts if the
-    agent recorded them. Messages that a client `injected` are not part of the history.
+    `messages` are given in order by their numbers (seqs). `compactions` have seqs as positions, and
+    the token counts of the window, or of the prompts if the agent recorded them. Messages that a
+    client `injected` are not part of the history.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}
@@ -100,7 +105,9 @@ def _stored(each: Compaction, places: Mapping[int, int], details: Sequence[JsonM
 
 
 def is_by_program(message: ChatMessage) -> bool:
-    """Return whether, according to its session, a program wrote a message in place of the user."""
+    """Return whether a program wrote a message in the user's name, according to the session that it
+    was imported from.
+    """
     return bool(_details_of(message).get("by_program"))
 
 

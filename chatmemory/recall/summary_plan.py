@@ -1,5 +1,5 @@
-"""What a compaction is asked for: the messages that its summary covers, and the exact terms of
-these that it appends.
+"""The options of a compaction: which messages its summary replaces, and how many of their exact
+terms are appended.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class SummaryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SummaryPlan:
-    """Checked SummaryOptions. Raises InvalidValue.
+    """The options of a compaction, checked. Raises InvalidValue for options that contradict each
+    other.
 
-    `covering` are positions in the window, or other numbers for messages, as the caller chooses.
+    `covering` are positions in the window, or other numbers of messages, as the caller chooses.
     """
 
     covering: Collection[int] | None = None
@@ -64,10 +65,10 @@ class SummaryPlan:
     def covered(
         self, entries: Sequence[Entry], numbers: Sequence[int] | None = None
     ) -> list[Entry]:
-        """Return the entries of a window that the summary covers. The entries must have messages.
+        """Return the entries of a window that the summary replaces. The entries must have messages.
 
         `covering` refers to the entries by their `numbers`, by default their positions from 0.
-        Raises MessageNotFound if `covering` has a number that no entry has, and NotCompactable.
+        Raises NotCompactable, and MessageNotFound if `covering` has a number that no entry has.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)
@@ -81,9 +82,10 @@ class SummaryPlan:
         return covered
 
     def terms(self, covered: Iterable[Entry], text: str, words: Words = NO_WORDS) -> list[str]:
-        """Return the terms to append to the text of a summary, the best one first.
+        """Return the exact terms to append to a summary with this text, the best term first.
+        `covered` are the replaced messages.
 
-        `words` are terms that count as facts although they hold no digit, by default none.
+        `words` are the project's terms that count as facts although they have no digit.
         """
         if not self.append_terms:
             return []
@@ -103,7 +105,8 @@ class SummaryPlan:
     ) -> Transition:
         """Return the transition that puts a summary with this text into a window.
 
-        `entry_of` counts its message. Raises MessageNotFound, InvalidMessage, NotCompactable.
+        `entry_of` returns the summary message as an entry with its token count. Raises
+        MessageNotFound, InvalidMessage, NotCompactable.
         """
         entries = list(window.with_messages())
         shown, hidden = recovered(entries, policy)

@@ -1,11 +1,11 @@
-"""The tallies of one history under many policies, fast: for each the facts held, the incidents,
-and the bill of its prompts.
+"""Computes the tallies of one history under many policies, fast.
 
-The window of a history with at most one system message, its first, is that message and all others
-from some message on. Under a policy of the common rule `firsts` finds that first one in one pass
-over the sums of the costs of messages, and the facts held and the bill follow from it. Any other
-history or policy is replayed by the rule of `eviction`. A test compares both; ADR 5 says why
-`firsts` and `loads` are two statements.
+A tally has the facts held, the incidents, and the tokens of the prompts. If at most one system
+message exists and comes first, the window is this message and all messages from some index on.
+Under the common rule of eviction, `firsts` finds that index in one pass over the sums of the costs
+of messages. The facts held and the tokens follow from it. Any other history or policy is replayed
+by the rule of `eviction`. A test compares both; ADR 5 says why `firsts` and `loads` state the rule
+twice.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ _SYSTEM, _AI = MessageType.SYSTEM, MessageType.AI
 
 
 class Tally(NamedTuple):
-    """The figures of a policy: the facts held, the messages in which users or calls repeated a
-    forgotten fact, and the tokens of the prompts: all, `read` from the cache, and `written` to it.
-    `by_index` of the facts are not held: an index named them.
+    """The figures of a policy in a replay.
+
+    `held` counts the needed facts that memory held. `user_repeated` and `call_repeated` count the
+    messages in which users or tool calls repeated a forgotten fact. `tokens` are those of the
+    prompts; `read` of them come from the prompt cache, and `written` go to it. `by_index` counts
+    the lost facts that an index message listed.
     """
 
     held: int = 0
@@ -60,7 +63,9 @@ NOTHING = Tally()
 
 
 class Tallies:
-    """The tallies of one history under policies that differ in their limit and options only."""
+    """Computes the figures of one history under policies that differ only in their limit and
+    options.
+    """
 
     def __init__(self, history: History, kind: Policy, rules: CacheRules) -> None:
         self._history, self._rules = history, rules
@@ -68,7 +73,7 @@ class Tallies:
         self.are_slow = self._plain is None or not is_common(kind)
 
     def of(self, policy: Policy | None) -> Tally:
-        """Return the tally of a policy; None keeps everything."""
+        """Return the figures of a policy; None stands for sending everything."""
         if self._plain and (policy is None or is_common(policy)):
             return self._plain.tally(policy, self._rules)
         found = replay(self._history, policy)
@@ -81,7 +86,7 @@ class Tallies:
         return Tally(found.held, *again, *sums, found.by_index)
 
     def calls(self, policy: Policy | None) -> Sequence[Call]:
-        """Return the calls of the model under a policy; None keeps everything."""
+        """Return the model calls of a replay under a policy; None stands for sending everything."""
         if self._plain and (policy is None or is_common(policy)):
             return self._plain.calls(policy)
         return replay(self._history, policy).prompts.sent

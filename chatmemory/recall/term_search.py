@@ -1,7 +1,7 @@
-"""The search for terms in texts. A text is read once for any number of terms.
+"""Searches texts for terms. A text is read once for any number of terms.
 
-A text holds a term if it contains the whole term: `A-1182` does not hold `A-118`. For a path or an
-address, its identifying part is enough.
+A text holds a term if it contains the whole term: `A-1182` does not hold `A-118`. For a path or a
+URL, the identifying part is enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ID = declared_pattern(r"\A(?:[0-9]{3,}|(?=[a-f\-]*[0-9])[0-9a-f\-]{7,})")
 
 
 class Terms:
-    """Terms to look for in texts."""
+    """A set of terms to search for in texts."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         self._by_part: defaultdict[str, list[str]] = defaultdict(list)
@@ -33,7 +33,7 @@ class Terms:
         self._others = [(part, _alone(part)) for part in sorted(others)]
 
     def found_in(self, text: str) -> set[str]:
-        """Return the terms that a text holds."""
+        """Return the terms that a text contains, whole or by their identifying part."""
         runs = runs_in(text, self._only_telling)
         parts = runs & self._by_part.keys()
         parts |= {part for run in runs if "/" in run for part in self._parts(run)}
@@ -55,16 +55,17 @@ def _alone(part: str) -> re.Pattern[str]:
 
 
 def is_found(term: str, texts: Iterable[str]) -> bool:
-    """Return whether one of some texts holds a term."""
+    """Return whether one of the texts contains a term, whole or by its identifying part."""
     terms = Terms([term])
     return any(map(terms.found_in, texts))
 
 
 def identifying_part(term: str) -> str:
-    """Return the part of a term by which a text holds it: the number or id in an address such as
-    `comments/123/replies`, the end of a path, or the whole term.
+    """Return the part of a term that is enough to recognize it in a text.
 
-    The end of a path has six characters or more, and a bare file name must have a dot or a digit.
+    This is the number or id in a URL such as `comments/123/replies`, the end of a path, or the
+    whole term. The end of a path has at least six characters, and a bare file name must have a dot
+    or a digit.
     """
     for segment in reversed(term.split("/")[1:]):
         if _ID.fullmatch(segment):

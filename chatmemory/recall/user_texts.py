@@ -1,5 +1,5 @@
-"""The texts of users, with the nouns in them that tell what a value is, and the search for values
-in the earlier texts of a conversation.
+"""Reads the texts of users: which nouns tell what a value is, and which earlier texts have a
+value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _CLAUSES_END = "\n"
 
 
 class UserText:
-    """A text of a user, with the nouns of kinds in it."""
+    """A user's text, with the nouns in it that name kinds of facts, such as "order number"."""
 
     def __init__(self, text: str, own_reminders: tuple[str, ...] = ()) -> None:
         self.text = narrow(text)
@@ -75,13 +75,13 @@ class UserText:
 
     @cached_property
     def reminders(self) -> list[tuple[int, int]]:
-        """Where the text reminds the assistant that something was given."""
+        """The spans in which the text says that something was given before, such as "as I said"."""
         found = reminders_in(self.lowered, self._own_reminders)
         return [(self.places[start], self.places[end]) for start, end in found]
 
     @cached_property
     def plain(self) -> str:
-        """The text, of the same length, with its reminders as ends of clauses."""
+        """The text with its reminders replaced by ends of clauses. The length is the same."""
         return _without(self.text, self.reminders)
 
     @cached_property
@@ -93,7 +93,9 @@ class UserText:
         return addresses_in(self.text)
 
     def same_as(self, value: Value) -> Value | None:
-        """Return the longest value of the text that is the same as one of another text."""
+        """Return the longest value in this text that equals a value of another text; None if there
+        is none.
+        """
         if value.shape == "words":
             known = names_like(self.text, value) if self.searched.has_words_of(value) else []
         else:
@@ -107,7 +109,7 @@ class UserText:
 
     @cached_property
     def nouns(self) -> list[Noun]:
-        """The nouns, by their places in the text."""
+        """The nouns that name kinds of facts, with their indices in the text."""
         places = self.places
         return [
             Noun(places[each.start], places[each.end], each.kinds)
@@ -116,7 +118,9 @@ class UserText:
 
     @cached_property
     def introduced(self) -> list[int]:
-        """Where phrases such as `my name is` end, and where those behind a name begin."""
+        """The indices where phrases such as `my name is` end, and where phrases after a name
+        begin.
+        """
         before = introductions().finditer(self.lowered)
         behind = introductions_behind().finditer(self.lowered)
         ends = [each.end() for each in before] + [each.start() for each in behind]
@@ -124,12 +128,12 @@ class UserText:
 
     @cached_property
     def is_reported(self) -> bool:
-        """Whether the text tells what somebody else said."""
+        """Whether the text reports what somebody else said."""
         return reported().search(self.lowered) is not None
 
     @cached_property
     def is_anew(self) -> bool:
-        """Whether the text wishes something anew, outside its reminders."""
+        """Whether the text asks for something new, outside its reminders of earlier messages."""
         return anew().search(folded(self.plain)) is not None
 
     @cached_property
@@ -143,7 +147,7 @@ class UserText:
         return refusals().search(self.lowered) is not None
 
     def kinds_of(self, start: int, end: int) -> frozenset[str]:
-        """Return the kinds that the words around a part of the text name."""
+        """Return the kinds of facts that the words around a span of the text name."""
         before = self.text[max(0, start - _NEAR) : start]
         ends = [each.end() for each in _CLAUSE_END.finditer(before)]
         # a colon or a sentence directly before still names it: "My order number: A-1182"
@@ -167,8 +171,8 @@ class UserText:
         return next((noun.kinds for noun in near), _NO_KINDS)
 
     def words_beside(self, start: int, end: int) -> frozenset[str]:
-        """Return the words directly before and behind a part, in languages without spaces the
-        signs.
+        """Return the words directly before and after a span of the text. In languages without
+        spaces, these are single characters.
         """
         before = _BESIDE.match(folded(self.text[max(0, start - _NEAR) : start])[::-1])
         behind = _BESIDE.match(folded(self.text[end : end + _NEAR]))
@@ -176,7 +180,9 @@ class UserText:
         return frozenset(found - fillers() - {""})
 
     def nouns_before(self, start: int) -> frozenset[str]:
-        """Return the words just before a part that name it, although no kind has them."""
+        """Return the last words before an index that may name the value there, although they name
+        no known kind of fact.
+        """
         before = _WORD.findall(folded(self.text[max(0, start - _NEAR) : start]))
         known = fillers()
         while before and (before[-1] in known or before[-1] in _COPULAS):
@@ -184,7 +190,7 @@ class UserText:
         return frozenset(word for word in before[-2:] if word not in known)
 
     def words_before(self, start: int) -> frozenset[str]:
-        """Return the words of the sentence before a part that may name it."""
+        """Return the words of the same sentence before an index that may name the value there."""
         before = folded(self.text[max(0, start - _NEAR) : start])
         *_, (first, last) = sentences(before)
         return frozenset(_WORD.findall(before[first:last])) - fillers()
@@ -192,14 +198,14 @@ class UserText:
     def has_only(
         self, start: int, end: int, *, besides: frozenset[str] = frozenset(), most: int = 100
     ) -> bool:
-        """Return whether the text has nothing but a part, its reminders, and at most some words
-        around the value of a short answer; `besides` are further such words.
+        """Return whether the text consists of a span, reminders, and at most `most` small words
+        that short answers have. `besides` are further allowed words.
         """
         return self._has_only((0, len(self.text)), (start, end), besides, most)
 
     def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the first clause has nothing but a part, as in `has_only`, and there are
-        only such words before that clause.
+        """Return whether the first real clause consists of a span and allowed words, as in
+        `has_only`. Only allowed words may come before this clause.
         """
         before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
         behind = _CLAUSE.search(self.plain, end)
@@ -211,7 +217,9 @@ class UserText:
         )
 
     def stands_alone(self, start: int, end: int) -> bool:
-        """Return whether a part is a clause of its own, with at most three small words."""
+        """Return whether a span of the text is a clause of its own, with at most three small words
+        beside it.
+        """
         before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
         behind = _CLAUSE.search(self.plain, end)
         span = (before or [0])[-1], behind.start() if behind else len(self.text)
@@ -249,7 +257,7 @@ _COPULAS = frozenset(["lautet", "ist", "est", "es", "son", "soy", "sont"])
 
 
 class Said:
-    """The messages that the user wrote before, to find values in them."""
+    """The earlier messages of the user, to find values in them."""
 
     def __init__(self) -> None:
         self._at: defaultdict[str, list[int]] = defaultdict(list)
@@ -264,12 +272,13 @@ class Said:
             self._at[anchor].append(position)
 
     def has(self, value: Value) -> bool:
-        """Return whether one of the latest texts holds a value."""
+        """Return whether one of the user's latest texts contains a value."""
         return next(self.holding(value), None) is not None
 
     def holding(self, value: Value) -> Iterator[int]:
-        """Yield the latest positions whose texts hold a value. A part that two longer codes share
-        is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
+        """Yield the positions of the latest messages that contain a value.
+
+        A part that two longer codes share is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
         """
         for position in self._at.get(_anchor(value), [])[-_LATEST:]:
             is_cut = value.is_cut and value.name in self._cut[position]
@@ -299,7 +308,9 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_inside(text: str, part: str) -> bool:
-    """Return whether a text has a part within a sentence, not only at the beginning of one."""
+    """Return whether a text contains `part` within a sentence, not only at the beginning of a
+    sentence.
+    """
     starts = {start for start, _ in sentences(text)}
     at = text.find(part)
     while at in starts:
@@ -308,7 +319,9 @@ def is_inside(text: str, part: str) -> bool:
 
 
 def place_in(text: UserText, value: Value) -> tuple[int, int]:
-    """Return where a text has a value; of one that is written in another way, about where."""
+    """Return the span of a value in a text. If the value is written differently there, the span is
+    approximate.
+    """
     start = text.text.find(value.text)
     if start >= 0:
         return start, start + len(value.text)

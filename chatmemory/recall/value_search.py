@@ -1,7 +1,7 @@
-"""The search for values in texts.
+"""Searches texts for values that users gave.
 
-Values are found as whole words of normalized texts: capitals, accents, spaces, hyphens and the
-grouping of digits do not matter, nor do the ending of a plural and a unit behind a number.
+Values are found as whole words of normalized texts. Capitals, accents, spaces, hyphens and the
+grouping of digits do not matter, nor do a plural ending and a unit after a number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BEHIND_ADDRESS = declared_pattern(r"(?![0-9a-z_@]|[.\-][0-9a-z])")
 
 
 class Search:
-    """Searches texts for some values, at most MOST_VALUES."""
+    """Searches texts for some values; only the first MOST_VALUES are searched for."""
 
     def __init__(self, values: Iterable[Value]) -> None:
         by_name = {value.name: value for value in values}
@@ -46,7 +46,7 @@ class Search:
         return bool(self._values)
 
     def found_in(self, text: str) -> set[str]:
-        """Return the names of the values that a text holds."""
+        """Return the names of the values that a text contains."""
         if not self._values or not text:
             return set()
         searched = Searched(text)
@@ -59,9 +59,9 @@ class Search:
 
 
 class Searched:
-    """A text in which many values are looked for, one after the other.
+    """A text that is searched for many values, one after the other.
 
-    Values are compared with the words and the signs of the text: a pattern for each value would
+    Values are compared with the words and the letters of the text: a pattern for each value would
     take longer to compile than to search.
     """
 
@@ -100,7 +100,7 @@ class Searched:
         return {start: number for number, (_, start, _) in enumerate(self._spelled)}
 
     def holds(self, value: Value) -> bool:
-        """Return whether the text holds a value."""
+        """Return whether the text contains a value."""
         if not self._text:
             return False
         if value.shape == "date":
@@ -114,7 +114,9 @@ class Searched:
         return self._has_code(value.key) if value.shape == "code" else self._has_words(value.key)
 
     def has_words_of(self, value: Value) -> bool:
-        """Return whether the text has the words of a value, whatever stands between them."""
+        """Return whether the text has the words of a value in this order, whatever punctuation is
+        between them.
+        """
         return f" {value.key} " in self._spaced
 
     @cached_property
@@ -205,7 +207,9 @@ def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def stem_of(word: str) -> str:
-    """Return a folded word without the ending of a plural or a case, if it is long."""
+    """Return a word without its ending of a plural or a case, if the rest is long enough. The word
+    is in lowercase without accents.
+    """
     stem = word.rstrip(_ENDINGS)
     return stem if len(stem) >= _SHORTEST_STEM else word
 

@@ -1,4 +1,4 @@
-"""Values: what a user gives in an answer, whatever its shape, and how texts are searched for it.
+"""Finds values: what a user gives in an answer, such as a code, a date, a name or an address.
 
 Values are compared as whole words of normalized texts: capitals, accents, spaces, hyphens and the
 grouping of digits do not matter, so `LH 454` is `lh454` and `(415) 555-0132` is `415-555-0132`.
@@ -72,11 +72,12 @@ _NOT_SIGNS = declared_pattern(r"[\W_]+")
 
 
 class Value(NamedTuple):
-    """A value in a user's message, from `start` to `end`, as it is written there.
+    """A value in a user's message, at the indices from `start` to `end`; `text` is how it is
+    written there.
 
     `shape` is mail, link, code, date, words (a name, or a whole short answer) or place (an
-    address), and `key` is the normalized text. A value `is_distinctive` if nobody says it by
-    chance. `is_whole` if the message says nothing else, and `is_cut` if it is a part of a longer
+    address), and `key` is the normalized text. `is_distinctive` is True if nobody says the value by
+    chance, and `is_whole` if the message says nothing else. `is_cut` is True for a part of a longer
     code, as `1Z 9921` is of `1Z 9921 556`.
     """
 
@@ -95,17 +96,19 @@ class Value(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the value in a conversation, which no fact of another kind has."""
+        """The name that identifies the value in its conversation. Facts of other kinds have
+        different names.
+        """
         return f"~{self.shape}:{self.key}"
 
 
 def signs_of(text: str) -> str:
-    """Return the letters and digits of a text, in small letters without accents."""
+    """Return only the letters and digits of a text, in lowercase without accents."""
     return signs_in(folded(text))
 
 
 def signs_in(lowered: str) -> str:
-    """Return the letters and digits of a folded text."""
+    """Return only the letters and digits of a text that is in lowercase without accents already."""
     return _NOT_SIGNS.sub("", lowered)
 
 
@@ -117,7 +120,7 @@ def longest_first(found: Iterable[Value]) -> list[Value]:
 
 
 def codes_in(text: str) -> list[Value]:
-    """Return the addresses of mails and pages, the codes and the dates of a message."""
+    """Return the email addresses, links, codes and dates of a message, as values."""
     text = narrow(text)
     exact = [*_mails(text), *_links(text)]
     taken = [(each.start, each.end) for each in exact]
@@ -129,12 +132,14 @@ def codes_in(text: str) -> list[Value]:
 
 
 def words_in(text: str) -> list[Value]:
-    """Return the words of a message that may be a name, a whole short answer or an address."""
+    """Return the words of a message that may be a name, a whole short answer or an address, as
+    values.
+    """
     return [*_words(narrow(text)), *addresses_in(text)]
 
 
 def names_like(text: str, value: Value) -> list[Value]:
-    """Return the names and short answers in a text that have the key of a value."""
+    """Return the names and short answers in a text that equal a value, apart from spelling."""
     return [each for each in _words(narrow(text), value.key) if each.key == value.key]
 
 
@@ -247,7 +252,9 @@ def _code(text: str, start: int, end: int) -> Value | None:
 
 
 def is_amount(text: str, start: int, end: int) -> bool:
-    """Return whether a part of a text is an amount of money: a currency is directly beside it."""
+    """Return whether a span of a text is an amount of money, because a currency is directly beside
+    it.
+    """
     before = _MONEY_BEFORE.search(text[max(0, start - 8) : start])
     return before is not None or _MONEY_BEHIND.match(text, end) is not None
 
@@ -313,7 +320,9 @@ _PARTICLES = frozenset(
 
 
 def spans_between(ends: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a text between the matches of a pattern, such as ends of sentences."""
+    """Yield the spans of a text between the matches of a pattern, such as between the ends of
+    sentences.
+    """
     start = 0
     for found in ends.finditer(text):
         yield start, found.start()
@@ -370,7 +379,11 @@ def _is_filler(word: re.Match[str], known: frozenset[str]) -> bool:
 
 
 def stripped_of_signs(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return a part of a text without spaces, without the fillers at both ends."""
+    """Return the span of a text without punctuation and small words at both ends, and without a
+    leading noun such as "name". None if nothing remains.
+
+    Use this function for languages without spaces.
+    """
     has_changed = True
     while has_changed and start < end:
         has_changed = False
@@ -431,8 +444,8 @@ def _parts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def place_key(text: str) -> str:
-    """Return the distinctive words of an address: without filler words, folded, joined by
-    spaces.
+    """Return the distinctive words of an address, in lowercase without accents, without small
+    words, joined by spaces.
     """
     words = _PLAIN_WORD.findall(folded(text))
     return " ".join(each for each in words if each not in fillers() or each.isdecimal())

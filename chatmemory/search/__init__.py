@@ -1,10 +1,11 @@
 """Full-text search of conversations.
 
-A search covers the messages and the names of a conversation, which are its id and labels. It finds
+A search covers the messages of a conversation and its names, which are its id and labels. It finds
 every message, however old, that has all its words, in any order. Without an index it reads every
-text. A room may register an index for a database: for rare words, it returns all places at once.
-For common words, conversations are tried in the order of the page, until it is full. The first
-100,000 characters of a message are searched (`messages.phrases.SEARCHED`).
+text. A room (plug-in feature) may register an index for a database. For rare words, an index
+returns all matches at once. For common words, conversations are tried in the order of the page,
+until the page is full. Only the first 100,000 characters of a message are searched
+(`messages.phrases.SEARCHED`).
 """
 
 from __future__ import annotations
@@ -28,17 +29,19 @@ INDEXES: dict[str, type[TextIndex]] = {}  # by Django's names of the kinds of da
 
 
 def has(phrase: str, text: str = "text") -> Any:
-    """Return the condition for messages with a phrase in their text, ignoring case and accents."""
+    """Return the SQL condition for messages with a phrase in their text. Case and accents are
+    ignored.
+    """
     return index().has(beginning(text), phrase)
 
 
 def index() -> TextIndex:
-    """Return the index of this library's database."""
+    """Return the text index of this library's database."""
     return index_of(database.connection())
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
-    """Return the text index of a database. The index of a database without an own kind reads every
-    text.
+    """Return the text index of a database. If none is registered for its kind, every text is
+    read.
     """
     return INDEXES.get(connection.vendor, TextIndex)(connection)

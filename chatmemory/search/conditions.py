@@ -1,7 +1,7 @@
-"""The condition that a text has words, in the SQL of each database.
+"""The condition that a text contains words, in the SQL of each database.
 
-SQLite calls this library's functions, which every connection gets (`add_functions`), also for the
-triggers of an index. PostgreSQL folds texts by itself: it takes accents off by Unicode's
+SQLite calls functions of this library, which every connection gets (`add_functions`), also for the
+triggers of an index. PostgreSQL normalizes texts itself: it removes accents by Unicode's
 decomposition, which an index can store.
 """
 
@@ -25,33 +25,39 @@ _IN_BRACKETS = "".join(rf"\u{ord(each):04X}" for each in SEPARATORS)
 
 
 def folded_sql(text: str) -> str:
-    """Return PostgreSQL's expression for a text without case and accents, given the text's SQL."""
+    """Return PostgreSQL's expression for a text without differences of case and accents, given the
+    SQL of the text.
+    """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS)
     return f"CASE WHEN {_IS_ASCII.format(text=text)} THEN UPPER({text}) ELSE {others} END"
 
 
 def squashed_sql(text: str) -> str:
-    """Return PostgreSQL's expression for a folded text without the separators of codes."""
+    """Return PostgreSQL's expression for a text without differences of case and accents, and
+    without the separators of codes. `text` is the SQL of the text.
+    """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS + _IN_BRACKETS)
     ascii = f"TRANSLATE(UPPER({text}), '{_ASCII}', '')"
     return f"(CASE WHEN {_IS_ASCII.format(text=text)} THEN {ascii} ELSE {others} END)"
 
 
 def pattern_of(part: str, connection: BaseDatabaseWrapper) -> str:
-    """Return PostgreSQL's pattern for texts that have a folded part."""
+    """Return PostgreSQL's LIKE pattern for texts that contain a part, given in lowercase without
+    accents.
+    """
     upper = "".join(each.upper() if len(each.upper()) == 1 else each for each in part)
     return f"%{connection.ops.prep_for_like_query(upper)}%"
 
 
 def as_bytes(text: str) -> str:
-    """Return SQLite's expression for a text as bytes: a text that is not UTF-8 has no other form
-    that a function of Python can take.
+    """Return SQLite's expression for a text as bytes. A text that is not UTF-8 can only be passed
+    to Python functions as bytes.
     """
     return f"CAST({text} AS BLOB)"
 
 
 class Has(Func):
-    """Whether a text has what is sought."""
+    """The SQL condition that a text contains what is searched for."""
 
     output_field = BooleanField()
 
@@ -96,5 +102,7 @@ def _squashed(text: bytes | None) -> str:
 
 
 def patterns_of(sought: Sought, connection: BaseDatabaseWrapper, most: int) -> Sequence[str]:
-    """Return the patterns of the longest parts, which an index of squashed texts finds."""
+    """Return LIKE patterns for the longest words and codes of a search, at most `most`. An index
+    without separators finds them.
+    """
     return [pattern_of(part, connection) for part in sought.parts[:most] if len(part) > 2]

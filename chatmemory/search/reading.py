@@ -1,4 +1,4 @@
-"""Searching by reading every text, which works in every database without an index."""
+"""Searches by reading every text, which works in every database without an index."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DIGEST_LABEL = "import_digest"  # imports set it for themselves: it is neither s
 
 
 def user_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels without the import's own one."""
+    """Return the labels without the label that identifies an import, which users do not see."""
     return {name: value for name, value in labels.items() if name != DIGEST_LABEL}
 
 
 def searches_messages(words: str) -> bool:
-    """Return whether these words are searched in messages. One or two ASCII characters are not,
+    """Return whether these words are searched for in messages. One or two ASCII characters are not,
     because nearly every text contains them.
     """
     return len(words) >= LEAST_WORD or not words.isascii()
@@ -51,17 +51,21 @@ class _Beginning(Func):
 
 
 def beginning(text: str) -> Func:
-    """Return the expression for the searched part of a text, given the name of its field."""
+    """Return the database expression for the searched part of a text, given the name of its
+    field.
+    """
     return _Beginning(F(text))
 
 
 def searched_characters() -> Combinable:
-    """Return the number of a message's characters that are searched and indexed."""
+    """Return the database expression for the number of a message's characters that are searched and
+    indexed.
+    """
     return Coalesce(Length(beginning("text")), 0)
 
 
 class LabelText(Func):
-    """The labels as lines of `name:value`."""
+    """The SQL of a conversation's labels as lines of `name:value`."""
 
     output_field = TextField()
     template = (
@@ -79,7 +83,7 @@ class LabelText(Func):
 
 
 class SeqList(Subquery):
-    """The seqs of a query as one text, separated by commas."""
+    """The SQL of the message numbers (seqs) of a query as one text, separated by commas."""
 
     output_field = TextField()
     template = "(SELECT STRING_AGG(CAST(seq AS text), ',') FROM (%(subquery)s) listed)"
@@ -90,7 +94,7 @@ class SeqList(Subquery):
 
 
 class TextIndex:
-    """The index of a database. This base class reads every text.
+    """The text index of a database. This base class has no index and reads every text.
 
     Words are found in any order, in one message or in the names of a conversation. Case, accents,
     and the separators of codes are ignored (`messages.phrases`).
@@ -102,16 +106,20 @@ class TextIndex:
     def condition(self, words: str) -> Q:
         """Return the condition for conversations with the words in their names or messages.
 
-        The database looks up all matches; it does not stop at the first one of a conversation.
+        The database looks up all matches; it does not stop at the first match of a conversation.
         """
         return self.named(words) | Q(id__in=self.matching_messages(words).values("memory_id"))
 
     def few(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations with the words, or None if these are too common."""
+        """Return the ids of the conversations with the words, or None if there are too many: more
+        than `most`.
+        """
         return self._few(words, self.matching_messages(words), most)
 
     def few_with_phrase(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations that have the words as one phrase, or None."""
+        """Return the ids of the conversations that have the words as one phrase, or None if there
+        are more than `most`.
+        """
         phrase = self.has(beginning("text"), words)
         return self._few(words, self.matching_messages(words).filter(phrase), most)
 
@@ -129,14 +137,15 @@ class TextIndex:
         """Return the condition that reads a conversation's names, and its messages until one
         matches.
 
-        It is faster for a few conversations if the words are common. For an EXISTS, PostgreSQL
-        would make a list of all messages with the words.
+        For a few conversations, this is faster than `condition` if the words are common. With an
+        EXISTS, PostgreSQL would make a list of all messages with the words.
         """
         one = self.read(words).filter(memory_id=OuterRef("pk")).values("seq")[:1]
         return self.named(words) | Q(IsNull(Subquery(one), False))
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the seqs of up to `most` of the latest messages with the words, by conversation.
+        """Return the numbers (seqs) of the latest messages with the words, at most `most` for each
+        conversation.
 
         Conversations without such messages are left out.
         """
@@ -145,7 +154,9 @@ class TextIndex:
     def latest(
         self, matches: QuerySet[Any], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
-        """Return the seqs of the latest ones of some messages, by conversation."""
+        """Return the numbers (seqs) of the latest of the messages in `matches`, at most `most` for
+        each conversation.
+        """
         matches = matches.filter(memory_id=OuterRef("pk")).order_by("-seq")
         rows = all_rows("Memory").filter(id__in=memory_ids)
         listed = rows.annotate(seqs=SeqList(matches.values("seq")[:most]))
@@ -156,7 +167,7 @@ class TextIndex:
         }
 
     def named(self, words: str) -> Q:
-        """Return the condition for conversations that have each word in their id or labels."""
+        """Return the condition for conversations that have all words in their id and labels."""
         return Q(Has(names(), sought_words(words)))
 
     def are_short(self, memory_ids: Sequence[str]) -> bool:
@@ -165,35 +176,39 @@ class TextIndex:
         return bool(sum(rows.values_list("last_seq", flat=True)) <= READ_AT_ONCE)
 
     def matching_messages(self, words: str) -> QuerySet[Any]:
-        """Return the messages of all histories with the words."""
+        """Return the messages with the words, in all histories, with the help of the index if there
+        is one.
+        """
         return self.read(words)
 
     def read(self, words: str) -> QuerySet[Any]:
-        """Return the messages of all histories with the words, by reading each text."""
+        """Return the messages with the words, in all histories, by reading each text."""
         if not searches_messages(words):
             return all_rows("Message").none()
         has = Has(beginning("text"), sought_words(words))
         return all_rows("Message").filter(has, origin="SAID")
 
     def has(self, text: Combinable, phrase: str) -> Any:
-        """Return the condition for a text that has a phrase."""
+        """Return the SQL condition for a text that contains a phrase."""
         return Has(text, sought_phrase(phrase))
 
     def install(self) -> None:
-        """Create the index if it does not exist, and fill it."""
+        """Create the index if it does not exist, and fill it. Without an index, nothing is done."""
 
     def install_triggers(self) -> None:
-        """Create the triggers again: a migration that rebuilds a table drops them."""
+        """Create the triggers of the index again, because a migration that rebuilds a table drops
+        them.
+        """
 
     def rebuild(self) -> None:
-        """Build the index again, without erased texts."""
+        """Build the index again, so that erased texts leave its files."""
 
     def repair(self, memory_id: str) -> int:
-        """Put what is missing of a conversation into the index, and return how much it was."""
+        """Add missing messages of a conversation to the index. Returns how many were missing."""
         return 0
 
     def remove(self) -> None:
-        """Undo `install`."""
+        """Remove the index and its triggers."""
 
     def run(self, *statements: str) -> None:
         with self.connection.cursor() as cursor:
@@ -202,12 +217,14 @@ class TextIndex:
 
 
 def names() -> Combinable:
-    """Return the expression for the names of a conversation: its id, and its labels in lines."""
+    """Return the database expression for the names of a conversation: its id, and its labels in
+    lines.
+    """
     labels = Coalesce(LabelText("labels"), Value("", output_field=TextField()))
     return Concat(F("id"), Value("\n"), labels, output_field=TextField())
 
 
 def all_rows(model: str) -> QuerySet[Any]:
-    """Return all rows of a model. This module cannot import it."""
+    """Return all rows of a model, given its name, because this module cannot import models."""
     rows: QuerySet[Any] = apps.get_model("chatmemory", model)._default_manager.all()
     return rows

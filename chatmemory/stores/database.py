@@ -1,11 +1,12 @@
-"""The store with a whole history: Django models behind LangChain4j's ChatMemoryStore.
+"""The store with a whole history: LangChain4j's ChatMemoryStore in Django models.
 
     store = DjangoChatMemoryStore()
     memory = MessageWindowChatMemory(id="my-order-1", max_messages=20, store=store)
 
 Memories of this library use `transact`: it locks the conversation and records the policy and the
-reason of every eviction. Other clients can use the three plain methods. The history then has all
-messages that reached the store, and the last of several concurrent writers wins.
+reason of every eviction. Other clients can use the three plain methods of the interface. The
+history then has all messages that reached the store, and the last of several concurrent writers
+wins.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ T = TypeVar("T")
 
 
 def explained(call: Callable[P, T]) -> Callable[P, T]:
-    """Add a note about the state of the database to the errors of a call."""
+    """Decorate a function so that its database errors get a note about the state of the
+    database.
+    """
 
     @wraps(call)
     def noting(*args: P.args, **options: P.kwargs) -> T:
@@ -77,7 +80,8 @@ def _recorded(recorder: Recorder, decide: Decide) -> Transition:
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):
-    """A store in the project's database; `actor` is recorded with every step.
+    """A store in the project's database. `actor` names who makes the changes, and is recorded with
+    every step.
 
     Raises InvalidValue unless the actor is a storable string of up to 255 characters.
     """
@@ -101,8 +105,8 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def search_history(self, memory_id: str, query: Query) -> Quotes:
-        """Return the messages of a conversation's history that match a query. Other conversations
-        are not searched.
+        """Return the messages of one conversation's history that match a query; no messages for an
+        unknown id.
         """
         try:
             return quoting.search_history(memory_id, query)
@@ -116,17 +120,19 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def get_window(self, memory_id: str) -> Window:
-        """Return these messages as a window with its pins."""
+        """Return the messages of `get_messages` as a window, with their pins and token counts."""
         return protocol.get_window(memory_id)
 
     @explained
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
-        """Replace the window, untrimmed; the changes are inferred from the two lists."""
+        """Replace the messages of the window by a list, without trimming. The recorded changes are
+        inferred from both lists.
+        """
         protocol.update_messages(memory_id, messages, actor=self._actor)
 
     @explained
     def delete_messages(self, memory_id: str) -> None:
-        """Clear the window, but not the history."""
+        """Remove all messages from the window. The history keeps them."""
         protocol.delete_messages(memory_id, actor=self._actor)
 
     @explained
@@ -139,7 +145,9 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
-        """Make several changes as `transact` does, all or none."""
+        """Make several changes, each as `transact` does, and return their transitions. If any
+        `decide` raises, nothing is stored.
+        """
         create = partial(unsaved_memory, memory_id)
         with locked(memory_id, actor=self._actor, create=create) as recorder:
             return [_recorded(recorder, decide) for decide in decisions]
@@ -171,5 +179,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
         return await self.to_thread(self.transact_all, memory_id, decisions)
 
     async def to_thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Run a call in the thread that has this task's database connection."""
+        """Run a blocking call in the thread that has the database connection of this asyncio task,
+        and return its result.
+        """
         return await sync_to_async(call)(*args, **options)

@@ -1,9 +1,10 @@
-"""The store of a chatmemory server, over HTTP.
+"""The store that keeps messages on a chatmemory server, over HTTP.
 
     store = HttpChatMemoryStore("https://chat.example.org", token)
     memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=store)
 
-The memory evicts messages in this process; the server keeps the history and infers the reasons.
+The memory evicts messages in this process. The server keeps the history and infers the reasons of
+evictions.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
 
 
 class HttpStoreError(ChatMemoryError):
-    """A request that failed. `status` is the HTTP status, None without a response. `may_pass` is
-    True if the same request may succeed later, after the server's `retry_after` seconds if it sent
-    some.
+    """Raised if a request to the server failed. `status` is the HTTP status, None without a
+    response.
+
+    `may_pass` is True if the same request may succeed later. `retry_after` are the seconds that the
+    server asks to wait, or 0.
     """
 
     def __init__(
@@ -54,13 +57,13 @@ class HttpStoreError(ChatMemoryError):
 
 
 class HttpChatMemoryStore(ChatMemoryStore):
-    """A store of a server's conversations. Threads may share it.
+    """A store of conversations on a chatmemory server. Thread-safe.
 
     A request without a response, or refused for the moment (429, 503), is sent again with the same
-    Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds of
-    Retry-After (at most 60), or else after `pause` seconds, doubled each time.
-    Raises HttpStoreError, InvalidValue for an invalid base URL, one with credentials, or a token
-    that cannot be sent, and UnstorableText for a lone surrogate.
+    Idempotency-Key, so that nothing is stored twice. It is sent up to `attempts` times, after the
+    seconds of Retry-After (at most 60). Without this header, the store waits `pause` seconds,
+    doubled each time. Raises HttpStoreError. Raises InvalidValue for an invalid base URL, a URL
+    with credentials, or a token that cannot be sent. Raises UnstorableText for a lone surrogate.
     """
 
     def __init__(
@@ -84,8 +87,8 @@ class HttpChatMemoryStore(ChatMemoryStore):
         return self._answer(request, _messages_of)
 
     def search_history(self, memory_id: str, query: Query) -> Quotes:
-        """Return the messages of a conversation's history that match a query. The server searches,
-        for tokens that may read the conversation.
+        """Return the messages of one conversation's history that match a query; no messages for an
+        unknown id. The token must allow reading the conversation.
         """
         url = f"memories/{_checked(memory_id)}/search_history/"
         given: dict[str, str | int] = {"query": query.text, "limit": query.limit}
@@ -108,7 +111,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
         self._write(self._client.build_request("DELETE", _in_store(memory_id)))
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the server."""
         self._client.close()
 
     def __enter__(self) -> Self:

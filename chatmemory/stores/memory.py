@@ -13,7 +13,7 @@ __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]
 
 
 class InMemoryChatMemoryStore(ChatMemoryStore):
-    """A store for any number of memories. Threads may share it."""
+    """A store for any number of memories in this process. Thread-safe."""
 
     keeps_system_attributes = True
 

@@ -1,10 +1,10 @@
-"""Strategies: what the memory of an agent framework would have held of a conversation, and what
-its prompts would have cost.
+"""Strategies: measures what the memories of agent frameworks would have remembered, and what their
+prompts would have cost.
 
-A strategy decides, before each model call, which messages are sent. Each of them here is a
-library's own class or function, run over a history message by message, and a library trims by its
-own count. All costs are counted by one tokenizer, so that strategies can be compared. Without a
-model, each summary is a stand-in, which holds nothing by default.
+A strategy decides, before each model call, which messages are sent. Each strategy here is a
+library's own class or function, run over a history message by message; a library trims by its own
+token count. All costs are counted by one tokenizer, so that strategies can be compared. No model is
+asked: each summary is replaced by another text, which contains no facts by default.
 
 A package adds a strategy of its own by an entry point of the group `chatmemory.strategies`: a
 function that takes the messages so far and returns the messages that would be sent.

@@ -1,4 +1,4 @@
-"""Microsoft's Agent Framework: a strategy of compaction, applied before each model call."""
+"""Runs compaction strategies of Microsoft's Agent Framework, applied before each model call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chatmemory.strategies.runs import Run, Sent, Settings, spoken
 
 
 def written(position: int, message: ChatMessage) -> Message:
-    """Return a message in the form of the Agent Framework, with its position as the id."""
+    """Return a message as the Agent Framework's class, with its position as the id."""
     text, id = spoken(message), str(position)
     match message:
         case AiMessage():
@@ -37,7 +37,9 @@ def written(position: int, message: ChatMessage) -> Message:
 
 
 class SlidingRun(Run):
-    """`SlidingWindowStrategy(keep_last_groups=…)`: a group is a message, or a call with results."""
+    """Runs `SlidingWindowStrategy(keep_last_groups=…)`. A group is a message, or a tool call with
+    its results.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

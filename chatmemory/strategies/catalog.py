@@ -1,4 +1,4 @@
-"""The catalog of strategies: of frameworks, of chatmemory's own windows, and of plug-ins."""
+"""The list of strategies: of agent frameworks, of chatmemory's own windows, and of plug-ins."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ EXTRA = "strategies"
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy: how a run of it begins, and what people read about it.
+    """A way to choose the messages of each prompt, with what people read about it.
 
-    `start` names a function of this package as `module:name`. `package` is the distribution whose
-    version is stated, empty for our own windows and for functions. `call` shows the library's call
-    with `{tokens}`, `{flushed}` and `{messages}`, `like` says which policy of ours equals it, or
-    why none does, and `page` is the library's page about it.
+    `start` names a function of this package that begins a run, as `module:name`. `package` is the
+    distribution whose version is shown, empty for our own windows and for functions. `call` shows
+    the library's call with `{tokens}`, `{flushed}` and `{messages}`. `like` says which policy of
+    ours equals the strategy, or why none does, and `page` is the library's page about it.
+    `function` is set for a user's own strategy.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Strategy:
         return f"not installed: pip install '{self.package}'"
 
     def shown_call(self, settings: Settings) -> str:
-        """Return the library's call with the sizes in use."""
+        """Return the library's call as text, with the sizes in use."""
         return self.call.format(
             tokens=settings.tokens,
             messages=settings.messages,
@@ -66,7 +67,9 @@ class Strategy:
         )
 
     def run(self, settings: Settings) -> Run:
-        """Begin a run. Raises ImportError if the package is missing."""
+        """Begin a run of the strategy over a conversation. Raises ImportError if the package is
+        missing.
+        """
         if self.function is not None:
             return FunctionRun(self.function)
         module, _, name = self.start.partition(":")
@@ -184,8 +187,8 @@ def measured_by(
 ) -> Measured:
     """Measure a strategy on a conversation.
 
-    A library is foreign code, and so is a function of an entry point: raises InvalidValue with the
-    name of the strategy for every error that it raises.
+    Libraries and functions of entry points are foreign code. Every error that they raise becomes
+    InvalidValue with the name of the strategy.
     """
     try:
         run = strategy.run(settings)
@@ -198,15 +201,17 @@ functions: Registry[Function] = Registry(GROUP, {}, callable)
 
 
 def all_strategies() -> tuple[Strategy, ...]:
-    """Return the strategies of chatmemory, followed by the strategies of entry points, by name."""
+    """Return the strategies that come with chatmemory, followed by the strategies of entry points,
+    by name.
+    """
     known = {each.name for each in STRATEGIES}
     own = (own_strategy(name, functions[name]) for name in functions if name not in known)
     return (*STRATEGIES, *own)
 
 
 def own_strategy(name: str, function: Function) -> Strategy:
-    """Return the strategy of a user's function, from the messages so far to the messages to
-    send.
+    """Return a strategy for a user's function, which takes the messages so far and returns the
+    messages to send.
     """
     module = getattr(function, "__module__", "")
     call = f"{module}.{getattr(function, '__qualname__', name)}"
@@ -216,7 +221,9 @@ def own_strategy(name: str, function: Function) -> Strategy:
 
 
 def chosen_strategies(names: str) -> tuple[Strategy, ...]:
-    """Return the strategies of some names, separated by commas, or all. Raises InvalidValue."""
+    """Return the strategies with these names, separated by commas; all strategies for an empty
+    text. Raises InvalidValue.
+    """
     known = {each.name: each for each in all_strategies()}
     if not names:
         return tuple(known.values())

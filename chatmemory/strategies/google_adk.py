@@ -1,8 +1,9 @@
-"""Google's Agent Development Kit: compaction of events after every few invocations, with overlap.
+"""Runs the compaction of Google's Agent Development Kit: events are summarized after every few
+invocations, with overlap.
 
-An invocation is a message of the user and what follows up to the next one. The runner of the
-library compacts when an invocation has ended, and drops from requests the events that a summary
-covers. Both are functions of the library that its runner calls.
+An invocation is a user message and all messages up to the next one. The runner of the library
+compacts when an invocation has ended, and leaves out of requests the events that a summary
+replaces. This module calls the library's two functions for this.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ INTERVAL, OVERLAP = 5, 1  # invocations: the example of its documentation
 
 
 def written(message: ChatMessage) -> types.Content:
-    """Return a message as the content of an event."""
+    """Return a message as the content of an event of Google's Agent Development Kit."""
     text = spoken(message)
     match message:
         case AiMessage():
@@ -81,7 +82,7 @@ class _Writer(BaseLlm):  # type: ignore[misc]  # the library is not in every env
 
 
 class EventsCompactionRun(Run):
-    """`EventsCompactionConfig(compaction_interval=5, overlap_size=1)`."""
+    """Runs `EventsCompactionConfig(compaction_interval=5, overlap_size=1)`."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

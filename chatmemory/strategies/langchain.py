@@ -1,8 +1,8 @@
-"""LangChain: `trim_messages` of langchain-core, and two middlewares of agents.
+"""Runs LangChain's memories: `trim_messages` of langchain-core, and two middlewares of agents.
 
 An agent keeps its system prompt apart from its messages: it is sent first, and middlewares do not
-get it. `trim_messages` has it among its messages, and no count of its own: it gets LangChain's
-approximate one.
+get it. `trim_messages` has the system prompt among its messages. It has no token count of its own,
+so it gets LangChain's approximate count.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RESULTS_KEPT = 3  # the default of ClearToolUsesEdit
 
 
 def written(position: int, message: ChatMessage) -> BaseMessage:
-    """Return a message in LangChain's form, with its position as the id."""
+    """Return a message as LangChain's class, with its position as the id."""
     id, text = str(position), spoken(message)
     match message:
         case AiMessage():
@@ -58,7 +58,9 @@ def written(position: int, message: ChatMessage) -> BaseMessage:
 
 
 class LangChainRun(Run):
-    """The messages of an agent's state, each under its position."""
+    """Base class of the LangChain runs. `state` are the messages of the agent so far, with their
+    positions as ids.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -75,7 +77,7 @@ class LangChainRun(Run):
 
     @property
     def counter(self) -> Any:
-        """The function that counts tokens for the library: the library's own function, or the
+        """The function by which the library counts tokens: its own, or with `counts_alike` the
         function for costs.
         """
         return self._count if self.settings.counts_alike else count_tokens_approximately
@@ -91,8 +93,8 @@ class LangChainRun(Run):
 
 
 class TrimRun(LangChainRun):
-    """`trim_messages` before each call: the system message and the newest messages that fit, from
-    a user message on.
+    """Runs `trim_messages` before each call. It keeps the system message and the newest messages
+    that fit, starting at a user message.
     """
 
     def add(self, position: int, message: ChatMessage) -> None:
@@ -114,9 +116,10 @@ class TrimRun(LangChainRun):
 
 
 class ClearRun(LangChainRun):
-    """`ClearToolUsesEdit` before each call, on a copy of the state, as its middleware does.
+    """Runs `ClearToolUsesEdit` before each call, on a copy of the messages, as its middleware does.
 
-    The middleware counts its messages, or with `token_count_method="model"` also the system's.
+    The middleware counts the messages without the system message, or with it for
+    `token_count_method="model"`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -156,8 +159,8 @@ class _Writer(BaseChatModel):
 
 
 class SummaryRun(LangChainRun):
-    """`SummarizationMiddleware` before each call. What it replaces stays replaced in the state, if
-    an answer follows.
+    """Runs `SummarizationMiddleware` before each call. Replaced messages stay replaced if an answer
+    follows.
     """
 
     def __init__(self, settings: Settings) -> None:

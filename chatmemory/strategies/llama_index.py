@@ -1,7 +1,7 @@
-"""LlamaIndex: `Memory` without blocks, over a chat store in this process.
+"""Runs LlamaIndex's `Memory` without blocks, with a chat store in this process.
 
-An agent keeps its system prompt apart from its memory: it is sent first. By the library's own
-count, the calls of tools have no tokens.
+An agent keeps its system prompt apart from its memory and sends it first. By the library's own
+count, tool calls have no tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COUNTED = 50_000  # texts whose tokens are remembered
 
 
 def written(message: ChatMessage) -> Written:
-    """Return a message as LlamaIndex has it."""
+    """Return a message as LlamaIndex's class."""
     text = spoken(message)
     match message:
         case AiMessage():
@@ -90,7 +90,9 @@ class _Store(AsyncDBChatStore):
 
 
 class MemoryRun(Run):
-    """`Memory.from_defaults(token_limit=…, token_flush_size=…)`: it flushes a tenth at once."""
+    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`, which flushes a tenth of its
+    limit at once.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Measures a run: the facts that its prompts held, and the bill of its prompts."""
+"""Measures a run of a strategy: how many needed facts its prompts contained, and their tokens."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Piece = int | ChatMessage  # of a prompt whose summaries are written
 class Measured:
     """The figures of a strategy for some conversations.
 
-    `held` of the `recalls` were in a prompt. `bill` has the prompts of the agent, and `summaries`
-    those of the calls that wrote summaries, whose answers are not counted, either. `everything` is
-    the bill of sending everything. `first_lost` is the first fact that was lost, as written, of a
-    single conversation.
+    `recalls` counts the uses of facts, and `held` those whose facts were in the prompt. `bill` has
+    the tokens of the agent's prompts, and `summaries` those of the calls that wrote summaries;
+    answers are not counted. `everything` has the tokens of sending everything. `first_lost` is the
+    first fact that was lost, as written, if this is a single conversation.
     """
 
     conversations: int = 0
@@ -38,7 +38,7 @@ class Measured:
     first_lost: str = ""
 
     def plus(self, other: Measured) -> Measured:
-        """Return the sums of both."""
+        """Return the sums of both figures. `first_lost` is left out."""
         return Measured(
             self.conversations + other.conversations,
             self.recalls + other.recalls,
@@ -49,18 +49,22 @@ class Measured:
         )
 
     def relative_cost(self, prices: Prices) -> float | None:
-        """Return the cost of the prompts relative to sending everything; None without any."""
+        """Return the cost of the prompts divided by the cost of sending everything; None if nothing
+        was sent.
+        """
         return prices.relative(self.bill, self.everything)
 
     def relative_cost_with_summaries(self, prices: Prices) -> float | None:
-        """Return the cost with the calls that wrote summaries, which no cache shortens."""
+        """Return the same share as `relative_cost`, including the calls that wrote summaries. No
+        cached tokens are assumed for these.
+        """
         return prices.relative(self.bill + self.summaries, self.everything)
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation to measure: its messages, the same messages as a history, and its session if
-    it comes from an agent.
+    """A conversation to measure: its messages, the same messages as a history for replays, and its
+    session if it comes from an agent.
     """
 
     messages: Sequence[ChatMessage]
@@ -70,7 +74,7 @@ class Conversation:
 
 
 def everything_of(conversation: Conversation, rules: CacheRules = NO_BOUNDS) -> Bill:
-    """Return the bill of sending everything."""
+    """Return the tokens of all prompts if everything was sent."""
     return (
         _Measuring(conversation, Summaries(StandIn.NOTHING, ())).measure(_Everything(), rules).bill
     )
@@ -99,8 +103,8 @@ def measure(
 ) -> Measured:
     """Measure a run over a conversation, and close the run.
 
-    A need is held if each of its parts is mentioned in the prompt just before its message arrives.
-    `everything` is the bill of sending everything, if known.
+    A need (a fact that a message uses again) is held if all its parts are mentioned in the prompt
+    just before the message. `everything` has the tokens of sending everything, if known.
     """
     summaries = Summaries(stand_in, conversation.messages, conversation.session)
     try:
@@ -113,7 +117,7 @@ def measure(
 def prompts_of(
     conversation: Conversation, run: Run, stand_in: StandIn = StandIn.NOTHING
 ) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield the prompt of each model call of a run, with the position of its answer."""
+    """Yield the prompt of each model call in a run, with the position of its answer."""
     summaries = Summaries(stand_in, conversation.messages, conversation.session)
     return _Measuring(conversation, summaries).prompts(run)
 

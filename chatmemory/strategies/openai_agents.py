@@ -1,8 +1,8 @@
-"""The OpenAI Agents SDK: its session that compacts, with a client that stands in for OpenAI's.
+"""Runs the compacting session of the OpenAI Agents SDK, with a replacement for OpenAI's client.
 
-OpenAI's compaction keeps all messages of the user as they are, and puts one encrypted item in the
-place of all others. A run of the SDK sends what its session held when the user's message came, and
-what came since; it compacts the session after its answer.
+OpenAI's compaction keeps all user messages as they are, and replaces all other items by one
+encrypted item. A run of the SDK sends what its session had when the user's message came, and all
+items since. It compacts the session after its answer.
 """
 
 from __future__ import annotations

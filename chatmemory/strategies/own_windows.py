@@ -1,4 +1,4 @@
-"""The windows of LangChain4j, which are ours: the memories that programs use."""
+"""Runs chatmemory's own memories, with LangChain4j's windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatmemory.strategies.runs import Run, Sent, Settings
 
 
 class WindowRun(Run):
-    """The run of a memory in this process. It keeps the system message among its messages."""
+    """Runs a memory of this library. The memory keeps the system message among its messages."""
 
     def __init__(self, memory: ChatMemory) -> None:
         super().__init__()

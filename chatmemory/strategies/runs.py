@@ -1,4 +1,4 @@
-"""A run: one strategy applied to one conversation, message by message."""
+"""A run applies one strategy to one conversation, message by message."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ class Settings:
 
 
 class Run:
-    """Takes the messages of a conversation one by one, and tells what a model call would be sent.
+    """Takes the messages of a conversation one by one, and tells which messages a model call would
+    get.
 
-    The system message in force is sent first, as frameworks keep it apart from their memory;
-    `system` is its position. A run ends with `close`. Subclasses define `take` and `memory`.
+    The current system message is sent first, because frameworks keep it apart from their memory;
+    `system` is its position. `billed` are the prompts of the calls that wrote summaries. A run ends
+    with `close`. Subclasses define `take` and `memory`.
     """
 
     def __init__(self) -> None:
@@ -46,15 +48,17 @@ class Run:
         self.billed: list[str] = []  # the prompts of the calls that wrote summaries
 
     def add(self, position: int, message: ChatMessage) -> None:
-        """Take the message at a position. An AI message answers the prompt that was read last."""
+        """Take the message at a position. An AI message is the answer to the last prompt that was
+        read.
+        """
         if message.type is MessageType.SYSTEM:
             self.system = position
         else:
             self.take(position, message)
 
     def prompt(self) -> list[Sent]:
-        """Return the messages that a model call would get now. The run is unchanged unless an
-        answer follows.
+        """Return the messages that a model call would get now. Reading does not change the run,
+        unless the next message is an answer.
         """
         head: list[Sent] = [] if self.system is None else [self.system]
         return [*head, *self.memory()]
@@ -63,21 +67,23 @@ class Run:
         raise NotImplementedError
 
     def memory(self) -> Sequence[Sent]:
-        """Return the messages that are sent after the system message."""
+        """Return the messages that are sent after the system message, as positions or summaries."""
         raise NotImplementedError
 
     def end_turn(self) -> None:
-        """Do what the framework does after its answer, before the next message of the user."""
+        """Do what the framework does after its answer, before the next user message. The default
+        does nothing.
+        """
 
     def close(self) -> None:
-        """Free what the run holds."""
+        """Free the run's resources. The default does nothing."""
 
 
 Function = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
 
 
 class FunctionRun(Run):
-    """The run of a function from the messages so far to the messages to send.
+    """Runs a user's function, which takes the messages so far and returns the messages to send.
 
     A returned message stands for the message of the history that is the same object, or that equals
     it. Of several equal messages, the latest is taken first.
@@ -112,19 +118,23 @@ class FunctionRun(Run):
 
 
 def spoken(message: ChatMessage) -> str:
-    """Return the text of a message, without its tool calls, for which frameworks have a separate
-    field.
+    """Return the text of a message without its tool calls, because frameworks have a separate field
+    for these.
     """
     return message.text or "" if isinstance(message, AiMessage) else text_of(message)
 
 
 def flushed_at(tokens: int) -> int:
-    """Return how many tokens LlamaIndex flushes at once: a tenth of the limit, as by default."""
+    """Return how many tokens LlamaIndex removes from its memory at once: a tenth of the limit, its
+    default.
+    """
     return max(1, tokens // 10)
 
 
 def arguments_of(text: str | None) -> dict[str, Any]:
-    """Return the arguments of a call as a dictionary; a text that is none under the key `text`."""
+    """Return the arguments of a tool call as a dictionary. Anything else than a JSON object is put
+    under the key `text`.
+    """
     try:
         found = json.loads(text or "{}")
     except ValueError:

@@ -1,4 +1,6 @@
-"""Stand-ins for the summaries that a model would write, and what they hold."""
+"""Texts that replace the summaries which a model would write, because measurements call no
+model.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,15 @@ _SENTENCE = declared_pattern(r"[^.!?\n]{1,400}[.!?]?")
 
 
 class StandIn(StrEnum):
-    """The text that replaces a summary, because measurements call no model.
+    """Which text replaces a summary, because measurements call no model.
 
     `nothing` is a text of 500 words without any fact. `sentences` are the first sentences of the
-    messages that are not sent any more, the latest sentences if there are many. `recorded` is the
-    latest summary that the session had recorded by then, or the text without facts.
+    messages that are not sent any more, or the latest of these sentences if there are many.
+    `recorded` is the latest summary that the session had recorded by then, or the text without
+    facts.
 
-    The framework always gets the text of 500 words, also for its token counts. In the measured
-    prompt, the stand-in replaces this text.
+    The framework itself always gets the text of 500 words, also for its token counts. This text is
+    replaced in the measured prompt.
     """
 
     NOTHING = "nothing"
@@ -34,9 +37,7 @@ class StandIn(StrEnum):
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary in a prompt: the number of the summary in its run, and the library's words around
-    it.
-    """
+    """A summary in a prompt: its number in the run, and the library's words before and after it."""
 
     number: int
     before: str = ""
@@ -44,13 +45,15 @@ class Summary:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, at most 400 signs; empty for a text without words."""
+    """Return the first sentence of a text, at most 400 characters; "" for a text without words."""
     found = _SENTENCE.search(text.strip())
     return found[0].strip() if found else ""
 
 
 def sentences_of(messages: Sequence[ChatMessage]) -> str:
-    """Return the first sentences of messages, a line each, the latest 4,000 signs."""
+    """Return the first sentence of each message, one per line. Only the latest 4,000 characters are
+    kept.
+    """
     lines: list[str] = []
     size = 0
     for line in filter(None, (first_sentence(text_of(each)) for each in reversed(messages))):
@@ -62,7 +65,9 @@ def sentences_of(messages: Sequence[ChatMessage]) -> str:
 
 
 class Summaries:
-    """The texts of the summaries of one run, each written when it is first sent."""
+    """The texts of the summaries in one run. Each text is written when the summary is first
+    sent.
+    """
 
     def __init__(
         self, stand_in: StandIn, messages: Sequence[ChatMessage], session: Session | None = None
@@ -73,7 +78,7 @@ class Summaries:
 
     def message(self, summary: Summary, kept: Iterable[int], at: int) -> ChatMessage:
         """Return a summary as the message that is sent. `kept` are the positions of the messages
-        that are still sent, and `at` the number of messages so far.
+        that are still sent, and `at` is the number of messages so far.
         """
         if summary.number not in self._written:
             self._written[summary.number] = self._write(frozenset(kept), at)

@@ -249,7 +249,7 @@ def summarized(
     """Return the positions of the old list that a summary at the head of the new list replaces;
     None if the new list has no new summary.
 
-    The first message after a leading system message is a summary if it is new and not a system
+    The first message after a leading system message is a summary if it is new, not a system
     message, and replaces at least two messages. The messages after these are kept in order, and
     further messages may be appended. If nothing is kept, the client may simply have dropped all old
     messages. Then nothing may be appended unless the client has `marked` its summary. `types` are

@@ -58,8 +58,8 @@ class ChatMemoryStore(ABC):
 class SingleSlotChatMemoryStore(ChatMemoryStore):
     """A thread-safe store that keeps the messages of a single memory in this process.
 
-    The store keeps a window instead of a list, so that the cost of an add depends on the evicted
-    messages and not on the length of the window. Raises InvalidValue for any other memory id.
+    The store keeps a window instead of a list, so that an add does not take longer with a longer
+    window. Raises InvalidValue for any other memory id.
     """
 
     keeps_system_attributes = True

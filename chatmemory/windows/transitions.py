@@ -58,14 +58,14 @@ class Transition(NamedTuple):
     """The effect of one change on a window: the totals before and after it, the messages that come,
     and those that leave.
 
-    `arrivals` is empty if an add was ignored, and if the message of a client's add left at once, so
-    that it is unknown (see `lists`). The arrivals of a SET or COMPACT are the whole new list.
-    `evictions` are in the order in which they happen and may contain an arrival: a message larger
-    than the window leaves in the step that added it. An add is trimmed by `policy_before` before
-    the append, and by `policy` after it. `at_head` is True if the arrival goes to the head of the
-    window. `pinned` are the totals of the pinned messages that were read for the decision.
-    `is_oversized` is True if the limit has no room for the arrival even alone. `note` is for
-    readers of the ledger, and decides nothing.
+    `arrivals` is empty if an add was ignored. It is also empty if the message of a client's add
+    left at once, so that it is unknown (see `lists`). The arrivals of a SET or COMPACT are the
+    whole new list. `evictions` are in the order in which they happen and may contain an arrival: a
+    message larger than the window leaves in the step that added it. An add is trimmed by
+    `policy_before` before the append, and by `policy` after it. `at_head` is True if the arrival
+    goes to the head of the window. `pinned` are the totals of the pinned messages that were read
+    for the decision. `is_oversized` is True if the limit has no room for the arrival even alone.
+    `note` is for readers of the ledger, and decides nothing.
     """
 
     change: Change

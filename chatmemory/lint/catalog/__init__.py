@@ -1,4 +1,4 @@
-"""The rules as data: providers, wording of errors, sources, and two examples each."""
+"""The rules of providers as data: wording of errors, sources, and two examples each."""
 
 from __future__ import annotations
 

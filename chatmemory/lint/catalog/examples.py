@@ -1,4 +1,4 @@
-"""The parts of the examples of rules, and of their laws."""
+"""Builds parts of messages in providers' formats, for the examples of rules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def developer_message() -> SystemMessage:
 
 
 def reasoned(answer: JsonValue) -> AiMessage:
-    """Return an answer with a reasoning item before its own item."""
+    """Return an answer of OpenAI Responses that has a reasoning item before the given item."""
     reasoning = {"=": {"id": "rs_1", "summary": [], "type": "reasoning"}}
     inner = {"items": {"items": [reasoning, answer]}}
     differs = {"items": [{"at": "items#0", "in": inner}]}
@@ -88,23 +88,25 @@ ASKED: JsonDict = {"role": "user", "content": "When is it due?"}
 
 
 def call_item(id: str) -> JsonDict:
-    """Return a call as an item of OpenAI Responses."""
+    """Return a tool call as an item of OpenAI Responses."""
     return {"type": "function_call", "call_id": id, "name": "find", "arguments": "{}"}
 
 
 def call_turn(id: str, *before: JsonDict) -> JsonDict:
-    """Return a call as a message of Anthropic, after other blocks."""
+    """Return a tool call as a message in Anthropic's format, after the blocks `before`."""
     use = {"type": "tool_use", "id": id, "name": "find", "input": {}}
     return {"role": "assistant", "content": [*before, use]}
 
 
 def result_turn(id: str, **others: object) -> JsonDict:
-    """Return the result of a call as a message of Anthropic."""
+    """Return the result of a tool call as a message in Anthropic's format. `others` are further
+    fields of the result.
+    """
     block = {"type": "tool_result", "tool_use_id": id, "content": "found", **others}
     return {"role": "user", "content": [block]}
 
 
 def picture(media_type: str) -> JsonDict:
-    """Return an image block of Anthropic: a PNG, declared as `media_type`."""
+    """Return a PNG image as a block in Anthropic's format, declared as `media_type`."""
     source = {"type": "base64", "media_type": media_type, "data": "iVBORw0KGgoAAAANSUhEUg=="}
     return {"type": "image", "source": source}

@@ -1,4 +1,4 @@
-"""The rules about single fields: the forms and lengths of values that a provider accepts."""
+"""The provider rules about single fields: which forms and lengths of values are accepted."""
 
 from __future__ import annotations
 

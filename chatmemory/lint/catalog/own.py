@@ -1,4 +1,6 @@
-"""The rules about a provider's own format, and the rules that depend on the model."""
+"""The provider rules about the JSON of a provider's own format, and the rules that depend on the
+model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules about calls and results, roles and contents: about the messages themselves."""
+"""The provider rules about the messages themselves: tool calls and results, roles and contents."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Frames: the JSON of messages around their text, so that a text is stored once.
+"""Frames: the JSON of messages without their text, so that a text is stored once.
 
-Databases store the text of a message in a column of its own, for searches. In the JSON of most
-messages the text is one string, and the frame has a gap in its place. The frame of any other
-message is its whole JSON.
+Databases store the text of a message in a separate column, for searches. In the JSON of most
+messages the text is one string; the frame has a gap where it was. For other messages, the frame is
+the whole JSON.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _BEFORE = '"text":'
 
 
 def frame_of(message: ChatMessage) -> str:
-    """Return the frame of a message."""
+    """Return the frame of a message: its JSON with a gap for its text."""
     return frame_and_size(message)[0]
 
 
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
-    """Return the frame of a message, and the size in bytes of its JSON with its separate
-    attributes.
+    """Return the frame of a message (its JSON with a gap for its text), and the bytes of its whole
+    JSON, separate attributes included.
     """
     text, frame = _single_text(message)
     if text is None:
@@ -51,13 +51,14 @@ def _size(text: str) -> int:
 
 
 def payload_of(frame: str, text: str) -> str:
-    """Return the JSON of a message, given its frame and its text."""
+    """Return the JSON of a message, given its frame (the JSON with a gap) and its text."""
     before, gap, behind = frame.partition(GAP)
     return f"{before}{json_string(text)}{behind}" if gap else frame
 
 
 def message_from_frame(frame: str, text: str, beside: str | None = None) -> ChatMessage | None:
-    """Return the message of a frame, a text, and the attributes beside it; None for `null`.
+    """Return the message with this frame (its JSON with a gap), text, and separately stored
+    attributes (`beside`); None for `null`.
 
     Raises InvalidMessage, naming the property.
     """

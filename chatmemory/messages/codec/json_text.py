@@ -1,4 +1,4 @@
-"""JSON text, read with Jackson's rules."""
+"""Reads JSON text by the rules of Jackson, the Java library that LangChain4j uses."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def decode_json(text: str) -> JsonValue:
 
 
 def load_json(text: str) -> JsonValue:
-    """Return the value of a text that holds one JSON value and nothing else.
+    """Return the value of a text that contains one JSON value and nothing else.
 
     Raises InvalidMessage, also for values deeper than `DEPTH_MAX` levels. Any returned value can be
-    written, shown and read again, even if much of Python's stack is in use. Text such as
-    `{},{},{}`, whose objects would take many times its memory, is not decoded.
+    written, shown and read again, even if much of Python's stack is in use. A text such as
+    `{},{},{}`, whose objects would take many times its memory, is refused.
     """
     check_density(text)
     try:
@@ -80,7 +80,9 @@ def _invalid_json(error: RecursionError | ValueError) -> InvalidMessage:
 
 
 def check_density(text: str) -> None:
-    """Raise InvalidMessage for more lists, objects, commas and properties than messages need."""
+    """Raise InvalidMessage if a text has more lists, objects, commas and properties for its length
+    than messages need. Decoding it would take too much memory.
+    """
     size = len(text)
     elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
     for signs, most, what in (
@@ -126,7 +128,9 @@ def _within(level: JsonList) -> JsonList:
 
 
 class JsonObject(JsonDict):
-    """A decoded JSON object. `twice` has the property names that occurred more than once."""
+    """A decoded JSON object that remembers which property names occurred more than once
+    (`twice`).
+    """
 
     __slots__ = ("twice",)
     twice: tuple[str, ...]
@@ -154,9 +158,9 @@ def _small_object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
 
 
 def check_names(value: JsonValue, besides: Collection[str]) -> None:
-    """Raise InvalidMessage if an object has a property twice.
+    """Raise InvalidMessage if a JSON object, or an object inside it, has a property twice.
 
-    Lists within lists and the properties `besides` may have such objects.
+    Values of the properties in `besides`, and lists within lists, are not checked.
     """
     waiting = [value] if isinstance(value, JsonObject) else []
     while waiting:
@@ -201,8 +205,8 @@ _PIECE_DECODER = _decoder(
 
 @dataclass(frozen=True)
 class JsonBounds:
-    """The most bytes of memory for the values of a JSON file, and for a single text or message.
-    `remedy` describes both in errors.
+    """Limits for reading a JSON file, in bytes of memory: `all` for all values, `each` for a single
+    text or message. `remedy` tells readers of errors how to raise these limits.
     """
 
     all: int
@@ -211,9 +215,9 @@ class JsonBounds:
 
 
 class JsonLine(NamedTuple):
-    """A value in a file and the number of the line where it begins, from 1.
+    """A value in a file, and the number of the line where it begins, counted from 1.
 
-    With a `problem` the line is not JSON: it was left out, and there is no value.
+    `problem` is set if the line is not JSON: then there is no value.
     """
 
     number: int
@@ -226,16 +230,16 @@ class _Malformed(InvalidMessage):
 
 
 def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[JsonLine]:
-    """Yield the values of a file: one, or several that each begin on a line of their own. Objects
-    may also follow each other on one line.
+    """Yield the values of a file: one value, or several that each begin on a line of their own.
+    Objects may also follow each other on one line.
 
-    In a file of lines, which has an object that begins and ends on an earlier line or on its second
-    line, a line that is not JSON is yielded with its problem. In other files it raises
+    A file counts as lines if an object begins and ends on one line, at the latest on the second.
+    There, a later line that is not JSON is yielded with its problem. In other files it raises
     InvalidMessage.
 
     The file is decoded in pieces and never in memory as a whole: with one emoji in it, Python would
-    keep four bytes for each character. Raises InvalidMessage like `load_json`, and beyond the
-    bounds.
+    keep four bytes for each character. Raises InvalidMessage like `load_json`, and if the file
+    exceeds `bounds`.
     """
     return _JsonFile(file, bounds).lines()
 

@@ -1,4 +1,4 @@
-"""Messages read from JSON. Jackson and LangChain4j accept and refuse the same."""
+"""Reads messages from JSON. Jackson and LangChain4j accept and refuse the same JSON."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _FLAGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Properties:
-    """The properties of a JSON object, taken by name. `what` names the object in errors, by its
-    `type` if it has a type.
+    """The properties of a JSON object, which a reader takes one by one. `what` names the object in
+    errors, together with its `type`.
     """
 
     def __init__(self, values: JsonValue, what: str) -> None:
@@ -56,7 +56,8 @@ class Properties:
     def make(self, kind: Callable[..., T], *values: object) -> T:
         """Return an object of `kind` with the values.
 
-        Raises InvalidMessage if a property has not been taken: LangChain4j refuses unknown ones.
+        Raises InvalidMessage if a property was not taken before: LangChain4j refuses unknown
+        properties.
         """
         if self._values:
             name = f"{self.type} {self._what}".lstrip()
@@ -66,11 +67,13 @@ class Properties:
         return kind(*values)
 
     def take(self, name: str) -> JsonValue:
-        """Return a property unchanged, or None if it is missing."""
+        """Take a property and return its value unchanged; None if it is missing."""
         return self._values.pop(name, None)
 
     def text(self, name: str) -> str | None:
-        """Return a string; other scalars become their text, as in Jackson."""
+        """Take a property as a string. Numbers and booleans become their text, as in Jackson. None
+        if it is missing.
+        """
         value = self.take(name)
         if value is None or isinstance(value, str):
             return value
@@ -93,13 +96,15 @@ class Properties:
         return value or {}
 
     def attributes_if_stated(self) -> JsonDict:
-        """Return the attributes of a message. Without a property for them, they are open, because
-        LangChain4j writes even empty attributes for this kind of message.
+        """Take the attributes of a message. If there is no such property, return `OpenAttributes`,
+        because LangChain4j writes even empty attributes for this kind of message.
         """
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 
     def items(self, name: str, read: Callable[[JsonValue], T]) -> list[T | None] | None:
-        """Return the items of an array, each one read. A null item becomes None."""
+        """Take an array and return its items, each passed through `read`. A null item becomes None,
+        and so does a missing array.
+        """
         value = self.take(name)
         if value is not None and not isinstance(value, list):
             raise InvalidMessage(f"{name} must be a JSON array")
@@ -107,9 +112,11 @@ class Properties:
 
 
 def read_typed(value: JsonValue, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
-    """Return the object made by the reader in `known` for its `type`.
+    """Return the object that a JSON value describes, made by the function that `known` has for its
+    `type`.
 
-    Raises InvalidMessage for a type that is missing, unknown or given twice.
+    `what` names the object in errors. Raises InvalidMessage for a type that is missing, unknown or
+    given twice.
     """
     if not isinstance(value, dict):
         raise InvalidMessage(f"a {what} must be a JSON object with a type")
@@ -148,9 +155,9 @@ def messages_from_json(text: str | None, nulls: bool = True) -> list[ChatMessage
 def messages_from_json(
     text: str | None, nulls: bool = True
 ) -> list[ChatMessage] | list[ChatMessage | None]:
-    """Return the messages of a JSON array; [] for None and `null`, as LangChain4j does.
+    """Return the messages of a JSON array; [] for None and `null`, as in LangChain4j.
 
-    LangChain4j reads null items too. With `nulls=False` they are refused. Raises InvalidMessage.
+    LangChain4j also reads null items; with `nulls=False` they are refused. Raises InvalidMessage.
     """
     values = None if text is None else decode_json(text)
     if values is None:

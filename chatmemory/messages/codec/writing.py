@@ -1,4 +1,6 @@
-"""Messages as JSON, in Jackson's spelling and with the properties in LangChain4j's order."""
+"""Writes messages as JSON, in the spelling of Jackson (LangChain4j's library) and with properties
+in LangChain4j's order.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ _LOWER_CASED = declared_pattern(r"\\u00[0-9a-f]{2}|\\\\")
 
 
 def write_json(value: JsonValue) -> str:
-    """Return compact JSON in Jackson's spelling: `\\u001F` for controls, `1.0E20` for floats.
+    r"""Return compact JSON in the spelling of the Java library Jackson: `\u001F` for control
+    characters, `1.0E20` for floats.
 
     Raises InvalidMessage for a value that JSON cannot express.
     """
@@ -50,7 +53,7 @@ def write_json(value: JsonValue) -> str:
 
 
 def json_string(text: str) -> str:
-    """Return a text as `write_json` spells it."""
+    """Return a text as a JSON string, spelled as in `write_json`."""
     found: str = json.encoder.encode_basestring(text)
     if "\\u00" not in found:
         return found
@@ -130,22 +133,24 @@ def message_to_json(message: ChatMessage | None) -> str:
 
 
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
-    """Return messages as the text of a JSON array."""
+    """Return messages as the text of a JSON array; None becomes `null`."""
     return write_json(
         None if message is None else _values(message, iter) for message in message_list(messages)
     )
 
 
 def message_to_dict(message: ChatMessage | None) -> JsonDict | None:
-    """Return one message as JSON values, the properties in LangChain4j's order."""
+    """Return one message as JSON values, with the properties in LangChain4j's order; None for
+    None.
+    """
     if message is None:
         return None
     return _values(message)
 
 
 def attributes_beside(message: ChatMessage) -> str | None:
-    """Return the attributes of a system message as JSON, since its own JSON lacks them; None if
-    there are none, and for messages of other kinds.
+    """Return the attributes of a system message as JSON text, because LangChain4j's JSON of system
+    messages has none. None without attributes, and for messages of other kinds.
     """
     if isinstance(message, SystemMessage) and message.attributes:
         return write_json(message.attributes)
@@ -153,24 +158,22 @@ def attributes_beside(message: ChatMessage) -> str | None:
 
 
 def stored_json(message: ChatMessage) -> str:
-    """Return all stored JSON of a message: the message, followed by the attributes stored
-    separately.
+    """Return all stored JSON of a message: the message, followed by the attributes of a system
+    message, which are stored separately.
     """
     return message_to_json(message) + (attributes_beside(message) or "")
 
 
 def without_attributes(payload: str) -> str:
-    """Return the JSON of a message without its attributes, which come before its type.
-
-    The attributes of a CustomMessage are its content. In a string, a quote has a backslash before
-    it.
+    """Return the JSON text of a message without its attributes. The attributes of a CustomMessage
+    are its content and stay.
     """
     return split_attributes(payload)[0]
 
 
 def split_attributes(payload: str) -> tuple[str, str]:
-    """Return the JSON of a message without its attributes, and the JSON of the attributes, "" if
-    they are empty.
+    """Return the JSON text of a message without its attributes, and the JSON text of the
+    attributes; "" if they are empty.
     """
     before, found, _ = payload.partition(_ATTRIBUTES)
     if not found or before == "{":
@@ -181,9 +184,10 @@ def split_attributes(payload: str) -> tuple[str, str]:
 
 
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
-    """Yield all strings in the JSON of a message and beside it, also the names of properties.
+    """Yield all strings in a message's JSON and separate attributes, names of properties included,
+    each with its path.
 
-    A path is a chain, since attributes may be deep and their names long: see `path_text`.
+    A path is a linked list, because attributes may be deep and their names long: see `path_text`.
     """
     values = _values(message)
     if isinstance(message, SystemMessage):
@@ -201,7 +205,7 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
 
 
 def bytes_of(message: ChatMessage) -> int:
-    """Return the bytes of memory of a message's strings: Python keeps up to four for a
+    """Return the bytes of memory that a message's strings take. Python keeps up to four bytes for a
     character.
     """
     return sum(getsizeof(text) for _, text in strings_of(message))
@@ -218,7 +222,7 @@ def _within(value: JsonMap | Sequence[JsonValue], path: Path) -> Iterator[tuple[
 
 
 def path_text(path: Path) -> str:
-    """Return a path for errors, such as `contents[0].text`."""
+    """Return a path of `strings_of` as text for errors, such as `contents[0].text`."""
     parts: list[str] = []
     while path is not None:
         path, part = path

@@ -1,8 +1,8 @@
-"""The port for counting messages, each once, and the estimators by name.
+"""Token count estimators by name, and the functions that count messages with them.
 
-A name is an OpenAI model's, or one that a project or a package registers: by the entry point group
-"chatmemory.estimators", by CHATMEMORY["ESTIMATORS"], or by `ESTIMATORS.register`. A factory
-registered as "words" makes the estimators named "words" and "words:anything".
+A name is that of an OpenAI model, or a name that a project or a package registers: in the entry
+point group "chatmemory.estimators", in CHATMEMORY["ESTIMATORS"], or with `ESTIMATORS.register`. A
+factory registered as "words" makes the estimators named "words" and "words:anything".
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = [
 
 @runtime_checkable
 class TokenCountEstimator(Protocol):
-    """Counts tokens. It is LangChain4j's interface of that name.
+    """Counts the tokens of messages. This is LangChain4j's interface of the same name.
 
     - A count is an int, 0 or more.
-    - Equal messages must always count the same.
-    - It must be additive: a list costs what an empty list costs, plus the sum of its messages.
-    - An optional attribute `family` (str) is shared by all estimators that count alike; they reuse
+    - Equal messages must always have equal counts.
+    - Counts must add up: a list costs what an empty list costs, plus the sum of its messages.
+    - All estimators that count alike have the same optional attribute `family` (str), and reuse
       each other's counts.
-    - An optional attribute `model_name` (str) is the name by which `estimator_for` finds it.
+    - `estimator_for` finds an estimator by its optional attribute `model_name` (str).
     """
 
     def estimate_token_count_in_text(self, text: str) -> int: ...
@@ -53,16 +53,19 @@ class TokenCountEstimator(Protocol):
 
 
 def family_of(estimator: TokenCountEstimator) -> str:
-    """Return the `family` of an estimator, else a name made from its class."""
+    """Return the name that all estimators with the same counts share: the `family` of an estimator,
+    or a name made from its class.
+    """
     kind = type(estimator)
     return getattr(estimator, "family", None) or f"custom:{kind.__module__}.{kind.__qualname__}"
 
 
 def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
-    """Return the message's tokens, counted once per family and remembered on the message.
+    """Return the tokens of a message. They are counted once per estimator family, and remembered in
+    the message object.
 
-    Estimators without a `family` do not share counts. Errors are not remembered. Raises
-    InvalidValue if the estimator returns an invalid number of tokens.
+    Estimators without a `family` do not share counts. Raises InvalidValue if the estimator returns
+    an invalid number of tokens.
     """
     # An estimator may define equality or have no hash; it is kept beside its count, so that its id
     # stays its own
@@ -75,7 +78,9 @@ def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
 
 
 def count_overhead(estimator: TokenCountEstimator) -> int:
-    """Return the tokens of an empty list. Raises InvalidValue for an invalid number of tokens."""
+    """Return the tokens that a request without messages costs. Raises InvalidValue for an invalid
+    number of tokens.
+    """
     return _number_of_tokens(estimator, estimator.estimate_token_count_in_messages(()))
 
 
@@ -92,7 +97,9 @@ def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
 
 
 def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
-    """Set the token count of a message that a family has counted before."""
+    """Remember a token count in a message object that an estimator of this family has counted
+    before.
+    """
     message.__dict__.setdefault("_tokens", {})[family] = tokens, None
 
 
@@ -107,9 +114,9 @@ ESTIMATORS: Registry[EstimatorFactory] = Registry("chatmemory.estimators", {}, a
 
 
 class NamedEstimator:
-    """A registered estimator under its requested name.
+    """A registered estimator under the name by which it was requested.
 
-    Its family is the estimator's own, else the name: estimators of one class may count differently
+    Its family is that of the estimator, or the name: estimators of one class may count differently
     under different names.
     """
 
@@ -129,7 +136,8 @@ class NamedEstimator:
 
 
 def estimator_for(name: str) -> TokenCountEstimator:
-    """Return the estimator of a registered name, else of the OpenAI model with this name.
+    """Return the estimator registered under this name, or else that of the OpenAI model with this
+    name.
 
     Raises UnknownEstimator.
     """
@@ -162,7 +170,7 @@ def _openai(name: str) -> TokenCountEstimator:
 
 
 def is_known(name: str) -> bool:
-    """Return whether `estimator_for` finds an estimator of that name."""
+    """Return whether there is an estimator with this name, registered or of an OpenAI model."""
     try:
         estimator_for(name)
     except UnknownEstimator:
@@ -171,8 +179,8 @@ def is_known(name: str) -> bool:
 
 
 def must_load(name: str) -> bool:
-    """Return whether the estimator of that name has an encoding that this process has not loaded
-    yet.
+    """Return whether the estimator with this name needs an encoding that this process has not
+    loaded yet. Loading takes up to half a second.
     """
     try:
         estimator = estimator_for(name)
@@ -182,12 +190,15 @@ def must_load(name: str) -> bool:
 
 
 def load(name: str) -> None:
-    """Load the encoding of an estimator, in up to half a second. Raises UnknownEstimator."""
+    """Load the encoding of the estimator with this name, which takes up to half a second. Raises
+    UnknownEstimator.
+    """
     estimator_for(name).estimate_token_count_in_text("one")
 
 
 def family_named(name: str) -> str:
-    """Return the family of the estimator with a name.
+    """Return the family of the estimator with this name: the name that all estimators with the same
+    counts share.
 
     An unknown name is its own family, so that a conversation can be read even if its estimator is
     no longer installed.

