@@ -96,8 +96,6 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
     having: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     tenants: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
-        if row.memory_id not in known:
-            continue
         its = known[row.memory_id]
         tenant, value = its.tenant, its.labels.get(name)
         tenants[tenant].add(row.memory_id)

@@ -1,120 +1,145 @@
 """Adds up turns, tokens, cost and cases by hour and by day, for any groups of conversations. The
-hours of a conversation are added up only once for all groupings.
+hours of a conversation are added up only once, for all groupings and filters.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from inspector.rooms.hours.fleet import Counting, Spent
 
+NOBODY = -1  # the group of a conversation that is not listed
 Written = list[Any]  # turns, tokens and cost a turn, cases, and how many have calls, or have not
 
 
-class Cell(NamedTuple):
-    """The figures of one conversation in one hour or day: turns, tokens and cost for each turn (0
-    without an answer), and cases by flag.
+@dataclass
+class Column:
+    """The conversations of an hour or a day, by their places in the fleet.
 
-    `is_counted` means that the tokens are those of recorded calls, not estimates.
+    The lists are parallel: turns, tokens a turn, and cost a turn in thousandths of a token, which
+    are 0 without an answer. `counted` are the places whose tokens are those of recorded calls, and
+    `cases` the number of cases of each flag by place.
     """
 
-    turns: int
-    tokens: float
-    cost: float
-    is_counted: bool
-    cases: dict[str, int] | None
+    places: list[int] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    costs: list[int] = field(default_factory=list)
+    counted: list[int] = field(default_factory=list)
+    cases: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
+    def add(self, place: int, turns: int, tokens: int, cost: int) -> None:
+        """Add a conversation with its sums."""
+        self.places.append(place)
+        self.turns.append(turns)
+        self.tokens.append(round(tokens / (turns or 1)))
+        self.costs.append(round(cost / (turns or 1)))
 
-class Columns:
-    """The figures of conversations by day and by hour. The last days and hours begin at the times
-    in `days` and `hours`.
-    """
-
-    def __init__(self, days: Sequence[int], hours: Sequence[int]) -> None:
-        self._days, self._hours = days, {hour: n for n, hour in enumerate(hours)}
-        self._sizes = {"days": len(days), "hours": len(hours)}
-        self.cells: dict[str, list[tuple[int, str, Cell]]] = {}
-
-    def add(self, rows: Iterable[Spent], known: Container[str], counting: Counting) -> None:
-        """Add up the rows of conversations that are in `known`."""
-        by_day: dict[tuple[int, str], list[Any]] = {}
-        by_hour: dict[tuple[int, str], list[Any]] = {}
-        for row in rows:
-            if row.memory_id not in known:
+    def grouped(self, groups: Sequence[int]) -> dict[int, Written]:
+        """Return the figures of each group. `groups` has the group of each place, or NOBODY."""
+        found: dict[int, _Sums] = {}
+        counted = set(self.counted)
+        for place, turns, tokens, cost in zip(
+            self.places, self.turns, self.tokens, self.costs, strict=True
+        ):
+            group = groups[place]
+            if group == NOBODY:
                 continue
-            cases = counting.cases(row) if row.cases else None
-            day = bisect_right(self._days, row.hour) - 1
-            if day >= 0:
-                _add(by_day, (day, row.memory_id), row, cases)
-            hour = self._hours.get(row.hour)
-            if hour is not None:
-                _add(by_hour, (hour, row.memory_id), row, cases)
-        self.cells = {"days": _cells(by_day), "hours": _cells(by_hour)}
-
-    def grouped(self, group_of: Callable[[str], str]) -> dict[str, dict[str, list[Written]]]:
-        """Return the figures by day and by hour of each group, for groups with any figures."""
-        groups: dict[str, dict[str, list[list[Cell]]]] = {}
-        for span, cells in self.cells.items():
-            for place, memory_id, cell in cells:
-                name = group_of(memory_id)
-                if name not in groups:
-                    groups[name] = {
-                        each: [[] for _ in range(size)] for each, size in self._sizes.items()
-                    }
-                groups[name][span][place].append(cell)
-        return {
-            name: {span: [_written(cells) for cells in columns] for span, columns in spans.items()}
-            for name, spans in groups.items()
-        }
-
-    def empty(self) -> dict[str, list[Written]]:
-        return {span: [_written([]) for _ in range(size)] for span, size in self._sizes.items()}
+            sums = found.get(group)
+            if sums is None:
+                sums = found[group] = _Sums()
+            sums.turns += turns
+            if turns and tokens:
+                sums.tokens.append(tokens)
+                sums.costs.append(cost)
+                sums.counted += place in counted
+        for place, cases in self.cases:
+            if groups[place] != NOBODY:
+                found[groups[place]].add_cases(cases)
+        whole = _Sums.of(found.values())
+        return {NOBODY: whole.written(), **{name: each.written() for name, each in found.items()}}
 
 
-def _add(
-    sums: dict[tuple[int, str], list[Any]],
-    key: tuple[int, str],
-    row: Spent,
-    cases: dict[str, int] | None,
-) -> None:
-    found = sums.get(key)
-    if found is None:
-        sums[key] = [row.turns, row.tokens, row.cost, row.is_counted, cases]
-        return
-    found[0] += row.turns
-    found[1] += row.tokens
-    found[2] += row.cost
-    found[3] = found[3] or row.is_counted
-    if cases:
-        found[4] = _together(chain((found[4] or {}).items(), cases.items()))
+@dataclass
+class _Sums:
+    """The sums of a group in a column."""
+
+    turns: int = 0
+    tokens: list[int] = field(default_factory=list)
+    costs: list[int] = field(default_factory=list)
+    counted: int = 0
+    cases: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Iterable[_Sums]) -> _Sums:
+        """Return the sums of all groups together."""
+        some = list(parts)
+        whole = cls(
+            sum(each.turns for each in some),
+            list(chain.from_iterable(each.tokens for each in some)),
+            list(chain.from_iterable(each.costs for each in some)),
+            sum(each.counted for each in some),
+        )
+        for each in some:
+            whole.add_cases(each.cases)
+        return whole
+
+    def add_cases(self, cases: Mapping[str, int]) -> None:
+        for name, number in cases.items():
+            self.cases[name] = self.cases.get(name, 0) + number
+
+    def written(self) -> Written:
+        tokens, cost = (round(median(each)) if each else 0 for each in (self.tokens, self.costs))
+        return [
+            self.turns,
+            tokens,
+            cost,
+            self.cases,
+            self.counted,
+            len(self.tokens) - self.counted,
+        ]
 
 
-def _cells(sums: dict[tuple[int, str], list[Any]]) -> list[tuple[int, str, Cell]]:
-    return [
-        (place, id, Cell(turns, tokens / (turns or 1), cost / (turns or 1), is_counted, cases))
-        for (place, id), (turns, tokens, cost, is_counted, cases) in sums.items()
-    ]
+EMPTY: Written = _Sums().written()
 
 
-def _written(cells: Sequence[Cell]) -> Written:
-    sent = [each for each in cells if each.turns and each.tokens]
-    counted = sum(each.is_counted for each in sent)
-    return [
-        sum(each.turns for each in cells),
-        round(median([each.tokens for each in sent])) if sent else 0,
-        round(median([each.cost for each in sent])) if sent else 0,
-        _together(pair for each in cells if each.cases for pair in each.cases.items()),
-        counted,
-        len(sent) - counted,
-    ]
-
-
-def _together(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, number in pairs:
-        found[name] = found.get(name, 0) + number
-    return found
+def columns_of(
+    rows: Iterable[Spent],
+    starts: Sequence[int],
+    column_of: Mapping[int, int],
+    places: Mapping[str, int],
+    counting: Counting,
+) -> list[Column]:
+    """Return a column for each of the `starts`. `column_of` has the number of the column of an
+    hour that is in one, and `places` the places of conversations.
+    """
+    sums: list[dict[int, list[int]]] = [{} for _ in starts]
+    columns = [Column() for _ in starts]
+    cases: dict[tuple[int, int], _Sums] = {}
+    for row in rows:
+        number = column_of.get(row.hour)
+        if number is None:
+            continue
+        place = places[row.memory_id]
+        known = sums[number].get(place)
+        if known is None:
+            sums[number][place] = [row.turns, row.tokens, row.cost, row.is_counted]
+        else:
+            known[0] += row.turns
+            known[1] += row.tokens
+            known[2] += row.cost
+            known[3] |= row.is_counted
+        if row.cases and (found := counting.cases(row)):
+            cases.setdefault((number, place), _Sums()).add_cases(found)
+    for column, added in zip(columns, sums, strict=True):
+        for place, (turns, tokens, cost, is_counted) in added.items():
+            column.add(place, turns, tokens, cost)
+            if is_counted:
+                column.counted.append(place)
+    for (number, place), each in cases.items():
+        columns[number].cases.append((place, each.cases))
+    return columns

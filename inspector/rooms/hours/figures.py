@@ -9,12 +9,13 @@ conversation does not change them.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from functools import cached_property
-from itertools import chain
+from hashlib import blake2b
+from itertools import chain, compress
 from statistics import median
 from time import monotonic, process_time
 from typing import Any
@@ -25,9 +26,9 @@ from chatmemory import database
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds, time_of
-from inspector.rooms.hours.changes import changes_of
+from inspector.rooms.hours.changes import Change, changes_of
 from inspector.rooms.hours.clock import days_until, hour_of, hours_until
-from inspector.rooms.hours.columns import Columns
+from inspector.rooms.hours.columns import EMPTY, NOBODY, Column, columns_of
 from inspector.rooms.hours.facets import facets_of
 from inspector.rooms.hours.fleet import (
     Counting,
@@ -44,106 +45,200 @@ from inspector.rooms.hours.fleet import (
 from inspector.rooms.hours.models import KeptFigures, KeptHours
 from inspector.rooms.hours.telling import Telling, told
 
-RULES = 3  # raise it with each change of the figures
+RULES = 4  # raise it with each change of the figures
 DAYS, HOURS = 14, 24
 SHOWN, LABELS = 6, 4
 TENANT = "tenant"
 EVERYTHING = "\0all"
+FLEET = "fleet"  # what the figures of a filter are computed from
+DIGEST = 8  # bytes
 LEAST_TURNS, FROM = 20, 0.15
 
 
-class Fleet:
-    """Many conversations with their hours, from which the figures of every grouping are
-    computed.
+@dataclass(frozen=True)
+class Grouped:
+    """The groups of a split: their names, and the number of the group of each conversation.
+    `words` are those of groups that are not called by their own names.
     """
 
-    def __init__(self, known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> None:
-        self.known, self.rows = known, rows
-        self.changes = changes_of(known, rows, now)
-        self._days, self._hours = days_until(now, DAYS), hours_until(now, HOURS)
-        self._counting = Counting.of(counted_flags())
-        self._columns = Columns(self._days, self._hours)
-        self._columns.add(rows, known, self._counting)
-        self._whole = self._columns.grouped(lambda memory_id: EVERYTHING)
-        self._common = {
-            "splits": splits_of(known.values()),
-            "examined": examined(),
-            "untimed": untimed(),
-        }
+    names: list[str]
+    numbers: list[int]
+    words: dict[str, str]
 
-    def by(self, split: str) -> dict[str, Any]:
-        """Return the figures of all conversations and of each group, by hour and by day, as values
-        for JSON. `split` is the grouping, such as `tenant` or `label:release`.
-        """
-        group_of = grouping(split, self.known)
-        groups: dict[str, dict[str, Any]] = {
-            EVERYTHING: self._columns.empty(),
-            **self._whole,
-            **self._columns.grouped(group_of),
+
+@dataclass(frozen=True)
+class Fleet:
+    """Many conversations with their groups and columns, from which the figures of every grouping
+    and every filter are computed. A conversation has a place in all lists.
+
+    `ids` are digests, so that no erased ID is stored. `changes` have a time and words, short and
+    full. `changed` has the newest change of a place that has one, and whether there were turns
+    since.
+    """
+
+    ids: list[str]
+    groups: dict[str, Grouped]
+    starts: dict[str, list[int]]  # of columns, by span
+    columns: dict[str, list[Column]]
+    flags: list[str]
+    changes: list[tuple[int, str, str]]
+    changed: list[tuple[int, int, bool]]
+    common: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        known: Mapping[str, Known],
+        rows: Sequence[Spent],
+        changes: Sequence[Change],
+        now: datetime,
+    ) -> Fleet:
+        """Add up the hours of known conversations."""
+        places = {memory_id: n for n, memory_id in enumerate(known)}
+        starts = {"days": days_until(now, DAYS), "hours": hours_until(now, HOURS)}
+        counting = Counting.of(counted_flags())
+        last = _last_hours(rows)
+        splits = splits_of(known.values())
+        return cls(
+            [_digest(each) for each in known],
+            {split: _grouped(split, known) for split in splits},
+            starts,
+            {
+                span: columns_of(rows, some, _column_of(span, some, rows), places, counting)
+                for span, some in starts.items()
+            },
+            list(counting.rules),
+            [(each.at, each.words, each.full) for each in changes],
+            [
+                (places[id], n, last.get(id, 0) >= changes[n].at)
+                for id, n in _newest(changes).items()
+                if id in places
+            ],
+            {"splits": splits, "examined": examined(), "untimed": untimed()},
+        )
+
+    @classmethod
+    def read(cls, content: str) -> Fleet:
+        """Return the fleet that `written` wrote."""
+        values = json.loads(content)
+        values["groups"] = {name: Grouped(**each) for name, each in values["groups"].items()}
+        values["columns"] = {
+            span: [Column(**each) for each in some] for span, some in values["columns"].items()
         }
-        sizes = Counter(map(group_of, self.known))
-        sizes[EVERYTHING] = len(self.known)
-        changes = self._changes_of(group_of)
-        for name, group in groups.items():
-            group = groups[name] = {**group, "size": sizes[name]}
-            group["change"] = changes.get(name)
+        return cls(**values)
+
+    def written(self) -> str:
+        return json.dumps(self, default=vars, separators=(",", ":"))
+
+    def by(self, split: str, listed: Iterable[str] | None = None) -> dict[str, Any]:
+        """Return the figures of all conversations and of each group, by hour and by day, as values
+        for JSON: of the `listed` conversations, or of the whole fleet. `split` is the grouping,
+        such as `tenant` or `label:release`.
+        """
+        is_in = self._is_in(listed)
+        split = self.usual_split(is_in) if split == TENANT and is_in else split
+        grouped = self.groups[split]
+        numbers = grouped.numbers
+        if is_in is not None:
+            numbers = [n if is_in[place] else NOBODY for place, n in enumerate(numbers)]
+        columns = {
+            span: [each.grouped(numbers) for each in some] for span, some in self.columns.items()
+        }
+        sizes = Counter(numbers)
+        del sizes[NOBODY]
+        shown = set(chain.from_iterable(each for some in columns.values() for each in some))
+        changes = self._changes_of(numbers, sizes)
+        names = {NOBODY: EVERYTHING, **dict(enumerate(grouped.names))}
+        groups = {
+            names[n]: {
+                **{span: [each.get(n, EMPTY) for each in some] for span, some in columns.items()},
+                "size": sizes[n] if n != NOBODY else sizes.total(),
+                "change": changes.get(n),
+            }
+            for n in sorted(shown)
+        }
         return {
             "split": split,
-            "days": self._days,
-            "hours": self._hours,
-            "flags": list(self._counting.rules),
+            **self.starts,
+            "flags": self.flags,
             "groups": groups,
-            "words": _words(split, self.known, groups),
-            "others": sum(1 for name in sizes if name not in groups),
-            **self._common,
+            "words": {name: each for name, each in grouped.words.items() if name in groups},
+            "others": len(sizes.keys() - shown),
+            **self.common,
         }
 
-    @cached_property
-    def _newest(self) -> dict[str, int]:
-        """The place of the newest change of each conversation that has one, by id."""
-        found: dict[str, int] = {}
-        for n, change in enumerate(self.changes):
-            for memory_id in chain(change.hours, change.after):
-                found.setdefault(memory_id, n)
-        return found
+    def usual_split(self, is_in: Sequence[bool] | None = None) -> str:
+        """Return the grouping that is shown first: by tenant, or by a label if all conversations
+        have the same tenant.
+        """
+        numbers = self.groups[TENANT].numbers
+        tenants = set(numbers if is_in is None else compress(numbers, is_in))
+        label = next((split for split in self.groups if split.startswith("label:")), TENANT)
+        return label if len(tenants) < 2 else TENANT
 
-    @cached_property
-    def _last(self) -> dict[str, int]:
-        """The last hour of each conversation, by id."""
-        found: dict[str, int] = {}
-        for row in self.rows:
-            found[row.memory_id] = max(row.hour, found.get(row.memory_id, 0))
-        return found
+    def _is_in(self, listed: Iterable[str] | None) -> list[bool] | None:
+        """Return whether the conversation of each place is listed; None if all of them are."""
+        if listed is None:
+            return None
+        these = set(map(_digest, listed))
+        return [each in these for each in self.ids]
 
-    def _changes_of(self, group_of: Callable[[str], str]) -> dict[str, list[Any]]:
+    def _changes_of(self, numbers: Sequence[int], sizes: Collection[int]) -> dict[int, list[Any]]:
         """Return the newest change of each group: its time, its words, short and full, and how many
         conversations have had turns since. A change of the only group is also that of all.
         """
-        newest: dict[str, int] = {}
-        for memory_id, n in self._newest.items():
-            name = group_of(memory_id)
-            newest[name] = min(n, newest.get(name, n))
-        since: Counter[str] = Counter()
-        for memory_id, hour in self._last.items():
-            name = group_of(memory_id)
-            if name in newest:
-                change = self.changes[newest[name]]
-                since[name] += hour >= change.at and change.has_changed(memory_id)
-        found = {name: self._written(n, since[name]) for name, n in newest.items()}
-        if len(set(map(group_of, self.known))) == 1 and found:
-            found[EVERYTHING] = next(iter(found.values()))
+        newest: dict[int, int] = {}
+        for place, n, _ in self.changed:
+            newest[numbers[place]] = min(n, newest.get(numbers[place], n))
+        newest.pop(NOBODY, None)
+        since = Counter(
+            numbers[place]
+            for place, n, has_turns in self.changed
+            if has_turns and newest.get(numbers[place]) == n
+        )
+        found = {group: [*self.changes[n], since[group]] for group, n in newest.items()}
+        if len(sizes) == 1 and found:
+            found[NOBODY] = next(iter(found.values()))
         return found
 
-    def _written(self, n: int, since: int) -> list[Any]:
-        change = self.changes[n]
-        return [change.at, change.words, change.full, since]
+
+def _digest(memory_id: str) -> str:
+    return blake2b(memory_id.encode(), digest_size=DIGEST).hexdigest()
 
 
-def _words(split: str, known: Mapping[str, Known], groups: Container[str]) -> dict[str, str]:
-    """Return the words of groups that are not called by their own names."""
-    if split != "policy":
-        return {}
-    return {each.policy: each.policy_words for each in known.values() if each.policy in groups}
+def _grouped(split: str, known: Mapping[str, Known]) -> Grouped:
+    """Return the groups of all conversations by a split."""
+    group_of = grouping(split, known)
+    numbers: dict[str, int] = {}
+    found = [numbers.setdefault(group_of(each), len(numbers)) for each in known]
+    words = {each.policy: each.policy_words for each in known.values()} if split == "policy" else {}
+    return Grouped(list(numbers), found, words)
+
+
+def _column_of(span: str, starts: Sequence[int], rows: Iterable[Spent]) -> dict[int, int]:
+    """Return the number of the column of each hour that is in one."""
+    if span == "hours":
+        return {hour: n for n, hour in enumerate(starts)}
+    hours = {row.hour for row in rows}
+    return {hour: bisect_right(starts, hour) - 1 for hour in hours if hour >= starts[0]}
+
+
+def _newest(changes: Sequence[Change]) -> dict[str, int]:
+    """Return the number of the newest change of each conversation that has one, by id."""
+    found: dict[str, int] = {}
+    for n, change in enumerate(changes):
+        for memory_id in chain(change.hours, change.after):
+            found.setdefault(memory_id, n)
+    return found
+
+
+def _last_hours(rows: Iterable[Spent]) -> dict[str, int]:
+    """Return the last hour of each conversation, by id."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if row.hour > found.get(row.memory_id, 0):
+            found[row.memory_id] = row.hour
+    return found
 
 
 def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> float | None:
@@ -180,15 +275,6 @@ def splits_of(known: Collection[Known]) -> list[str]:
     return [TENANT, *labels, "policy", *of_calls]
 
 
-def usual_split(known: Mapping[str, Known]) -> str:
-    """Return the grouping that is shown first: by tenant, or by a label if all conversations have
-    the same tenant.
-    """
-    names = labels_with_few_values(known.values())
-    is_one = len({each.tenant for each in known.values()}) < 2
-    return f"label:{names[0]}" if names and is_one else TENANT
-
-
 @dataclass(frozen=True)
 class Made:
     """Figures as values of JSON, and the time at which they were computed."""
@@ -219,45 +305,54 @@ def _stored(split: str) -> str:
     return f"{RULES} {split}"
 
 
-def compute(split: str, which: MemoryQuerySet) -> Made:
-    """Compute the figures of a grouping for some conversations, without storing them."""
-    now = timezone.now()
-    known = known_of(which)
-    rows = list(spent(days_until(now, DAYS)[0], memory_ids=list(known)))
-    split = usual_split(known) if split == TENANT else split
-    return Made(now, Fleet(known, rows, now).by(split))
+def computed(split: str, which: MemoryQuerySet) -> Made | None:
+    """Compute the figures of a grouping for some conversations, as of the last refresh, without
+    storing them; None before the first refresh.
+    """
+    row = KeptFigures.objects.filter(split=_stored(FLEET)).first()
+    if row is None:
+        return None
+    fleet = Fleet.read(row.content)
+    listed = which.order_by().values_list("id", flat=True)
+    return Made(time_of(row.made_at), fleet.by(split, listed))
 
 
 def refresh() -> float:
     """Compute and store the figures of all groupings. Return the CPU time in seconds."""
     began, now = process_time(), timezone.now()
     known = known_of(Memory.objects.all())
-    rows = list(spent(days_until(now, DAYS)[0]))
-    fleet = Fleet(known, rows, now)
-    made = {split: fleet.by(split) for split in splits_of(known.values())}
+    rows = [row for row in spent(days_until(now, DAYS)[0]) if row.memory_id in known]
+    changes = changes_of(known, rows, now)
+    fleet = Fleet.of(known, rows, changes, now)
+    made = {split: fleet.by(split) for split in fleet.groups}
     before = kept((TENANT,)).get(TENANT)
-    said = told(fleet.changes, rows, now, before.told if before else {})
+    said = told(changes, rows, now, before.told if before else {})
     made[TENANT] |= {
         "told": {name: astuple(each) for name, each in said.items()},
-        "usual": usual_split(known),
+        "usual": fleet.usual_split(),
         "facets": facets_of(known, rows, now),
     }
+    contents = {split: json.dumps(each, separators=(",", ":")) for split, each in made.items()}
+    _store({**contents, FLEET: fleet.written()}, now)
+    return process_time() - began
+
+
+def _store(contents: Mapping[str, str], now: datetime) -> None:
     with database.atomic():
-        KeptFigures.objects.exclude(split__in=map(_stored, made)).delete()
+        KeptFigures.objects.exclude(split__in=map(_stored, contents)).delete()
         KeptFigures.objects.bulk_create(
             [
                 KeptFigures(
                     split=_stored(split),
                     made_at=microseconds(now),
-                    content=json.dumps(values, separators=(",", ":")),
+                    content=content,
                 )
-                for split, values in made.items()
+                for split, content in contents.items()
             ],
             update_conflicts=True,
             unique_fields=["split"],
             update_fields=["made_at", "content"],
         )
-    return process_time() - began
 
 
 LEAST_SECONDS, SHARE = 5.0, 20  # between two refreshes: seconds, and times the last one took

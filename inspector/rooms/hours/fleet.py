@@ -16,7 +16,6 @@ from typing import NamedTuple
 from django.db.models import Sum
 from django.utils import timezone
 
-from chatmemory import database
 from chatmemory.flag import Flag
 from chatmemory.flags import flags
 from chatmemory.managers import CLIENT, MemoryQuerySet
@@ -31,7 +30,6 @@ NO_GROUP = ""
 RELEASES = ("release", "version", "app", "build", "sdk")  # labels that a deployment changes
 FEW_VALUES = 50
 NOT_VALUES = {DIGEST_LABEL, "from"}
-AT_ONCE = 400
 MINUTE = 60
 
 
@@ -54,23 +52,16 @@ class Spent(NamedTuple):
     cases: Sequence[Sequence[str]]
 
 
-def spent(
-    first: int, end: int | None = None, memory_ids: Sequence[str] | None = None, flag: str = ""
-) -> Iterator[Spent]:
-    """Yield the hours of all conversations, or of the given ones, from `first` to before `end`.
+def spent(first: int, end: int | None = None, flag: str = "") -> Iterator[Spent]:
+    """Yield the hours of all conversations, also of deleted ones, from `first` to before `end`.
     With a `flag`, only hours with cases of this flag.
     """
-    rows = Hour.objects.filter(hour__gte=first, memory__deleted_at=None).order_by()
+    rows = Hour.objects.filter(hour__gte=first).order_by()
     if end is not None:
         rows = rows.filter(hour__lt=end)
     if flag:
         rows = rows.filter(cases__contains=json.dumps(flag))
-    if memory_ids is None:
-        yield from map(_spent, rows.values_list(*_COLUMNS))
-        return
-    for n in range(0, len(memory_ids), AT_ONCE):
-        some = database.in_list("memory_id", list(memory_ids[n : n + AT_ONCE]))
-        yield from map(_spent, rows.filter(some).values_list(*_COLUMNS))
+    yield from map(_spent, rows.values_list(*_COLUMNS))
 
 
 _COLUMNS = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from inspector.rooms.hours.dearer import dearer
-from inspector.rooms.hours.figures import EVERYTHING, TENANT, Made, compute, kept
+from inspector.rooms.hours.figures import EVERYTHING, TENANT, Made, computed, kept
 from inspector.rooms.hours.strip import strip_of
 from inspector.rooms.hours.telling import Telling
 from inspector.shell.room import Fragment, Listed, OverTime, Told
@@ -26,7 +26,8 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
         return None  # no conversation is examined yet
     split = listed.split if listed.split in found else by_tenant.values["usual"]
     if not listed.is_all and at_once:
-        return OverTime(_strip(listed, compute(split, listed.which.rows())))
+        of_filter = computed(split, listed.which.rows())
+        return OverTime(_strip(listed, of_filter)) if of_filter else None
     ready = (found | kept({split} - found.keys())).get(split) if listed.is_all else None
     later = Fragment("rooms/hours/_later.html", {"address": listed.link()})
     lines = [

@@ -15,10 +15,11 @@ from chatmemory.inserted import NewMessage
 from chatmemory.models import Memory, Message, Step
 from inspector.overview.causes import counted_headlines
 from inspector.overview.common import Everywhere, common_of
+from inspector.overview.selection import OverviewQuery
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.hours.changes import Change, Side, closing_of, effect_of
 from inspector.rooms.hours.clock import HOUR
-from inspector.rooms.hours.figures import kept, refresh
+from inspector.rooms.hours.figures import computed, kept, refresh
 from inspector.rooms.hours.fleet import Counting, Spent
 from inspector.rooms.hours.models import KeptFigures
 from inspector.rooms.hours.telling import effect_words
@@ -230,3 +231,33 @@ def test_figures_of_no_conversation_show_no_strip(operator_client, db):
     services.add("new", [UserMessage("hi")])
     assert KeptFigures.objects.exists()
     assert 'id="h-strip"' not in operator_client.get("/").text
+
+
+# The strip of a filter
+
+
+def test_a_filter_shows_the_figures_of_its_group(fleet):
+    for split, name, query in (
+        ("tenant", "acme/", OverviewQuery(tenant="acme/")),
+        ("label:release", "2026.48", OverviewQuery(label="release:2026.48")),
+        ("policy", "token_window:3000", OverviewQuery(policy="token_window:3000")),
+    ):
+        group = kept({split})[split].values["groups"][name]
+        found = computed("tenant", query.which.rows())
+        assert found is not None
+        whole = found.values["groups"]["\0all"]
+        assert group["size"]
+        assert any(each[0] for each in group["days"])
+        assert [whole[each] for each in ("size", "days", "hours")] == [
+            group[each] for each in ("size", "days", "hours")
+        ]
+
+
+def test_a_filter_needs_no_hours(fleet, django_assert_num_queries):
+    with django_assert_num_queries(2):
+        assert computed("tenant", OverviewQuery(tenant="acme/").which.rows())
+
+
+def test_the_kept_figures_have_no_ids(fleet):
+    contents = "".join(KeptFigures.objects.values_list("content", flat=True))
+    assert not any(each in contents for each in Memory.objects.values_list("pk", flat=True))
