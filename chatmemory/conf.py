@@ -69,8 +69,8 @@ class Configuration:
     - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
     - `TOKEN_DAYS` is the number of days after which a new API token expires by default; 0 is never.
-    - `TEXT_CHARACTERS` is the maximum length of a message's text, and `MEDIA_BYTES` the maximum
-      size of the base64 text of an image, a sound, a video or a file.
+    - `TEXT_CHARACTERS` is the maximum length of a message's text. `MEDIA_BYTES` is the maximum size
+      of the base64 text of an image, a sound, a video or a file.
     - `POST_BYTES` and `PUT_BYTES` are the maximum sizes of request bodies of the API. POST_BYTES
       applies to every method but PUT.
     - `ADDED_MESSAGES` is the maximum number of messages that one call adds, each as a step.

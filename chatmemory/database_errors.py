@@ -19,7 +19,7 @@ from chatmemory.sqlite_files import is_damage
 
 @dataclass(frozen=True)
 class Outage:
-    """What is wrong with the database: its `state` in a word, and a sentence about it (`detail`).
+    """A problem of the database: its `state` in a word, and a sentence about it (`detail`).
 
     `is_of_node` is True if the database itself responds, but a node of its cluster does not.
     """

@@ -38,7 +38,7 @@ class NotDistributable(ChatMemoryError):
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the rows of a table are stored: on the node of the conversation whose id is in
+    """The place where the rows of a table are stored: the node of the conversation whose id is in
     `column`.
 
     Without a column, the rows are on the coordinator and can be written together with

@@ -129,7 +129,9 @@ class ImportUnfinished(ChatMemoryError):
 
 
 class PolicyRequired(ChatMemoryError):
-    """This call needs a policy, and the conversation has none because its client decides."""
+    """This call needs a policy, and the conversation has none, because its client decides what is
+    in the window.
+    """
 
 
 class PolicyUnavailable(ChatMemoryError):

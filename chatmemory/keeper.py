@@ -53,7 +53,9 @@ class Keeper(ABC):
         """
 
     def is_current(self, row: KeptRow, memory: Memory) -> bool:
-        """Return whether a row with the current version is up to date with the conversation."""
+        """Return whether a row, which was made by the current rules, is up to date with the
+        conversation.
+        """
         return row.step == memory.last_step
 
     def current(self) -> Q:

@@ -117,8 +117,8 @@ def keep(memory_id: str) -> None:
 
 
 def store(some: Sequence[DerivedRow]) -> None:
-    """Store rows of derived data in one transaction, and then notify their keepers and the live
-    streams.
+    """Store rows of derived data in one transaction. Then tell the live streams, and the keepers
+    that made the rows.
 
     A row is skipped if its conversation was deleted or redacted since, or is being changed at this
     moment. It is also skipped if a row of a later step is stored.

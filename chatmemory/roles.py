@@ -18,7 +18,7 @@ GIVE_TOKENS = "chatmemory.add_apitoken"
 
 
 class Role(TextChoices):
-    """What an account or token may do: a viewer reads and simulates, an operator also writes, an
+    """The role of an account or token: a viewer reads and simulates, an operator also writes, an
     admin may do everything.
     """
 

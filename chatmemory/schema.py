@@ -38,7 +38,9 @@ PASS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """Why this version cannot use a database (`reason`, the end of a sentence), and what to do."""
+    """The reason why this version cannot use a database (`reason`, the end of a sentence), and a
+    remedy (`what_to_do`).
+    """
 
     reason: str
     what_to_do: str

@@ -34,8 +34,8 @@ def require_apps(addresses: str, *names: str) -> None:
 
 
 class Expected(NamedTuple):
-    """What a setting must be: a test for its value, and the requirement in words for errors. An
-    error does not show a value with `is_secret`.
+    """The requirement of a setting: a test for its value, and words for errors. An error does not
+    show a value with `is_secret`.
     """
 
     is_right: Callable[[Any], bool]

@@ -215,8 +215,10 @@ def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -
 def required_policy(
     memory_id: str, policy: Policy | None, advice: str = "set a policy before adding to it"
 ) -> Policy:
-    """Return the policy. Raises PolicyRequired, with `advice` in its text, if it is None: then the
+    """Return the policy of a conversation. Raises PolicyRequired if there is none, because then the
     client decides what is in the window.
+
+    `advice` is the last part of the error text.
     """
     if policy is None:
         raise PolicyRequired(f"the client decides the window of {memory_id!r}: {advice}")

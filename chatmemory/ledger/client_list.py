@@ -246,7 +246,8 @@ class Replacement:
         """Return the positions of the new list whose message may come back from the history, each
         with the reasons for which it may have left.
 
-        In a list for `set_messages`, these are all unmatched positions. For a client's list, see
+        With `is_first`, the conversation has no messages yet, and none can come back. In a list for
+        `set_messages`, these are all unmatched positions. For a client's list, see
         `_returns_after`.
         """
         if is_first or self.alignment.slides:
@@ -279,7 +280,7 @@ class Replacement:
         """The last position of the new list that matches an entry of the old list; -1 if there is
         none.
 
-        System messages do not count: messages before a system message may be new, wherever it is.
+        Matching system messages are left out: a system message may come after new messages.
         """
         known = (*self.alignment.kept, *self.alignment.moved)
         return self.last_of(known)

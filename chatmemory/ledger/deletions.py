@@ -11,7 +11,7 @@ from chatmemory.models import AuditEntry, Memory
 
 
 class Deletion(NamedTuple):
-    """What an audit entry says about a deleted conversation: `steps` is its number of steps, and
+    """The facts in an audit entry about a deleted conversation: `steps` is its number of steps, and
     `head` the digest of the last step in hexadecimal.
     """
 

@@ -111,7 +111,7 @@ def _is_audited(memory_id: str) -> bool:
 
 
 def purge(memory_id: str) -> None:
-    """Remove the rows of a conversation whose deletion has begun, in short transactions."""
+    """Remove the rows of a conversation that is being deleted, in short transactions."""
     short, text = Value(0), searched_characters()
     slices = (
         iter(partial(purge_slice, memory_id, model, number, size), False)
@@ -166,7 +166,7 @@ def _erase_findings(memory: Memory) -> None:
 
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
-    """Erase everything else that contains the text of messages or allows guesses about it: stored
+    """Erase the other places that contain the text of messages or allow guesses about it: stored
     responses, derived data, and the copies that rooms (plug-in features) keep.
     """
     _erase_responses(memory.pk)

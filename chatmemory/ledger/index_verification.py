@@ -24,8 +24,8 @@ AT_ONCE = 500  # messages
 
 
 class Made(NamedTuple):
-    """How an index message comes into the window: `place` is its position, and `evictions` are the
-    messages that leave for it.
+    """The effect of a new index message (a list of evicted terms) on the window: `place` is its
+    position, and `evictions` are the messages that leave for it.
     """
 
     place: int
@@ -56,10 +56,12 @@ def made_again(
     policy: Policy,
     estimator: TokenCountEstimator,
 ) -> Made | None:
-    """Compute an index message again from its inputs, and compare it with the stored one.
+    """Compute an index message (a list of evicted terms) again from its inputs, and compare it with
+    the stored one in `entry`.
 
-    Returns how the index comes into the window; None if an input was redacted, because the index
-    cannot be computed then. Raises Contradicted if the two differ.
+    `left` are the messages whose eviction led to it. Returns how the index comes into the window;
+    None if an input was redacted, because the index cannot be computed then. Raises Contradicted if
+    the two differ.
     """
     seqs = {each.seq for each in (*window, *left, entry)}
     rows = {

@@ -96,7 +96,7 @@ def rank_of_summary(transition: Transition, n: int) -> int:
     """Return the rank (sort key in the window) of a summary, whose stay gets the number `n`.
 
     A summary at the position of the first message that it replaces takes the rank of that message.
-    Elsewhere the rank is between those of its neighbours. Raises NotCompactable if no rank is free
+    Elsewhere the rank is between those of its neighbors. Raises NotCompactable if no rank is free
     there.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
@@ -114,11 +114,12 @@ def rank_of_summary(transition: Transition, n: int) -> int:
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Return ascending ranks in which each gap (None) is filled by evenly spaced ranks.
+    """Return the ranks (sort keys in the window) of a list's messages, in which gaps (None) are
+    filled by evenly spaced ranks.
 
     The ranks of a gap at the beginning are below the first known rank. If too few whole numbers fit
     into a gap, all ranks from there on are None. Ranks after the last known one are None, too. The
-    caller gives these messages appended ranks.
+    caller gives these messages ranks at the end.
     """
     placed: list[int | None] = list(ranks)
     known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]
@@ -182,7 +183,7 @@ def _count_order(memory: Memory, transition: Transition, kind: str, window: Wind
 
 
 def go_back(memory: Memory, step: Step) -> None:
-    """Set an unsaved row of a conversation to the state after a past step, for a simulation. The
+    """Set the row of a conversation to the state after a past step, for a simulation. The changed
     row must not be saved.
     """
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator

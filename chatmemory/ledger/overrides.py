@@ -40,8 +40,8 @@ _PROPERTIES = {"attributes", "text"}
 
 
 def overriding(message: ChatMessage, text: str | None = None) -> str:
-    """Return the JSON text of overrides that show this message's attributes, and `text` as its
-    placeholder if given.
+    """Return the overrides of a stay as JSON text, for a stay that shows the attributes of
+    `message`, and `text` as a placeholder if given.
     """
     attributes: Mapping[str, Any] = getattr(message, "attributes", {})
     shown = {"attributes": attributes} | ({} if text is None else {"text": text})
@@ -49,8 +49,8 @@ def overriding(message: ChatMessage, text: str | None = None) -> str:
 
 
 def overriding_text(stub: ChatMessage) -> str:
-    """Return the JSON text of overrides that show the placeholder `stub` of a cleared tool
-    result.
+    """Return the overrides of a stay as JSON text, for a stay that shows `stub`, the placeholder of
+    a cleared tool result.
     """
     return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
 
@@ -92,8 +92,10 @@ def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
 
 
 def text_of_stub(overrides: str | None, said: str) -> str | None:
-    """Return the placeholder text of a cleared tool result. `said` is the stored text of its
-    message. None for other overrides, and for erased ones.
+    """Return the placeholder text that a stay shows of a cleared tool result, given its overrides.
+    `said` is the stored text of the message.
+
+    None if the stay shows no placeholder, and if its text was erased.
     """
     values = decode_json(overrides or "{}")
     if values.keys().isdisjoint({"text", _STUB}) or _ERASED in values:
@@ -103,15 +105,17 @@ def text_of_stub(overrides: str | None, said: str) -> str | None:
 
 
 def is_of_stub(overrides: str | None) -> bool:
-    """Return whether overrides show the placeholder of a cleared tool result, even if its text was
-    erased.
+    """Return whether a stay shows the placeholder of a cleared tool result, given its overrides.
+    True even if the text of the placeholder was erased.
     """
     return overrides is not None and not {"text", _STUB}.isdisjoint(decode_json(overrides))
 
 
 def erased(overrides: str) -> str:
-    """Return the JSON text that a redaction leaves of overrides: their SHA-256, and whether they
-    were those of a placeholder.
+    """Return the JSON text that a redaction leaves of a stay's overrides (the text or attributes
+    that it showed instead of the stored ones).
+
+    Only their SHA-256 remains, and a mark if they were those of a placeholder.
     """
     left = {_ERASED: digest_of_overrides(overrides)}
     return json.dumps(left | {_STUB: True} if is_of_stub(overrides) else left)
@@ -122,8 +126,10 @@ def is_erased(overrides: str) -> bool:
 
 
 def kept(overrides: str | None) -> str | None:
-    """Return the overrides for a further stay of the same message. Of erased overrides, only the
-    mark of a placeholder remains, otherwise None.
+    """Return a stay's overrides (the text or attributes that it shows instead of the stored ones)
+    for a further stay of the same message.
+
+    Of erased overrides, only the mark of a placeholder remains, otherwise None.
     """
     if overrides is None or not is_erased(overrides):
         return overrides
@@ -131,7 +137,9 @@ def kept(overrides: str | None) -> str | None:
 
 
 def digest_of_overrides(overrides: str) -> str:
-    """Return the SHA-256 of overrides in hexadecimal, even if they were erased."""
+    """Return the SHA-256, in hexadecimal, of a stay's overrides (the text or attributes that it
+    shows instead of the stored ones). Erased overrides keep their SHA-256.
+    """
     if is_erased(overrides):
         return str(json.loads(overrides)[_ERASED])
     return sha256(overrides.encode(errors="surrogatepass")).hexdigest()

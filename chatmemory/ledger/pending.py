@@ -16,7 +16,9 @@ from chatmemory.rooms import seal
 
 
 class PendingRows:
-    """The new rows of one conversation, to be written together."""
+    """The new rows of one conversation in a transaction: collected first, and written together at
+    its end.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory

@@ -123,7 +123,7 @@ class Table(Generic[M]):
         return self._model.from_db(cursor.db.alias, self.names, found)
 
     def add(self, rows: Iterable[Any], cursor: CursorWrapper) -> None:
-        """Insert rows."""
+        """Insert rows, given as objects that have the columns as attributes."""
         _execute(cursor, self.insert, [self.stored(row, cursor.db) for row in rows])
 
     def save(self, row: M, cursor: CursorWrapper) -> None:
@@ -201,8 +201,8 @@ def read_step(memory_id: str, n: int) -> Step | None:
 
 
 def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
-    """Return the columns `STAY` of the first `HEAD_PAGE` messages in the current window, in the
-    order of the window.
+    """Return the columns named in `STAY` for the first `HEAD_PAGE` messages of the current window,
+    in order.
     """
     return rows(_FIRST_STAYS, {"id": memory_id}, cursor)
 

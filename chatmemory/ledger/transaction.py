@@ -108,8 +108,8 @@ def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iter
     """Lock a conversation for the next part of its import, yield its recorder, and write the
     recorded changes at the end of the block.
 
-    `stored` is the number of messages that the earlier parts have stored. Raises ImportUnfinished
-    if the row has another number, MemoryNotFound, InvalidValue.
+    `stored` is the number of messages that earlier parts have stored. Raises ImportUnfinished if
+    another process has stored more meanwhile, MemoryNotFound, InvalidValue.
     """
     check_change(memory_id, actor, None)
     with database.atomic(), database.cursor() as cursor:

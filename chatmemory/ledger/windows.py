@@ -124,9 +124,10 @@ def stays_at(step: Step) -> QuerySet[Stay]:
     """Return the rows of the messages that were in the window after a step, in the order of the
     window.
 
-    The range from the step's `oldest` to its `last_stay` bounds the query: see `ledger.numbers`.
-    System messages and pins may be older than that; an index finds them. The two bounds stand side
-    by side, so that PostgreSQL knows how few rows they leave, and does not read all messages.
+    For speed, the query is bounded by the step's columns `oldest` and `last_stay` (see
+    `ledger.numbers`). System messages and pins may be older than `oldest`; an index finds them.
+    Both conditions are in one query, so that PostgreSQL knows how few rows match, and does not read
+    all messages.
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
@@ -211,7 +212,9 @@ class StoredStays(EntrySource):
 
 
 class OpenStays(StoredStays):
-    """The entries of the current window. A first, short page suffices for most adds."""
+    """The entries of the current window, read in pages from the beginning. The first page is short,
+    because most adds need only the first entries.
+    """
 
     def __init__(self, memory_id: str, cursor: CursorWrapper | None = None) -> None:
         self._memory_id = memory_id

@@ -61,7 +61,9 @@ def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a provider would answer to a window. `provider` is its name for people."""
+    """The answer of a provider to a window, as the rules predict it. `provider` is its name for
+    people.
+    """
 
     provider: str
     findings: Sequence[Finding] = ()
@@ -89,5 +91,5 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return what the providers that lessons mention would answer to a window."""
+    """Return, for each provider that the lessons mention, how it would answer to a window."""
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

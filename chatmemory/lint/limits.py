@@ -45,8 +45,8 @@ def _shape(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Limit:
-    """Which values a field at `path` may have: texts that match `pattern`, with `least` to `most`
-    characters or items.
+    """The values that are allowed in a field at `path`: texts that match `pattern`, with `least` to
+    `most` characters or items.
 
     `what` is the field's name for people, and `but` says what is wrong with a text that does not
     match. A given `kind`, `roles` or `without` restricts the limit: to values of that type, to
@@ -98,7 +98,7 @@ class Limit:
 
 
 def limited(*limits: Limit) -> Callable[[ProviderWindow], Iterator[Fault]]:
-    """Return a check that finds values beyond these limits, at most one fault per message."""
+    """Return a check that finds values outside these limits, at most one fault per message."""
     names = {limit.parts[0][0] for limit in limits}
     is_needed = any(limit.is_needed for limit in limits)
 

@@ -21,8 +21,8 @@ _SPECIFIC = 12  # letters of an answer by which it can be recognized
 
 
 class Recognized(NamedTuple):
-    """A rule that an error refers to, with the provider and its law for the rule. `at` is the index
-    of the message that the error names, or None.
+    """A provider rule that an error refers to. `law` says how the provider treats the fault, and
+    `at` is the index of the message that the error names, or None.
     """
 
     rule: Rule

@@ -1,4 +1,6 @@
-"""Provider rules, the law of each provider for them, and the examination of a window."""
+"""Provider rules, how each provider treats their faults (its law), and the examination of a
+window.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ Example = Sequence[ChatMessage] | Sequence[JsonMap]
 
 @dataclass(frozen=True)
 class Law:
-    """How one provider treats a fault: whether it rejects the window, with the source of this
-    knowledge.
+    """The behavior of one provider if a window has a fault: whether it rejects the window, with the
+    source of this knowledge.
 
     `check` finds the faults if the provider has bounds of its own; otherwise the check of the rule
     does. `error` is the wording of the provider's error, with {at} for the position of the first
@@ -89,8 +91,8 @@ class Law:
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return how severe a fault is for a model, if the fault was found without naming a model.
-        None if the model is known to accept it.
+        """Return how severe a fault is for a model, although the fault was found without naming a
+        model. None if the model is known to accept it.
         """
         if self.severity != "conditional":
             return self.severity
@@ -109,8 +111,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Rule:
-    """A provider rule: what can be wrong with a window, with the law of each provider that has the
-    rule.
+    """A provider rule: what can be wrong with a window, and how each provider treats this (`laws`).
 
     Its `id` is the name of its check, or `check` itself if that is a name, because each law has a
     check of its own. `bad` is a minimal window that breaks the rule, `good` a window that does not;
@@ -137,14 +138,18 @@ class Rule:
         return self.check if isinstance(self.check, str) else self.check.__name__
 
     def check_of(self, law: Law | None) -> Check:
-        """Return the check of a law; without a law, the check of the rule itself."""
+        """Return the function that finds faults by a provider's law; without a law, the check of
+        the rule itself.
+        """
         check = (law and law.check) or self.check
         assert not isinstance(check, str), f"a law of {self.id} has no check"
         return check
 
     @property
     def example_provider(self) -> str:
-        """The provider in whose format the examples are written: the first provider with a law."""
+        """The provider in whose format the examples are written: the first provider that the rule
+        has a law for.
+        """
         return next(iter(self.laws), OPENAI)
 
 

@@ -50,7 +50,8 @@ class PastStay(NamedTuple):
 
 
 class Past:
-    """When the messages of a window came, and when messages left it, from step `known_from` on.
+    """The times at which the messages of a window came, and at which messages left it, from step
+    `known_from` on.
 
     `read_ids` returns the ids of the tool calls that messages make or answer, by number. It may
     leave out messages if there are too many to read.
@@ -159,8 +160,8 @@ def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which a second system message came. None if the named message was not the
-    first, or a system message has left since.
+    """Return the step at which a second system message came. None if the first of `seqs` came after
+    that step, or a system message has left since.
     """
     step = sorted(map(past.entered_at, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))

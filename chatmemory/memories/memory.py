@@ -127,8 +127,8 @@ class ChatMemory(ABC):
             self._transact(decide for message in added for decide in self._adding(message))
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
-        """Replace all messages by a list. If it exceeds the limit, its oldest messages are left
-        out.
+        """Replace all messages by a list. If the list exceeds the limit, its oldest messages are
+        left out.
         """
         policy = self.policy()
         arrivals = [self._entry(message) for message in message_list(messages)]

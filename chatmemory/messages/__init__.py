@@ -1,8 +1,8 @@
 """Messages and their contents, as JSON and as database rows, and their token counts. No Django.
 
 Another package on PyPI is called chatmemory. If both are installed, they write into the same
-folder, and the later one replaces `__init__.py`. This module is the first of ours to be imported in
-either case, so it can report that.
+folder, and the later one replaces `__init__.py`. In either case, this module is the first of ours
+that is imported, so it reports the problem.
 """
 
 import sys

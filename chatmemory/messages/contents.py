@@ -18,7 +18,7 @@ from chatmemory.patterns import declared_pattern
 
 
 class DetailLevel(StrEnum):
-    """How closely a model should look at an image, in LangChain4j's order."""
+    """The level of detail in which a model should look at an image, in LangChain4j's order."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"

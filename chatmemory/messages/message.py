@@ -230,7 +230,9 @@ class OpenAttributes(JsonDict):
 
 
 def with_open_attributes(message: ChatMessage) -> ChatMessage:
-    """Return the same message with `OpenAttributes`, or unchanged if it has attributes."""
+    """Return the message, marked as having a source that does not tell its attributes
+    (`OpenAttributes`). A message with attributes is returned unchanged.
+    """
     if isinstance(message, CustomMessage) or getattr(message, "attributes", None):
         return message
     return with_attributes(message, OpenAttributes())

@@ -54,7 +54,7 @@ def squashed(text: str) -> str:
 
 @dataclass(frozen=True)
 class Sought:
-    """What a text must contain to match a search.
+    """The words and codes that a text must contain to match a search.
 
     Each of `words` must occur as written, and each of `codes` with or without separators; both are
     in lowercase without accents. Each of `letters`, one or two letters with accents, must occur
@@ -201,7 +201,8 @@ def _place(text: str, sought: str, fold: Callable[[str], str]) -> slice | None:
 
 
 class Speaker(IntEnum):
-    """Who said a message. Search results separate statements of users and tools (OTHERS) from
+    """The speaker of a message: OTHERS are users and tools, and CLIENT is a program that put the
+    message into the window. Search results separate statements of users and tools (OTHERS) from
     repetitions and questions.
 
     Speakers whose words count most as knowledge come first. Only the role decides: a user's

@@ -38,8 +38,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Recall:
-    """How much a policy would remember of some conversations, and what it would cost. The policy
-    None sends everything.
+    """The figures of a policy for some conversations: how many facts memory would have held, and
+    how many tokens prompts would have had. The policy None sends everything.
 
     `recalls` counts the uses of facts, and `held` those for which memory still had the fact.
     `nothing_lost` counts the conversations without a lost recall. `user_repeated` and

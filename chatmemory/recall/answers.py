@@ -63,8 +63,11 @@ def is_written_by_user(message: ChatMessage) -> bool:
 
 
 def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
-    """Return all values that a user's text could repeat, such as codes, names and short answers.
-    Phrases such as "as I said" are also removed before names and answers are looked for.
+    """Return all values in a user's text that another message may repeat: codes, names, addresses
+    and short answers.
+
+    The text is also read without its reminders, such as "as I said", so that these do not hide a
+    short answer.
     """
     read = UserText(text, words.reminders)
     rest = words_in(read.plain) if read.reminders else []

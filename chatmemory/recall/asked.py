@@ -112,8 +112,8 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
 def answers_openly(
     question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
-    """Return whether a text, or its first clause, answers a question with nothing but a distinctive
-    value. `given` are earlier texts with the same value.
+    """Return whether a text, or its first clause, answers a question with nothing but a value that
+    nobody says by chance. `given` are earlier texts with the same value.
 
     The value must not be of another kind than the question names. Words of the question may stand
     beside the value: `It is stored in Camden.`

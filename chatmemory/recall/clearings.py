@@ -61,7 +61,8 @@ class Clearable:
 
 
 class Gone(NamedTuple):
-    """When messages left and when tool results were cleared, as positions of arriving messages.
+    """The times at which messages left and tool results were cleared, as positions of arriving
+    messages.
 
     `left` has, for each message, the position of the message at whose arrival it left. `stubs` maps
     the position of each cleared result to the position of the message that needed the room, and to
@@ -77,8 +78,8 @@ class ClearingWindow:
     added one by one.
 
     `first` is the position of the first message. `costs` are the sums of the costs before each
-    message and after the last. `base` is the cost of what is always in the window, such as the
-    system message.
+    message and after the last. `base` is the cost of the messages that are always in the window,
+    such as the system message.
     """
 
     def __init__(

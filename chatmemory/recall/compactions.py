@@ -37,8 +37,8 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
 class Level(StrEnum):
-    """Which terms are counted: all terms, the terms that a user or a tool gave to the assistant
-    (TOLD), or those of them that few sessions mention (RARE).
+    """The terms that are counted: all terms, the terms that a user or a tool gave to the assistant
+    (TOLD), or the told terms that few sessions mention (RARE).
     """
 
     ALL = "all"
@@ -54,7 +54,9 @@ def headline(sessions: int) -> Level:
 
 
 class ReturnedBy(StrEnum):
-    """Where the assistant had a lost term from when it used the term again."""
+    """The source from which the assistant got a lost term again before it used the term: a tool,
+    the user, or no recorded message.
+    """
 
     TOOL = "tool"
     USER = "user"
@@ -105,8 +107,8 @@ class NeededTerms:
         return [each for each in self.needed(level) if not each.is_held]
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
-        """Return how many needed terms memory would hold if the first `terms` lost terms were
-        appended to the summary.
+        """Return how many of the terms that were needed again memory would have, if the first
+        `terms` lost terms were appended to the summary.
         """
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
@@ -114,8 +116,8 @@ class NeededTerms:
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Return how many needed terms the last `tokens` of the window would have held instead of
-        the summary.
+        """Return how many of the terms that were needed again are in the last `tokens` of the
+        window before the compaction.
         """
         return sum(each.tail <= tokens for each in self.needed(level))
 
@@ -253,7 +255,9 @@ class SessionPath(NamedTuple):
 
 
 class CompactionId(NamedTuple):
-    """The identity of a compaction: the `root` of its session, and its `boundary_of` key."""
+    """Identifies a compaction on all paths of its session: the `root` of the session, and the key
+    that `boundary_of` returns.
+    """
 
     root: str
     boundary: str
@@ -278,7 +282,8 @@ def each_once(
     identity: Callable[[Found], CompactionId],
     weight: Callable[[Found], tuple[int, int]],
 ) -> list[Found]:
-    """Return each compaction once, although several paths contain it, in order of first occurrence.
+    """Return each compaction once, in order of first occurrence, although several paths of a
+    session contain it.
 
     If several paths have a compaction, the item with the highest `weight` is taken, for example by
     the number of terms needed later.
@@ -293,8 +298,8 @@ def each_once(
 
 
 class CorpusEvidence(NamedTuple):
-    """The number of sessions of a collection, and the evidence of each of their compactions, with
-    the path on which it was found.
+    """The terms that the compactions of many sessions lost. `sessions` is the number of sessions;
+    `found` has the evidence of each compaction, with the path through its session.
     """
 
     sessions: int
@@ -306,8 +311,8 @@ def corpus_evidence(
 ) -> CorpusEvidence:
     """Return what the compactions of some sessions lost.
 
-    Each compaction counts once, although several paths of a session contain it. Each term counts
-    once per session.
+    Each compaction counts once, although several paths through a session contain it. Each term
+    counts once per session.
     """
     terms: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:

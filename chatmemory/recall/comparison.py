@@ -49,15 +49,15 @@ class Replay:
 
     @property
     def held(self) -> int:
-        """The number of needs whose facts were in messages of the window. Facts in an index message
-        do not count.
+        """The number of needs (uses of earlier facts) whose facts were in messages of the window.
+        Facts in an index message do not count.
         """
         return self.recalls - len(self.lost)
 
     @cached_property
     def by_index(self) -> int:
-        """The number of lost needs whose facts an index message listed, or a message of the window
-        still had.
+        """The number of lost needs (uses of facts that had left memory) whose facts an index
+        message listed. Parts that a message of the window still had count as listed.
         """
         spans = self.departures.indexes
         if not spans:
@@ -82,12 +82,14 @@ class Replay:
         )
 
     def count_of(self, kind: IncidentKind) -> int:
-        """Return the number of lost needs of this kind."""
+        """Return the number of lost needs (uses of facts that had left memory) of this kind."""
         return sum(need.kind is kind for need in self.lost)
 
     @property
     def incidents(self) -> tuple[Need, ...]:
-        """The lost needs in which a user repeated a fact or a tool call was repeated."""
+        """The lost needs (uses of facts that had left memory) in which a user repeated a fact or a
+        tool call was repeated.
+        """
         return tuple(repeats(self.lost))
 
     @property
@@ -127,7 +129,7 @@ class Replay:
         return prompts_of(self.history, self.history.loads.departures(None))
 
     def prompt_sizes(self) -> list[int]:
-        """Return, for each message, the tokens of a prompt sent directly after it."""
+        """Return, for each message, the tokens that a prompt sent directly after it would have."""
         return prompt_sizes(self.history, self.departures)
 
 
@@ -154,7 +156,7 @@ MOST_FOLLOWED = 5_000  # the most messages that are added, in all replays, to fo
 
 @dataclass(frozen=True)
 class PhraseFate:
-    """How long a phrase stays in memory under a policy.
+    """The time that a phrase stays in memory under a policy.
 
     `forgotten` is the position of the first message at whose arrival the window no longer had the
     phrase; None if it always had. `keeping` is the smallest limit of the policy's kind that still

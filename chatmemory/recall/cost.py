@@ -227,7 +227,7 @@ class Prices:
 
     @property
     def priced(self) -> str:
-        """What is compared: `cache` for the cost with the prompt cache, or `tokens`."""
+        """The measure for comparisons: `cache` for the cost with the prompt cache, or `tokens`."""
         return "tokens" if self.cached is None else "cache"
 
     @property

@@ -42,7 +42,7 @@ class Date(NamedTuple):
 
 
 def dates_in(text: str) -> dict[Date, str]:
-    """Return the dates of a text. Each maps to its text where it is first written, without a
+    """Return the dates of a text. Each date maps to how it is first written there, without a
     time.
     """
     found: dict[Date, str] = {}
@@ -89,7 +89,7 @@ class Dates:
 
     def name(self, date: Date) -> str:
         """Return the name of a date. A date without a year gets the name of the same day in the
-        latest year mentioned.
+        year mentioned last.
         """
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:
@@ -107,7 +107,7 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return the text of each date by the date's name in `known`. Dates that are equal but for a
+    """Return how dates are written, by their names in `known`. Dates that are equal but for a
     missing year have one name.
     """
     ordered = sorted(dates, key=lambda date: (date.year is None, date))

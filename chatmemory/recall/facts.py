@@ -231,7 +231,8 @@ def _named_numbers(text: str) -> Iterator[str]:
 
 
 def runs_in(text: str, only_telling: bool = False) -> set[str]:
-    """Return the runs of characters that terms can have, without the punctuation around them.
+    """Return the runs of characters in a text that could be terms, without the punctuation around
+    them.
 
     With `only_telling`, return only runs that have a digit or begin with five capitals, which is
     faster.

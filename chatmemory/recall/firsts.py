@@ -41,7 +41,8 @@ def is_common(policy: Policy, clears: bool = False) -> bool:
 
 
 class Places(NamedTuple):
-    """Where an eviction moves the beginning of the window to, for each message of a history.
+    """The indices to which an eviction moves the beginning of the window, for each message of a
+    history.
 
     `ends` has the index after the message and after the messages evicted with it. `users` has the
     index of the first user message from there on, or the index after the last message.
@@ -61,7 +62,8 @@ def firsts(
     """Return, for each message, the index of the window's first message after it was added.
 
     `costs` are the sums of the costs before each message and after the last. `base` is the cost of
-    what is always in the window, such as the system message. The window begins at index `first`.
+    the messages that are always in the window, such as the system message. The window begins at
+    index `first`.
     """
     ends, users = places
     room, mark = policy.limit - base, policy.low_mark - base

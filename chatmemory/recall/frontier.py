@@ -2,8 +2,8 @@
 options.
 
 A tally has the facts held, the repetitions and the tokens of prompts. The figures of one history
-contain no text of its messages. Limits into which the whole history fits are left out, because
-their tally equals the tally of sending everything.
+contain no text of its messages. Limits that hold the whole history are left out, because their
+tally equals the tally of sending everything.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 
 @dataclass(frozen=True)
 class TriedPolicies:
-    """The policies to try.
+    """The policies that are compared in replays.
 
     Each of the `variants` (policies whose own limit is ignored) is tried under a grid of limits and
     under the limits in `also`. If `chosen_limits` is given, each variant is tried under its limits
-    there instead.
+    there instead. `rules` are those of the provider's prompt cache.
     """
 
     variants: tuple[Policy, ...]
@@ -102,7 +102,7 @@ def tried_of_kind(
     rules: CacheRules = NO_BOUNDS,
     clears_results: bool = True,
 ) -> TriedPolicies:
-    """Return the policies to compare for a kind: its options with each `low_water`, with and
+    """Return the variants of a policy to compare: its options with each `low_water`, with and
     without `snap_to_user`.
 
     The first variant has the options of `kind` itself. With `clears_results`, the last variant also
@@ -125,7 +125,9 @@ def _trimmed_to(kind: Policy, water: Decimal) -> Policy:
 
 
 def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
-    """Return exactly these policies as the policies to try. None is left out."""
+    """Return exactly these policies as the policies to compare. None, which stands for sending
+    everything, is left out.
+    """
     limits: dict[Policy, list[int]] = {}
     for policy in policies:
         if policy is not None:
@@ -153,7 +155,8 @@ def limits_of(
 
 @dataclass(frozen=True)
 class Figures:
-    """The tallies of one history under the policies that are tried.
+    """The figures of one history under the policies that are compared. A tally has the facts held,
+    the repetitions and the tokens of prompts.
 
     `recalls` counts the uses of facts and `calls` the model calls. `size` is the number of tokens
     of the history, and `load` the load of a window that holds all of it. `everything` is the tally
@@ -212,8 +215,8 @@ class Figures:
 
 
 def figures_of(history: History, tried: TriedPolicies, today: Policy | None = None) -> Figures:
-    """Return the figures of a history under the policies that are tried; `today` is the policy in
-    force, or None if a client decides.
+    """Return the figures of a history under the policies that are compared; `today` is the policy
+    in force, or None if a client decides.
     """
     tallies = Tallies(history, tried.kind, tried.rules)
     if tallies.are_slow:
@@ -305,14 +308,16 @@ def _newest(history: History, tried: TriedPolicies) -> History:
 
 
 class Point(NamedTuple):
-    """The tally of a policy over many conversations. The policy None sends everything."""
+    """The tally (facts held, repetitions and tokens) of a policy over many conversations. The
+    policy None sends everything.
+    """
 
     policy: Policy | None
     tally: Tally
 
 
 class Sums:
-    """The sums of the figures of some conversations."""
+    """The figures of some conversations, added up for each policy that is compared."""
 
     def __init__(self, tried: TriedPolicies, figures: Iterable[Figures] = ()) -> None:
         self.tried = tried
@@ -339,8 +344,9 @@ class Sums:
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
     def points(self) -> list[Point]:
-        """Return the tally of each policy under which any message leaves. The variant that clears
-        tool results is left out if no conversation has results to clear.
+        """Return the tally (facts held, repetitions and tokens) of each policy under which any
+        message leaves. The variant that clears tool results is left out if no conversation has
+        results to clear.
         """
         return [
             Point(self.tried.policy(variant, limit), self.everything.plus(less))
@@ -349,8 +355,8 @@ class Sums:
         ]
 
     def at(self, policy: Policy | None) -> Tally:
-        """Return the summed tally of a policy that was tried; None stands for sending
-        everything.
+        """Return the summed tally (facts held, repetitions and tokens) of a compared policy. None
+        stands for sending everything.
         """
         if policy is None:
             return self.everything
@@ -358,7 +364,9 @@ class Sums:
 
     @property
     def today_point(self) -> Tally | None:
-        """The summed tally of the policies in force; None unless each conversation has a policy."""
+        """The summed tally (facts held, repetitions and tokens) of the policies in force; None
+        unless each conversation has a policy.
+        """
         return self.today if self.count and self.todays == self.count else None
 
     def bill(self, tally: Tally) -> Bill:

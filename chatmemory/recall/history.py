@@ -84,7 +84,7 @@ class History:
 
     @cached_property
     def needed(self) -> Sequence[NeededAt]:
-        """What each message uses of earlier messages, such as facts; see `needs`."""
+        """The facts and calls of earlier messages that each message uses; see `needs`."""
         return needed_at(self.read)
 
     def mentions(self, position: int) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The kinds of incidents, and the one table of their words."""
+"""The kinds of incidents, and the single table of their words."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class IndexSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Departures:
-    """When messages left memory in a replay, as positions of messages.
+    """The times at which messages left memory in a replay, as positions of messages.
 
     `at` has, for each message, the position of the message at whose arrival it left. Three kinds of
     messages have their own position: those that found no room, ignored ones, and interrupted tool
@@ -98,7 +98,7 @@ class Departures:
 
     @cached_property
     def of_texts(self) -> Sequence[int]:
-        """For each message, the position at which its text left memory: by eviction, or by a
+        """The position at which the text of each message left memory: by eviction, or by a
         placeholder.
         """
         if not self.stubs:

@@ -15,7 +15,8 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
 class Needed(NamedTuple):
-    """What a message uses of earlier messages, by kind of incident if it had left memory.
+    """The facts, or the tool call, of earlier messages that a message uses; `kind` is the kind of
+    incident if they had left memory.
 
     `parts` are the names of the facts or the call, each with the position of its last mention.
     `fact` is the text to show; "" means the part that leaves memory first.
@@ -27,10 +28,11 @@ class Needed(NamedTuple):
 
 
 class NeededAt(NamedTuple):
-    """What one message uses of earlier messages, and what later messages can find in it.
+    """The uses of earlier messages in one message (`needed`), and the names by which later messages
+    can use it.
 
-    `mentions` are the names in this message that some message needs. While the message is in
-    memory, later messages find these names there.
+    `mentions` are the names of facts and calls in this message that any message needs. While the
+    message is in memory, later messages find these there.
     """
 
     needed: Sequence[Needed]

@@ -195,9 +195,9 @@ def _singulars(word: str) -> tuple[str, ...]:
 class Request(NamedTuple):
     """A request of an assistant for facts.
 
-    `kinds` are the requested kinds of facts. If they are empty, `words` are the words of the
-    sentence, which names something that has no noun in phrases.toml. `is_again` is True for a
-    question such as "once more?", and `is_which` for a question which of several things is meant.
+    `kinds` are the requested kinds of facts. If they are empty, the sentence names something that
+    has no noun in phrases.toml, and `words` are its words. `is_again` is True for a request to
+    repeat something, and `is_which` for a question which of several things is meant.
     """
 
     kinds: frozenset[str]
@@ -211,8 +211,8 @@ class Request(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What an assistant asks the user in one message, even if the fact that is asked for is
-    unknown.
+    """The question that an assistant asks the user in one message, even if it asks for no known
+    kind of fact.
 
     `words` are the words of the sentences that ask, `message` those of the whole message, and
     `kinds` the requested kinds of facts. `asks_for_something` is True if "yes" or "no" would be no
@@ -419,7 +419,9 @@ def _written(phrase: str | Sequence[str]) -> str:
 
 @cache
 def rhetorical() -> Phrases:
-    """Return the phrases by which users remind somebody in the form of a question."""
+    """Return the questions by which users remind the assistant that they said something before,
+    such as "didn't I tell you that?".
+    """
     return _in_all_languages("rhetorical")
 
 
@@ -431,7 +433,9 @@ def reported() -> Phrases:
 
 @cache
 def anew() -> Phrases:
-    """Return the words that make an answer a new wish, such as for another date."""
+    """Return the words by which an answer is a new wish and no repetition, such as "another" or
+    "this time".
+    """
     return _in_all_languages("anew")
 
 

@@ -229,8 +229,8 @@ class _SentWindow:
 
 
 class Refusals:
-    """Tells which providers would reject a window of a history, by the rules of `lint`, for many
-    windows.
+    """Finds the providers that would reject a window of a history, by the rules of `lint`; fast for
+    many windows.
 
     `history` may be given as its turns (messages in the linter's form) alone. `turns` are the
     messages as each provider gets them, by default their types and the ids of calls. A provider

@@ -63,8 +63,8 @@ NOTHING = Tally()
 
 
 class Tallies:
-    """Computes the figures of one history under policies that differ only in their limit and
-    options.
+    """Computes the figures (facts held, repetitions and tokens) of one history under policies that
+    differ only in their limit and options.
     """
 
     def __init__(self, history: History, kind: Policy, rules: CacheRules) -> None:
@@ -73,7 +73,9 @@ class Tallies:
         self.are_slow = self._plain is None or not is_common(kind)
 
     def of(self, policy: Policy | None) -> Tally:
-        """Return the figures of a policy; None stands for sending everything."""
+        """Return the figures (facts held, repetitions and tokens) of a policy; None stands for
+        sending everything.
+        """
         if self._plain and (policy is None or is_common(policy)):
             return self._plain.tally(policy, self._rules)
         found = replay(self._history, policy)

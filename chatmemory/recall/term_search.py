@@ -33,7 +33,9 @@ class Terms:
         self._others = [(part, _alone(part)) for part in sorted(others)]
 
     def found_in(self, text: str) -> set[str]:
-        """Return the terms that a text contains, whole or by their identifying part."""
+        """Return the terms that a text contains, whole or by their identifying part, such as the id
+        in a URL.
+        """
         runs = runs_in(text, self._only_telling)
         parts = runs & self._by_part.keys()
         parts |= {part for run in runs if "/" in run for part in self._parts(run)}
@@ -55,7 +57,9 @@ def _alone(part: str) -> re.Pattern[str]:
 
 
 def is_found(term: str, texts: Iterable[str]) -> bool:
-    """Return whether one of the texts contains a term, whole or by its identifying part."""
+    """Return whether one of the texts contains a term, whole or by its identifying part, such as
+    the id in a URL.
+    """
     terms = Terms([term])
     return any(map(terms.found_in, texts))
 

@@ -93,8 +93,8 @@ class UserText:
         return addresses_in(self.text)
 
     def same_as(self, value: Value) -> Value | None:
-        """Return the longest value in this text that equals a value of another text; None if there
-        is none.
+        """Return the longest value in this text that equals a value of another text, however it is
+        written; None if there is none.
         """
         if value.shape == "words":
             known = names_like(self.text, value) if self.searched.has_words_of(value) else []
@@ -147,7 +147,9 @@ class UserText:
         return refusals().search(self.lowered) is not None
 
     def kinds_of(self, start: int, end: int) -> frozenset[str]:
-        """Return the kinds of facts that the words around a span of the text name."""
+        """Return the kinds of facts, such as "email", that the words around a span of the text
+        name.
+        """
         before = self.text[max(0, start - _NEAR) : start]
         ends = [each.end() for each in _CLAUSE_END.finditer(before)]
         # a colon or a sentence directly before still names it: "My order number: A-1182"
@@ -198,14 +200,14 @@ class UserText:
     def has_only(
         self, start: int, end: int, *, besides: frozenset[str] = frozenset(), most: int = 100
     ) -> bool:
-        """Return whether the text consists of a span, reminders, and at most `most` small words
-        that short answers have. `besides` are further allowed words.
+        """Return whether the text consists of the span from `start` to `end`, reminders, and at
+        most `most` small words that short answers have. `besides` are further allowed words.
         """
         return self._has_only((0, len(self.text)), (start, end), besides, most)
 
     def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the first real clause consists of a span and allowed words, as in
-        `has_only`. Only allowed words may come before this clause.
+        """Return whether the clause with the span from `start` to `end` has nothing but the span
+        and allowed words, as in `has_only`. Only allowed words may come before this clause.
         """
         before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
         behind = _CLAUSE.search(self.plain, end)

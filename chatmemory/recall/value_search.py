@@ -46,7 +46,7 @@ class Search:
         return bool(self._values)
 
     def found_in(self, text: str) -> set[str]:
-        """Return the names of the values that a text contains."""
+        """Return the names of the values that a text contains, however they are written."""
         if not self._values or not text:
             return set()
         searched = Searched(text)
@@ -100,7 +100,7 @@ class Searched:
         return {start: number for number, (_, start, _) in enumerate(self._spelled)}
 
     def holds(self, value: Value) -> bool:
-        """Return whether the text contains a value."""
+        """Return whether the text contains a value, however it is written."""
         if not self._text:
             return False
         if value.shape == "date":

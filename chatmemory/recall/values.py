@@ -139,7 +139,7 @@ def words_in(text: str) -> list[Value]:
 
 
 def names_like(text: str, value: Value) -> list[Value]:
-    """Return the names and short answers in a text that equal a value, apart from spelling."""
+    """Return the names and short answers in a text that equal a value, however they are written."""
     return [each for each in _words(narrow(text), value.key) if each.key == value.key]
 
 

@@ -193,7 +193,7 @@ class TextIndex:
         return Has(text, sought_phrase(phrase))
 
     def install(self) -> None:
-        """Create the index if it does not exist, and fill it. Without an index, nothing is done."""
+        """Create the index if it does not exist, and fill it. This base class does nothing."""
 
     def install_triggers(self) -> None:
         """Create the triggers of the index again, because a migration that rebuilds a table drops

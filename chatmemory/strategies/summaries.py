@@ -19,7 +19,7 @@ _SENTENCE = declared_pattern(r"[^.!?\n]{1,400}[.!?]?")
 
 
 class StandIn(StrEnum):
-    """Which text replaces a summary, because measurements call no model.
+    """The text that replaces a summary, because measurements call no model.
 
     `nothing` is a text of 500 words without any fact. `sentences` are the first sentences of the
     messages that are not sent any more, or the latest of these sentences if there are many.

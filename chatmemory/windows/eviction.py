@@ -22,7 +22,20 @@ from chatmemory.windows.window import NOTHING, Costs, Entry, Totals, Weighable, 
 
 
 class Reason(StrEnum):
-    """The reason why a message left the window."""
+    """The reason why a message left the window.
+
+    - CAPACITY: there was no room.
+    - ORPHANED: the tool call of this result left.
+    - REPLACED: a new system message came.
+    - CLEARED: memory was cleared.
+    - SET: the message is not in the list that replaced the window.
+    - MOVED: the message only changed its position or attributes.
+    - TURN: the beginning of its turn left.
+    - SUMMARIZED: a summary replaced it.
+    - STUBBED: a placeholder replaced this tool result.
+    - INTERRUPTED: the tool call has too few results, or this is one of these results.
+    - INDEXED: a new index message replaced this one.
+    """
 
     CAPACITY = "CAPACITY"
     ORPHANED = "ORPHANED"
@@ -50,9 +63,12 @@ class Reason(StrEnum):
 class CannotFit(StrEnum):
     """The reason why a message cannot stay although everything that can leave has left.
 
-    Only messages that a policy never evicts remain: a leading system message, or nothing. Pinned
-    messages are a case of their own: an add that would fit without them is refused. Earlier
-    versions accepted such adds; their steps have NO_ROOM_BESIDE_PINS.
+    - TOO_BIG: it is larger than the limit.
+    - TOO_BIG_BESIDE_SYSTEM: it is larger than the room beside the system message.
+    - SYSTEM_TOO_BIG: the system message is larger than the limit.
+    - SYSTEM_FILLS: the system message leaves no room for even an empty message.
+    - NO_ROOM_BESIDE_PINS: it would fit without the pinned messages. Such an add is refused today;
+      steps of earlier versions may have this reason.
     """
 
     TOO_BIG = "TOO_BIG"

@@ -39,8 +39,8 @@ IsSame = Callable[[Any, Any], bool]  # of two payloads, of one kind or the other
 
 
 class Payload(NamedTuple):
-    """The content of a message for comparisons: `bare` is its JSON without attributes, and
-    `attributes` their JSON with sorted names, or "".
+    """The content of a message as a value for comparisons: `bare` is its JSON without attributes,
+    and `attributes` their JSON with sorted names, or "".
 
     The attributes of a custom message are its content, and part of `bare`.
     """
@@ -50,8 +50,8 @@ class Payload(NamedTuple):
 
     @classmethod
     def of(cls, payload: str, beside: str | None = None) -> Payload:
-        """Return the payload of a message, given its JSON and the attributes that are stored
-        separately.
+        """Return the comparable content of a message, given its JSON and the attributes that are
+        stored separately.
         """
         if payload.startswith(_CUSTOM):
             return cls(_sorted(payload))
@@ -71,8 +71,8 @@ class Payload(NamedTuple):
         return self == known or (self.is_open and self.bare == known.bare)
 
     def changes(self, known: Payload) -> bool:
-        """Return whether the client's message has other attributes than this known message, which
-        has the same content otherwise.
+        """Return whether the client changed the attributes of a known message. The remaining
+        content of both messages is equal.
         """
         return not self.is_open and self != known
 
@@ -268,7 +268,7 @@ def summarized(
 
 @dataclass(frozen=True)
 class Alignment:
-    """Says which messages of a new list are messages of the old list: two mappings from new
+    """The messages of a new list that are messages of the old list, as two mappings from new
     positions to old positions.
 
     `kept` messages are in the same order in both lists; `moved` messages are not. New positions in
@@ -287,15 +287,14 @@ class Alignment:
 
 
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
-    """Match two lists: first messages that are wholly equal, then messages that differ only in
-    attributes.
+    """Match the messages of a new list with those of an old list: first messages that are wholly
+    equal, then messages that differ only in attributes.
 
-    A list that only lost its end, and perhaps attributes, is matched position by position. A
-    message with other attributes is matched only between the same neighbors, because an equal text
-    elsewhere may be a repetition. A list that is not `by_client` was set as a whole, and may have
-    no new message: there, and with open attributes, messages are matched anywhere. If the new list
-    has none of the known attributes, its client drops attributes, and messages are compared without
-    them.
+    Messages with other attributes are matched only between the same neighbors, because an equal
+    text elsewhere may be a repetition. They are matched anywhere in a list that was set as a whole
+    (not `by_client`), and if their source does not tell their attributes. A list that only lost its
+    end, and perhaps attributes, is matched position by position. If the new list has none of the
+    known attributes, its client drops attributes, and they are not compared.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -333,7 +332,8 @@ def _in_place(
 
 
 def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match two lists of payloads as a slide if possible, else by their longest common subsequence.
+    """Match the messages of a new list with those of an old list, as a slide if possible, else by
+    their longest common subsequence.
 
     In a slide, messages leave the head of the old list, at least two (or all) stay, and messages
     are appended. A system message at the head of both lists may stay before the slide. Equal
@@ -356,9 +356,11 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
 
 def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match two lists of payloads so that as many messages as possible stay in order.
+    """Match the messages of a new list with those of an old list, so that as many as possible stay
+    in order.
 
-    Use this function for a list that was set as a whole, which is not expected to slide.
+    Use this function for a list that was set as a whole. Such a list need not be the old one moved
+    on by some messages, as `align` expects.
     """
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, Alignment(kept, {})))

@@ -75,21 +75,25 @@ class WindowOptions(TypedDict, total=False):
 
 
 class PolicyOptions(WindowOptions, total=False):
-    """The options that policies take as keyword arguments."""
+    """The options that policies take as keyword arguments; `Policy` explains them."""
 
     estimator: str
     always_keep_system_message_first: bool
 
 
 class TokenWindowOptions(WindowOptions, total=False):
-    """The options of memories that count tokens."""
+    """The options that memories with a token limit take as keyword arguments; `TokenWindow`
+    explains the last two.
+    """
 
     clear_tool_results: int
     index_terms: int
 
 
 class TokenOptions(PolicyOptions, total=False):
-    """The options of token windows, and the fields derived from their estimator."""
+    """The options that `TokenWindow` takes as keyword arguments, with its overhead, which is
+    derived from the estimator.
+    """
 
     clear_tool_results: int
     index_terms: int
@@ -326,8 +330,8 @@ class Policy(ABC):
         return replace(self, meters_only=True)
 
     def enforced(self) -> Self:
-        """Return the policy with its limit enforced, not only measured. Replays compare policies
-        this way.
+        """Return the policy with its limit enforced, not only measured, so that replays can compare
+        it.
         """
         return replace(self, meters_only=False) if self.meters_only else self
 

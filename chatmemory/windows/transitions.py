@@ -42,7 +42,13 @@ from chatmemory.windows.window import NOTHING, Entry, Totals, Weighable, Window
 
 
 class Change(StrEnum):
-    """The kind of a transition."""
+    """The kind of a transition, which is the effect of one change on a window.
+
+    ADD adds a message, SET replaces the whole list, and CLEAR empties it. KEEP changes nothing,
+    such as a new policy. PIN pins or unpins messages, and COMPACT replaces messages by a summary.
+    CLEAR_RESULTS replaces old tool results by placeholders. INDEX renews the index message, which
+    lists evicted terms.
+    """
 
     ADD = "add"
     SET = "set"
@@ -98,7 +104,7 @@ class Transition(NamedTuple):
 
     @property
     def cannot_fit(self) -> CannotFit | None:
-        """Why an added message had to leave at once; None if the message stayed."""
+        """The reason why an added message had to leave at once; None if the message stayed."""
         if self.change is not Change.ADD or not self.evictions or not can_decide(self.policy):
             return None
         left = {each.entry.key for each in self.evictions if each.reason is Reason.CAPACITY}
@@ -211,8 +217,8 @@ def admit_beside_pins(
 
 
 def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
-    """Return whether an add keeps interrupted tool calls in the window, because the arriving tool
-    result may complete them.
+    """Return whether an add leaves interrupted tool calls (calls without all their results) in the
+    window. The arriving tool result may complete them.
     """
     return policy.recovers and arrival.type is MessageType.TOOL_EXECUTION_RESULT
 
@@ -232,8 +238,8 @@ def _without_interrupted(
 
 
 def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[Entry]:
-    """Return the entries of interrupted tool calls, and of their results, that an add of `arrival`
-    removes.
+    """Return the entries of interrupted tool calls (calls without all their results) that an add of
+    `arrival` removes. The results that came are included.
     """
     if not policy.recovers or keeps_interrupted(policy, arrival):
         return set()
@@ -243,11 +249,11 @@ def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[E
 def recovered(
     entries: Sequence[Entry], policy: Policy | None, because: Entry | None = None
 ) -> tuple[list[Entry], list[Eviction]]:
-    """Return the entries without interrupted tool calls, and the evictions of those calls. Nothing
-    is removed unless the policy recovers.
+    """Return the entries without interrupted tool calls (calls without all their results), and the
+    evictions of those calls.
 
-    Tool calls and results must have their messages. `because` is the message whose add removes the
-    calls.
+    Nothing is removed unless the policy has `auto_recover_orphaned_tool_messages`. Tool calls and
+    results must have their messages. `because` is the message whose add removes the calls.
     """
     calls = interrupted_calls(entries) if policy is not None and policy.recovers else []
     gone = in_interrupted_calls(calls)
@@ -347,7 +353,7 @@ def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[E
     """Return the evictions that the next add will make, and that reads already hide.
 
     These are interrupted tool calls first, and then messages over a lowered limit. If the policy
-    recovers, tool calls and results must have their messages.
+    hides interrupted calls, tool calls and results must have their messages.
     """
     if policy is None:
         return []

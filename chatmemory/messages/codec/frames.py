@@ -1,8 +1,8 @@
 """Frames: the JSON of messages without their text, so that a text is stored once.
 
-Databases store the text of a message in a separate column, for searches. In the JSON of most
-messages the text is one string; the frame has a gap where it was. For other messages, the frame is
-the whole JSON.
+Databases store the text of a message in a separate column, for searches. The JSON of most messages
+has this text as one string; their frame is the JSON with a gap there. For other messages, the frame
+is the whole JSON.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def frame_of(message: ChatMessage) -> str:
 
 
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
-    """Return the frame of a message (its JSON with a gap for its text), and the bytes of its whole
-    JSON, separate attributes included.
+    """Return the frame of a message (its JSON with a gap for its text), and the number of bytes of
+    its JSON and separate attributes.
     """
     text, frame = _single_text(message)
     if text is None:
