@@ -1,4 +1,4 @@
-"""The URLs of a conversation page: of its steps and messages, and of the same page live."""
+"""The URLs of a conversation page: of its steps and messages, and of the live page."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from inspector.shell.room import View
 
 
 class Addresses:
-    """The URLs of the page of a view. It may answer a POST to another URL.
+    """Builds the URLs of a conversation page, also if the page answers a POST to another URL.
 
-    `tried` are the parameters that URLs keep, those of the live page only if they are `is_lasting`.
-    `previous_step`, `first_step` and `next_step` are the steps beside the page's, None at an end.
+    `tried` are parameters of a simulation that links preserve; links to the live page do so only if
+    they are `is_lasting`. `previous_step`, `first_step` and `next_step` are the steps beside the
+    shown step, None at an end.
     """
 
     def __init__(self, view: View, is_posted: bool = False) -> None:
@@ -40,23 +41,25 @@ class Addresses:
 
     @cached_property
     def kept_parameters(self) -> dict[str, str]:
-        """The parameters that URLs keep beside the place: unfolded sections, and those of marks."""
+        """The URL parameters that links preserve besides step and message: unfolded sections, and
+        those of highlights.
+        """
         opened = self.state.query.open
         return {**({"open": opened_text(opened)} if opened else {}), **self.marks.kept}
 
     @property
     def selected_message(self) -> int | None:
-        """The selected message, unless it is a draft."""
+        """The number of the selected message; None if a draft or nothing is selected."""
         return self.msg if self.msg and self.msg > 0 else None
 
     @property
     def chosen_query(self) -> str:
-        """The query parameter that keeps the selection in URLs."""
+        """The URL parameter of the selected message or draft, as text."""
         return urlencode(chosen(self.msg))
 
     @cached_property
     def url(self) -> str:
-        """The URL of the live page; links add the step, the message and what a room keeps."""
+        """The URL of the live page without parameters."""
         return reverse("inspector:conversation", args=[self.memory.id])
 
     def _with_query(self, **parameters: int | str | None) -> str:
@@ -64,44 +67,46 @@ class Addresses:
 
     @property
     def stored_url(self) -> str:
-        """The URL of the page at this step with a stored message, without the drafts."""
+        """The URL of the page at this step, without a simulation."""
         at = None if self.is_live else self.at
         return self._with_query(at=at, msg=self.selected_message, **self.kept_parameters)
 
     @cached_property
     def live_url(self) -> str:
-        """The URL of the live page with the drafts and the selection."""
+        """The URL of the live page with the simulation and the selected message."""
         tried = self.tried if self.is_lasting else {}
         return self._with_query(**tried, **chosen(self.msg), **self.kept_parameters)
 
     @property
     def follows(self) -> bool:
-        """Whether new messages move the page; they move no simulation."""
+        """Whether the page moves on with new messages; a simulation and an older step do not."""
         return self.is_live and not self.tried
 
     @property
     def pinned_url(self) -> str:
-        """The URL of the page at this step, which new messages do not move."""
+        """The URL of the page at this step, which does not move on with new messages."""
         return self._with_query(at=self.at, msg=self.msg, **self.kept_parameters)
 
     @property
     def followed_url(self) -> str:
-        """The URL of the live page with a stored message, without the drafts."""
+        """The URL of the live page with the selected message, without a simulation."""
         return self._with_query(msg=self.selected_message, **self.kept_parameters)
 
     def link(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
-        """Return the URL of this page at a step, with other parameters and drafts."""
+        """Return the URL of this page at a step, with the simulation and further parameters; see
+        `query`.
+        """
         return self.url + self.query(at, keeps, msg, **parameters)
 
     def query(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
-        """Return the query of such a URL with its question mark, or "" for the live page.
+        """Return the query string of this page at a step, with "?", or "" for the live page.
 
-        It has the comparison, unless `with` is given, the drafts or the limit of a replay, the
-        unfolded sections, and the parameters of marks if it `keeps` them.
+        It has the comparison, unless `with` is given, the simulation, the unfolded sections, and
+        the parameters of highlights if `keeps` is True.
         """
         stays_live = self.is_live and at == self.at
         place = {"at": None if stays_live else at} | chosen(msg)
@@ -119,19 +124,19 @@ class Addresses:
         return self.query(self.at + 1).partition("&")[2]
 
     def fold_link(self, name: str) -> str:
-        """Return the URL of this page with a section unfolded, or folded again if it is not."""
+        """Return the URL of this page that unfolds a section, or folds an unfolded section."""
         opened = opened_text(self.state.query.open ^ {name})
         return self.link(self.at, msg=self.msg, open=opened)
 
     def step_link(self, at: int) -> str:
-        """Return the URL of a step with the selection and the comparison."""
+        """Return the URL of a step with the same selection and comparison."""
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:
         """Return the URL of a step with the message that arrived at it, or of a draft.
 
-        There are many cells, so that URLs of steps are short: relative to the page, unless it was
-        posted to another URL.
+        A page has many of these, so they are short: relative to the page, unless it answers a POST
+        to another URL.
         """
         if msg and msg < 0:
             return self.link(self.at, msg=msg)
@@ -142,5 +147,5 @@ class Addresses:
 
 
 def opened_text(names: Iterable[str]) -> str:
-    """Return the parameter that unfolds sections, always in the same order."""
+    """Return the URL parameter that unfolds sections, with the names in alphabetical order."""
     return " ".join(sorted(names))

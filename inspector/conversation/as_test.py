@@ -1,4 +1,4 @@
-"""*Copy as test*: a statement of a page about a conversation, as a test of a project."""
+"""*Copy as test*: turns a statement of a page about a conversation into the code of a test."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from chatmemory.testing import snippets
 def copied_test(
     memory_id: str, policy: Policy | None, about: str, assertions: Sequence[str], why: str = ""
 ) -> str:
-    """Return the text of a test under a policy; "" if no policy decides the window.
+    """Return the code of a test that asserts something under a policy; "" if no policy decides the
+    window.
 
-    The test replays the history, which needs a policy that evicts.
+    The test replays the history, which needs a policy that evicts. `about` names the test, and
+    `why` is a comment in it.
     """
     if not can_decide(policy):
         return ""
@@ -23,8 +25,8 @@ def copied_test(
 def copied_incident(
     memory_id: str, policy: Policy | None, kind: str, fact: str, message_count: int, why: str
 ) -> str:
-    """Return a test which asserts that memory keeps a fact, if given, and that no incident of this
-    kind happens.
+    """Return the code of a test that no incident of this kind happens, and that memory keeps a
+    fact, if given.
 
     The history had `message_count` messages before the fact was repeated.
     """

@@ -1,4 +1,4 @@
-"""The bar above the messages of memory, which shows what fills the limit."""
+"""The bar above the messages of memory, which shows what the tokens of the limit are used for."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ WIDTH = 1000
 
 
 class Segment(NamedTuple):
-    """A part of the bar: its name and glyph ("" without a glyph), its class, its share, its start
-    and its width.
+    """A part of the bar, such as the tool results: name, icon (`glyph`, or ""), CSS class, tokens,
+    percentage, start and width.
     """
 
     name: str
@@ -31,16 +31,18 @@ class Segment(NamedTuple):
 
 
 def share_words(percent: int, tokens: int) -> str:
-    """Return `16 %`, or `<1 %` for what is there and has no whole percent."""
+    """Format a percentage: `16 %`, or `<1 %` for tokens that round to 0."""
     return "<1 %" if tokens and not percent else f"{percent} %"
 
 
 def segments(
     kinds: Sequence[tuple[str, str, str, int]], whole: int, gap: float = 0.0
 ) -> list[Segment]:
-    """Return the parts of a bar that have tokens, one beside the other, with a gap behind each.
+    """Return the parts of a bar from left to right, with a gap after each. Parts without tokens are
+    left out.
 
-    A kind is a name, a glyph, a class and its tokens; `whole` are the tokens of the bar's width.
+    A kind is a name, an icon, a CSS class and its tokens. `whole` is the number of tokens of the
+    full width.
     """
     amounts = [tokens for *_, tokens in kinds]
     percents = shares([*amounts, whole - sum(amounts)])
@@ -55,7 +57,7 @@ def segments(
 
 
 class BudgetBar:
-    """The presenter of the bar."""
+    """Presents the bar."""
 
     width = WIDTH
 
@@ -71,20 +73,20 @@ class BudgetBar:
 
     @property
     def words(self) -> str:
-        """The bar in words, for screen readers."""
+        """The parts of the bar with their percentages in words, for screen readers."""
         return ", ".join(f"{each.name} {each.percent} percent" for each in self.segments)
 
     @property
     def free(self) -> str:
-        """The free share of the limit; "" if no limit counts tokens."""
+        """The unused percentage of the limit; "" if no limit counts tokens."""
         if self.budget.limit is None:
             return ""
         return share_words(shares(self.budget.parts)[-1], self.budget.free)
 
     @property
     def finding(self) -> str:
-        """A sentence about a system message that takes most of the limit, which explains more than
-        evictions.
+        """A sentence about a system message that uses most of the limit, or "". It explains
+        evictions better than the arithmetic does.
         """
         return system_share(self.budget) if self.budget.is_system_heavy else ""
 

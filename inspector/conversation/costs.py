@@ -1,4 +1,4 @@
-"""The costs of history and memory step by step, for policies that must weigh each message."""
+"""The sizes of history and memory after each step, for policies that must weigh each message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "left_step")
 
 @dataclass(frozen=True)
 class CostsByStep:
-    """The costs of the history and of memory after the `steps` at which messages came or left."""
+    """The sizes of the history and of memory, in the policy's unit, after the `steps` at which
+    messages came or left.
+    """
 
     steps: Sequence[int]
     history: Sequence[int]
@@ -41,9 +43,10 @@ class CostsByStep:
 
 
 def costs_by_step(memory: MemoryRow, policy: Policy | None) -> CostsByStep | None:
-    """Return the costs of the steps of a conversation under a policy.
+    """Return the sizes of history and memory after the steps of a conversation, in a policy's unit.
 
-    None if the costs follow from the numbers of messages and tokens. Otherwise all stays are read.
+    None if the sizes follow from the numbers of messages and tokens. Otherwise all stays (periods
+    of messages in memory) are read.
     """
     if not can_decide(policy) or policy.cost_of(NOTHING) is not None:
         return None

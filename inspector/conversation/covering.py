@@ -1,4 +1,4 @@
-"""The messages that a summary will cover: a part of memory, which the page shows as a tape."""
+"""Chooses which messages of memory a new summary will replace, and shows them as a row of cells."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ CELLS, LEFT_OUT = 120, 4
 
 
 class Covering:
-    """The messages from position `first` to position `last` of a window, counted from 1.
+    """The messages that a summary will replace: from position `first` to position `last` of a
+    window, counted from 1.
 
-    The ends may be given in any order. Without them, all but a leading system message and the last
-    ones are chosen, and a tool call stays with its results.
+    The ends may be given in any order. By default, all messages are chosen except for a leading
+    system message and the last ones; a tool call stays with its results.
     """
 
     def __init__(
@@ -39,8 +40,8 @@ class Covering:
 
     @classmethod
     def of_seqs(cls, window: WindowView, seqs: Collection[int]) -> Covering:
-        """Return the choice from the first to the last of these messages that is still in the
-        window.
+        """Return the choice of all messages between the first and the last of these that are still
+        in the window.
         """
         found = [i for i, row in enumerate(window.in_order, 1) if row.seq in seqs]
         return cls(window, found[0], found[-1]) if found else cls(window)
@@ -55,7 +56,7 @@ class Covering:
 
     @property
     def words(self) -> str:
-        """The choice in words: `#2 to #17: 16 messages, 1,204 tokens. 5 stay.`"""
+        """The chosen messages in words: `#2 to #17: 16 messages, 1,204 tokens. 5 stay.`"""
         if not self.count:
             return "Memory is empty."
         first, *_, last = [*self.seqs, self.seqs[-1]]
@@ -66,10 +67,10 @@ class Covering:
 
     @cached_property
     def cells(self) -> list[tuple[str, str]]:
-        """The CSS classes and the words of each cell of memory.
+        """The CSS classes and the words of each cell.
 
-        With more than CELLS messages, a cell represents several messages. Such a cell is shown as
-        leaving if its first message leaves.
+        With more than CELLS messages, a cell represents several messages, and is shown as leaving
+        if its first message leaves.
         """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)

@@ -1,4 +1,6 @@
-"""Forecasts in words: the effect of drafts or of another limit, and the messages over a limit."""
+"""Describes in words what drafts or another limit would do, and what happens to messages over a
+limit.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from chatmemory.windows.stored_policies import can_decide
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return a verdict on simulated changes and on the limit that is tried with them."""
+    """Return a caption on what simulated changes and the limit that is tried with them would do.
+
+    `outlook` compares memory before and after.
+    """
     if outlook.no_room and not changes:
         return Caption("No room", detail=change_of_policy(outlook))
     misfits = [(change, change.misfit) for change in changes if change.misfit]
@@ -44,7 +49,7 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy |
 
 
 def would_clear(outlook: Outlook) -> str:
-    """Say which tool results would become stubs, or ""."""
+    """Say which tool results would be cleared; "" if none would."""
     return f"{would_become_stubs(outlook.stubbed)}." if outlook.stubbed else ""
 
 
@@ -64,20 +69,22 @@ def _no_fit(change: ChangeResult, message: Eviction, also: str) -> Caption:
 
 
 def change_of_policy(outlook: Outlook) -> str:
-    """Describe in sentences the effect of another policy alone."""
+    """Describe in sentences what another policy alone would do."""
     no_add = f" {would_be_no_room(outlook.no_room)}" if outlook.no_room else ""
     return f"{_difference(outlook)}{no_add}"
 
 
 def tried_limit(limit: int, outlook: Outlook) -> Caption:
-    """Return the caption of a simulation that tries another limit alone."""
+    """Return the caption of a simulation that only tries another limit."""
     first, *others = change_of_policy(outlook).split(". ", 1)
     event = f"With a limit of {limit:,}, {decapitalized(first.removesuffix('.'))}"
     return Caption(event, detail="".join(others))
 
 
 def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
-    """Return the caption of a replay, which holds `more` messages and not the `fewer` ones."""
+    """Return the caption of a replay under another limit. `more` are messages that only the replay
+    has in memory, and `fewer` those that it lacks.
+    """
     sentences = [f"It would also hold {seqs(more)}." if more else ""]
     sentences.append(f"It would not hold {seqs(fewer)}." if fewer else "")
     detail = " ".join(filter(None, sentences)) or "It would hold the same messages."
@@ -183,7 +190,7 @@ def _what_exceeds(window: WindowView) -> str:
 
 
 def what_is_hidden(window: WindowView) -> str:
-    """Say how many messages a lowered limit hides, and whether they will leave."""
+    """Say how many messages a lowered limit hides, and whether they will be evicted."""
     count = len(window.over_limit)
     if not window.no_room:
         return leaving(count, _will(window))
@@ -192,7 +199,9 @@ def what_is_hidden(window: WindowView) -> str:
 
 
 def beyond_limit(window: WindowView) -> str:
-    """Say the same in sentences, for the list of messages that the model sees."""
+    """Say in full sentences how many messages a lowered limit hides, for the list of messages that
+    the model sees.
+    """
     is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
     many = f"{count} more message is" if is_one else f"{count} more messages are"
     consequence = f"The model no longer sees {'it' if is_one else 'them'}."
@@ -207,12 +216,12 @@ def _will(window: WindowView) -> str:
 
 
 def why_nothing_fits(window: WindowView) -> str:
-    """Say in a sentence why every message is refused; empty if one can be let in."""
+    """Say in a sentence why no message can be added; "" if a message can be."""
     return f"{capitalized(_NO_ROOM[window.no_room])}." if window.no_room else ""
 
 
 def one_beyond_limit(no_room: NoRoom | None) -> str:
-    """Say whether a message that a limit hides will leave."""
+    """Say what happens to a single message that a lowered limit hides."""
     if no_room:
         no_add = capitalized(_NO_ROOM[no_room])
         return f"The model no longer sees it. {no_add}. A higher limit brings it back."
@@ -223,17 +232,17 @@ def one_beyond_limit(no_room: NoRoom | None) -> str:
 
 
 def beyond_tried_limit(no_room: NoRoom | None) -> str:
-    """Say whether a message that a tried limit would hide would leave."""
+    """Say what would happen to a message that a simulated limit would hide."""
     if no_room:
         return f"The model would no longer see it. {would_be_no_room(no_room)}"
     return "The model would no longer see it, and it would leave at the next add."
 
 
 def would_be_no_room(no_room: NoRoom) -> str:
-    """Say in a sentence why a limit that is tried would let no message in."""
+    """Say in a sentence why no message could be added under a simulated limit."""
     return f"{capitalized(_WOULD_BE_NO_ROOM[no_room])}."
 
 
 def leaving(count: int, will: str = "will") -> str:
-    """Say how many messages a lowered limit hides until the next add evicts them."""
+    """Say that `count` messages over the limit leave at the next add."""
     return f"{counted(count, 'message')} over the limit {will} leave at the next add"

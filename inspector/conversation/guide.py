@@ -1,6 +1,6 @@
-"""The first minute: three stops in an example conversation, as a band above its timeline.
+"""A tour for new users: three stops in an example conversation, shown as a band above its timeline.
 
-The band blocks nothing. It is shown while the address has `?stop=`, and a cookie ends it for good.
+The band blocks nothing. It is shown while the URL has `?stop=`, and a cookie ends it for good.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ TEXT = 70  # characters of a message
 
 @dataclass(frozen=True)
 class Stop:
-    """A stop: the pane that shows it, its name, what it shows in sentences, and the step and the
-    message of its address. `seqs` are its messages on the first page.
+    """A stop of the tour: the pane to look at, its name, its text, and the step (`at`) and message
+    (`msg`) of its URL.
+
+    `seqs` are its messages on the first page. `gone` is the one that the model no longer sees.
     """
 
     number: int
@@ -66,7 +68,7 @@ STOPS = (
 
 @dataclass(frozen=True)
 class Guide:
-    """A stop on the page of the example, with the stops before and after it."""
+    """The current stop of the tour, with the previous and the next stop."""
 
     stop: Stop
 
@@ -84,7 +86,9 @@ class Guide:
 
 
 def guide_of(request: HttpRequest, memory_id: str) -> Guide | None:
-    """Return the stop in the address of the example, unless the tour has been ended."""
+    """Return the tour's stop in the URL of the example conversation, or None. None also if the tour
+    has been ended.
+    """
     if memory_id != EXAMPLE or is_ended(request):
         return None
     named = {f"{stop.number}": stop for stop in STOPS}
@@ -98,7 +102,7 @@ def is_ended(request: HttpRequest) -> bool:
 
 @dataclass(frozen=True)
 class FirstMessage:
-    """A message of a stop on the first page; `is_gone` if the model does not see it."""
+    """A message of a stop on the first page. `is_gone` means that the model no longer sees it."""
 
     seq: int
     glyph: str
@@ -107,7 +111,7 @@ class FirstMessage:
 
 
 def first_stops() -> list[tuple[Stop, list[FirstMessage]]]:
-    """Return the stops with their messages, or [] if the example is not stored as it was."""
+    """Return the stops with their messages, or [] if the example's messages are missing."""
     seqs = sorted({seq for stop in STOPS for seq in stop.seqs})
     rows = Message.objects.filter(memory_id=EXAMPLE, seq__in=seqs)
     texts: Mapping[int, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""The head of a conversation page: its policy, and the sizes of the history and of memory."""
+"""The head of a conversation page: its policy, and the sizes of history and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inspector.shell.state import ConversationState
 
 
 class Head:
-    """The limit, the load and other numbers at the top of a conversation page.
+    """Numbers at the top of a conversation page: the limit, and the sizes of history and memory.
 
     Subclasses provide the `state`.
     """
@@ -60,27 +60,31 @@ class Head:
 
     @property
     def moment(self) -> datetime:
-        """The time of the step. Step 0 was made with the conversation."""
+        """The time of the shown step; at step 0, the creation of the conversation."""
         return self._row.at if self._row else self.state.memory.created_at
 
     @property
     def said_count(self) -> int:
-        """The number of messages of the history up to this step, without drafts."""
+        """The number of messages in history up to the shown step, without drafts."""
         return self._row.said_count if self._row else 0
 
     @property
     def injected_count(self) -> int:
-        """The number of messages in memory that a client put there."""
+        """The number of messages in memory that are not in history, because a client put them
+        there.
+        """
         return len(self.state.injected & self.state.in_window)
 
     @cached_property
     def kept(self) -> Amount:
-        """The totals of the window."""
+        """The size of memory."""
         return self._measure.amount(self.window.totals)
 
     @cached_property
     def whole_history(self) -> Amount:
-        """The totals of the history until now: no step has a longer number."""
+        """The size of the whole history up to now. The page reserves space for this number, because
+        no step has a longer one.
+        """
         memory = self.state.memory
         most = Totals(memory.said_count, memory.history_tokens)
         return self._measure.amount(self._measure.history(memory.last_step, most))
@@ -93,23 +97,27 @@ class Head:
 
     @cached_property
     def history(self) -> Amount:
-        """The totals of the history up to this step, drafts included, in original token counts."""
+        """The size of the history up to the shown step, including drafts, in original token
+        counts.
+        """
         return self._measure.amount(history_totals(self.state, self._measure))
 
     @property
     def is_recounted(self) -> bool:
-        """Whether another estimator counted messages of the window originally."""
+        """Whether messages in memory were counted by another estimator when they were added."""
         return bool(self.state.original_tokens.keys() - self.state.cleared.keys())
 
     @property
     def hidden(self) -> Amount | None:
-        """The totals of the messages that a lowered limit hides until the next add, or None."""
+        """The size of the messages that a lowered limit hides until the next add, or None."""
         window = self.window
         return self._difference(self._limited, window.totals) if window.over_limit else None
 
     @property
     def interrupted(self) -> Amount | None:
-        """The totals of interrupted tool calls with their results, which are hidden, or None."""
+        """The size of interrupted tool calls with their results, which memory leaves out,
+        or None.
+        """
         window = self.window
         return self._difference(window.stored, self._limited) if window.interrupted else None
 
@@ -122,8 +130,8 @@ class Head:
 
     @property
     def forgotten(self) -> Amount:
-        """The totals of messages that are neither in memory nor hidden, in original token
-        counts.
+        """The size of the messages in history that are neither in memory nor hidden, in original
+        token counts.
         """
         return self._difference(
             history_totals(self.state, self._measure), kept_totals(self.state, self._measure)

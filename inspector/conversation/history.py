@@ -1,4 +1,4 @@
-"""The history pane: all messages of the history, with marks on the ones in memory."""
+"""The history pane: all messages of the history, which shows for each whether it is in memory."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _ESCAPES = declared_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\
 
 
 class MessageLine:
-    """A message as a row of either pane, with these CSS classes and the classes of its look.
+    """A message as a row of the history or memory pane, with CSS classes.
 
-    Their button sends `number` as `param`.
+    Their button sends the `number` of the message as `param`, which is `msg` or `draft`.
     """
 
     def __init__(
@@ -60,12 +60,13 @@ class MessageLine:
 
 
 class HistoryRow(MessageLine):
-    """A row of the history pane. If it has a `day`, a line with it is above the row. If
-    `is_horizon`, memory starts with it, and `above` says what the model sees of the rows above. If
-    it `is_stub`, memory has a stub in its place; if it `is_indexed`, the index has terms of it.
+    """A row of the history pane.
 
-    A draft has no `time`. A summary replaced the message at the step `summarised`, whose URL is
-    `href`. Declared columns of the message have their own names.
+    A line with the `day` is above the first row of a day. `is_horizon` marks the row with which
+    memory starts, and `above` says what the model sees of the rows above. `is_stub` means that
+    memory has the cleared tool result, and `is_indexed` that the index lists terms of the message.
+    A draft has no `time`. `summarised` is the step at which a summary replaced the message; `href`
+    is its URL.
     """
 
     drawn: ClassVar = (
@@ -113,13 +114,14 @@ class HistoryRow(MessageLine):
         vars(self).update(shown_values(Message, row))
 
     def name_day(self) -> None:
-        """Let the row have its day in words, and as a date for machines."""
+        """Set the day of the row in words, and as a date for machines."""
         self.day = f"{written(self.said_at, 'long date')} {written(self.said_at, 'zone')}"
         self.date = self.said_at.isoformat(timespec="seconds")
 
 
 class HistoryPane:
-    """The presenter of the pane. `earlier` and `later` count the messages that it does not show.
+    """Presents the history pane. `earlier` and `later` count the messages that it does not show.
+
     `link` returns the URL of a step.
     """
 
@@ -138,9 +140,9 @@ class HistoryPane:
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """The messages and then the drafts. The horizon row is the first one in memory.
+        """The rows of the messages, followed by those of drafts. A mark shows where memory starts.
 
-        The first row has a date, too, even if its day began before.
+        The first row always has a date, even if its day began before.
         """
         messages, horizon = self._state.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
@@ -167,7 +169,9 @@ class HistoryPane:
 
     @property
     def around(self) -> tuple[int | None, int | None]:
-        """The seqs before and after the selected message in this part of the history."""
+        """The numbers of the messages before and after the selected message in the shown part, None
+        at an end.
+        """
         seqs = [None, *(row.row.seq for row in self.rows), None]
         if not self._state.query.msg or self._state.query.msg not in seqs:
             return None, None
@@ -176,12 +180,12 @@ class HistoryPane:
 
 
 def without_escapes(text: str) -> str:
-    """Return a text without the escape sequences that colour it in terminals."""
+    """Return a text without terminal escape sequences, such as colors."""
     return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def shown(text: str, phrase: str) -> str:
-    """Return a text for a row: cut, with the phrase marked and never cut off."""
+    """Return a text as a row shows it: shortened, with the searched phrase marked and visible."""
     text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None
     if place is None:
@@ -192,7 +196,7 @@ def shown(text: str, phrase: str) -> str:
 
 
 def with_terms(text: str, terms: Sequence[str]) -> str:
-    """Return a row's text in which the first place of each of these terms is underlined."""
+    """Return a row's text as HTML with the first occurrence of each of these terms underlined."""
     found = ((text.find(term), term) for term in terms)
     marked, end = [], 0
     for place, term in sorted(each for each in found if each[0] >= 0):
@@ -208,7 +212,7 @@ def _cut(text: str) -> str:
 
 
 def tag(state: ConversationState, row: MessageDetail) -> str:
-    """Return the reason why a message is not in memory, or "" if it is."""
+    """Return why a message is not in memory, in words; "" if it is."""
     return "" if row.seq in state.in_window else _tag(state, row, row.departure(state.at))
 
 
@@ -232,13 +236,15 @@ def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | N
 
 
 def summarised(departure: StayDetail | None) -> int | None:
-    """Return the step at which a summary replaced a message that left, or None."""
+    """Return the step at which a summary replaced a message, or None. `departure` is how the
+    message left memory.
+    """
     is_so = departure is not None and departure.reason is Reason.SUMMARIZED
     return departure.left_step if departure and is_so else None
 
 
 def related(state: ConversationState) -> frozenset[int]:
-    """Return the seqs of the selected tool call's results, or of the selected result's call."""
+    """Return the numbers of the selected tool call's results, or of the selected result's call."""
     selected = state.selected
     if selected is None or not _is_paired(selected):
         return frozenset()

@@ -1,4 +1,6 @@
-"""The index of exact terms on the page: its row in memory, and its part of the panel."""
+"""The index of exact terms on the page: its row in memory, and its part of the panel. The index is
+a message that lists terms of messages which left memory.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,12 @@ UNFOLDED = 8  # terms of a list; the others are folded
 
 
 class IndexTerms:
-    """The terms of an index by label, each with the seq of its last message.
+    """The exact terms of an index by label, each with the number of the last message that contained
+    it.
 
-    The `first` ones are shown, the `others` folded. `fallen` are terms that the index remembers and
-    does not list. With a `source`, only the terms of that message.
+    The `first` terms are shown, and the `others` folded. `fallen` are terms that the index
+    remembers, but has no room to list. With a `source`, only the terms of that message are
+    included.
     """
 
     def __init__(self, index: Index, source: int | None = None) -> None:
@@ -39,8 +43,8 @@ class IndexTerms:
 
 
 class IndexRow:
-    """The row of the index in the memory pane. `tokens` are what it takes of the limit, and
-    `selected` is the seq of the selected message.
+    """The row of the index in the memory pane. `tokens` is its size, and `selected` the number of
+    the selected message.
     """
 
     def __init__(self, state: ConversationState, index: Index, place: MessageView) -> None:
@@ -53,14 +57,14 @@ class IndexRow:
 
     @property
     def summary(self) -> str:
-        """The number of the terms, and of the messages that the index stands for."""
+        """How many terms the index lists, and how many messages they come from, in words."""
         terms, fallen = self.terms, len(self.terms.fallen)
         listed = f"{counted(len(terms.listed), 'exact term')} of {counted(terms.left, 'message')}"
         return f"{listed} that left{f'; {fallen:,} more not listed' if fallen else ''}"
 
 
 def by_label(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Return terms by label, the best label first; terms without a label are under ""."""
+    """Group terms by label, the most important label first; terms without a label are under ""."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.label, []).append(row)

@@ -1,4 +1,4 @@
-"""Which limit would have kept a message: its computation from the history, and its sentence."""
+"""Finds and explains the limit that would have kept a message in memory."""
 
 from __future__ import annotations
 
@@ -34,24 +34,26 @@ TRIED_TOO_LONG = (
 
 
 def asks_for_limit(query: ConversationQuery) -> bool:
-    """Return whether a page shows the limit: its section is unfolded, or a replay is requested."""
+    """Return whether a page shows the limit that would have kept the message: its section is
+    unfolded, or a replay is requested.
+    """
     return SECTION in query.open or query.replay
 
 
 def left_for_room(view: ConversationState) -> bool:
-    """Return whether the selected message left because the limit was reached."""
+    """Return whether the selected message left memory because the limit was reached."""
     row, left_by = view.selected, view.left_by
     return row is not None and left_by is not None and _left_for_want_of_room(row, left_by)
 
 
 def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     """Return the limit that would have kept the selected message until it was next needed, or until
-    the step. Rooms know when the message was needed.
+    the shown step.
 
-    None unless the message left because the limit was reached and an installed policy is in force.
-    None also for injected messages, and for messages that a client left out. A limit that only
-    measures is replayed as if it were enforced. A long history is replayed only if the query asks
-    for it.
+    Rooms know when the message was needed. The result is None unless the message left because the
+    limit was reached and an installed policy is in force. It is also None for injected messages,
+    and for messages that a client left out. A limit that only measures is replayed as if it were
+    enforced. A long history is replayed only if the query asks for it.
     """
     row, left_by, step = view.selected, view.left_by, view.stored.step
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
@@ -99,7 +101,9 @@ def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
 
 
 def explain_keeping_limit(answer: KeepingLimit) -> Explanation:
-    """Explain which limit would have kept a message. A higher limit set now comes too late."""
+    """Explain in words which limit would have kept a message, and that raising the limit now comes
+    too late.
+    """
     return Explanation(QUESTION, _cause(answer), " ".join(_details(answer)))
 
 

@@ -14,20 +14,20 @@ from inspector.shell.state import ConversationState
 
 
 def conversation_url(memory_id: str, **parameters: int | str | None) -> str:
-    """Return the URL of the page with these parameters, without None and empty ones."""
+    """Return the URL of the conversation page with these parameters. None and "" are left out."""
     return reverse("inspector:conversation", args=[memory_id]) + query_of(parameters)
 
 
 def query_of(parameters: Mapping[str, int | str | None]) -> str:
-    """Return the query with its question mark, without None and empty parameters, or "" without
-    any.
+    """Return a query string with "?", or "" without parameters. Parameters that are None or "" are
+    left out.
     """
     query = {name: value for name, value in parameters.items() if value not in (None, "")}
     return f"?{urlencode(query)}" if query else ""
 
 
 def chosen(msg: int | None) -> dict[str, int]:
-    """Return the parameter that selects a message: `msg`, or `draft` for a draft."""
+    """Return the URL parameter that selects a message: `msg`, or `draft` for a negative number."""
     if not msg:
         return {}
     return {"msg": msg} if msg > 0 else {"draft": -msg}
@@ -36,8 +36,8 @@ def chosen(msg: int | None) -> dict[str, int]:
 def comparison_url(
     state: ConversationState, policies: tuple[Policy | None, ...], messages: int, phrase: str = ""
 ) -> str:
-    """Return the URL of the comparison of policies after so many messages, with a phrase filled in,
-    or "" if there is no such page.
+    """Return the URL that compares policies after the first `messages` messages, with a phrase to
+    search. "" if no room compares policies.
     """
     at = max(0, messages - max(0, state.memory.said_count - COMPARED_MAX))
     texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]

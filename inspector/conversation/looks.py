@@ -1,4 +1,4 @@
-"""The looks of messages: shapes make roles recognizable without colour, name and font."""
+"""The styles of messages by role. Shapes make roles recognizable without color, name and font."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from chatmemory.explain.wording import role
 
 @dataclass(frozen=True)
 class MessageStyle:
-    """The look of one kind of message. `glyph` is the name of its colour and shape: system, user,
-    ai, call, result or index. `is_code` is True if the text has a fixed-width font.
+    """The style of one kind of message. `glyph` names its color and shape: system, user, ai, call,
+    result or index.
+
+    `is_code` means that the text is shown in a fixed-width font.
     """
 
     glyph: str
@@ -53,12 +55,12 @@ CssClass = str | Literal[False]
 
 
 def css_of(*names: CssClass) -> str:
-    """Return the CSS classes of a row, without empty and false ones."""
+    """Join CSS classes into one text. Empty and false classes are left out."""
     return " ".join([name for name in names if name])
 
 
 def with_ends(lives: Sequence[str]) -> list[str]:
-    """Return the CSS classes of cells in a row, in which each run of `is-in` has its two ends."""
+    """Add CSS classes for the first and last cell of each run of cells with the class `is-in`."""
     around = ["", *lives, ""]
     return [
         css_of(
@@ -71,7 +73,7 @@ def with_ends(lives: Sequence[str]) -> list[str]:
 
 
 class Pairable(Protocol):
-    """A row that may be a tool call or its result."""
+    """A row that may be a tool call or a tool result."""
 
     @property
     def type(self) -> MessageType: ...
@@ -81,7 +83,9 @@ class Pairable(Protocol):
 
 
 def pairing(rows: Sequence[Pairable | None], i: int) -> str:
-    """Return a row's position among a tool call and its results: p-start, p-mid, p-end or ""."""
+    """Return the position of row `i` among a tool call and its results: p-start, p-mid, p-end, or
+    "".
+    """
     row, following = rows[i], rows[i + 1] if i + 1 < len(rows) else None
     is_followed = following is not None and following.type is MessageType.TOOL_EXECUTION_RESULT
     if row is None:
@@ -94,5 +98,7 @@ def pairing(rows: Sequence[Pairable | None], i: int) -> str:
 
 
 def pairings(rows: Sequence[Pairable | None]) -> list[str]:
-    """Return the pairing of each row. A row None is not a message."""
+    """Return the position of each row among a tool call and its results (see `pairing`). A row of
+    None is not a message.
+    """
     return [pairing(rows, i) for i in range(len(rows))]

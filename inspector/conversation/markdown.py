@@ -1,4 +1,4 @@
-"""Answers of Why? as Markdown, for a ticket."""
+"""Answers of *Why?* as Markdown, to paste into a ticket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _ADDRESS = declared_pattern(
 
 
 def as_markdown(question: str, answers: Iterable[str], lines: Receipt = ()) -> str:
-    """Return a question in Markdown, with its answers as a list and the sum as a table."""
+    """Return a question in Markdown, with its answers as a list and its arithmetic (`lines`) as a
+    table.
+    """
     parts = [
         f"**{escaped(question)}**",
         "\n".join(f"- {escaped(each)}" for each in answers if each),
@@ -38,9 +40,9 @@ def _row(line: ReceiptLine) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line, without marks that Markdown would interpret.
+    """Return a text on one line, with Markdown characters escaped.
 
-    An address becomes code: a ticket must not have links from a quoted message.
+    A URL becomes code, so that a ticket has no links from a quoted message.
     """
     parts = _ADDRESS.split(" ".join(text.split()))  # every second part is an address
     return "".join(

@@ -1,4 +1,6 @@
-"""Loads, limits and units. Without a policy whose kind is installed, they are in tokens."""
+"""Sizes, limits and units of memory. If there is no policy, or its kind is not installed, they are
+in tokens.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ FULL = 100.0
 
 @dataclass(frozen=True)
 class Amount:
-    """A number in a policy's unit, and in tokens if the unit is another one (else None)."""
+    """A size (`load`) in a policy's unit, and in tokens if the unit is another one; otherwise
+    `tokens` is None.
+    """
 
     load: int
     unit: str
@@ -23,16 +27,16 @@ class Amount:
 
 
 def unit_of(number: int, unit: str) -> str:
-    """Return a short unit as it stands beside a number: `1 turn`, `2 turns`, `1 msg`."""
+    """Return the short unit that follows a number: `1 turn`, `2 turns`, `1 msg`."""
     return unit.removesuffix("s") if abs(number) == 1 else unit
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The measure of memory by a policy; in tokens if no policy can decide.
+    """How a policy measures memory. Without a policy that decides, sizes are in tokens.
 
-    `limit` is None if its unit is unknown. `overhead` is the part of the load that every request
-    has. `costs` are the costs of the steps if the policy must weigh each message.
+    `limit` is None if its unit is unknown. `overhead` is the part of the size that every request
+    has. `costs` are the sizes by step if the policy must weigh each message.
     """
 
     policy: Policy | None
@@ -51,15 +55,19 @@ class Measure:
         return self.policy.load(totals) if self.policy else totals.tokens
 
     def weigh(self, message: Weighable) -> int:
-        """Return the share of a message in the load."""
+        """Return how much a message adds to the size."""
         return self.policy.weigh(message) if self.policy else message.tokens
 
     def history(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of the history up to a step, with its costs."""
+        """Return the totals of the history up to a step, with its size if the policy weighs each
+        message.
+        """
         return self._with_costs(totals, self.costs.history_at(step) if self.costs else None)
 
     def memory(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of memory after a step, with its costs under this policy."""
+        """Return the totals of memory after a step, with its size if this policy weighs each
+        message.
+        """
         return self._with_costs(totals, self.costs.memory_at(step) if self.costs else None)
 
     def _with_costs(self, totals: Totals, cost: int | None) -> Totals:
@@ -75,7 +83,7 @@ class Measure:
         return Amount(load, unit_of(load, self.unit), None if is_tokens else tokens)
 
     def cost_of_all(self, messages: Iterable[Weighable]) -> int:
-        """Return the share of messages in the load, without the overhead."""
+        """Return how much some messages add to the size, without the overhead."""
         return sum(map(self.weigh, messages))
 
 
@@ -83,10 +91,10 @@ TOKENS = Measure(None, "tok", None, 0)
 
 
 class Gauge:
-    """The share of the limit that a window with these totals uses.
+    """The part of the limit that a window with these totals uses, as a bar.
 
-    `fill` is the width of the bar within the limit, in percent, and `over` the width of its red
-    end. Beyond the limit, both together are the whole width and represent the load.
+    `fill` is the width of the bar within the limit, and `over` the width of its red end, both in
+    percent. Beyond the limit, both together are the full width.
     """
 
     def __init__(self, policy: Policy | None, totals: Totals) -> None:
@@ -103,7 +111,7 @@ class Gauge:
 
 
 def history_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of the history up to the step, with the drafts.
+    """Return the totals of the history up to the shown step, including drafts.
 
     Each message has its original token count.
     """
@@ -115,10 +123,11 @@ def history_totals(state: ConversationState, measure: Measure) -> Totals:
 
 
 def kept_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of the messages of the history that are stored in memory, hidden ones
-    included.
+    """Return the totals of the messages of the history that are stored in memory, including hidden
+    messages.
 
-    Token counts are the original ones, as in `history_totals`; a cleared result has its stub's.
+    Token counts are the original ones, as in `history_totals`. A cleared tool result counts as its
+    placeholder.
     """
     window, injected = state.window, state.injected
     original_tokens = {

@@ -1,4 +1,4 @@
-"""The memory pane: the messages in memory, and the messages that the last step evicted."""
+"""The memory pane: the messages in memory, and the messages that the shown step evicted."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ BAR_HEIGHT = 3
 
 
 class MemoryPaneRow(MessageLine):
-    """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
+    """A row of the memory pane. `past` and `this` are the sizes of the rows above and of this row,
+    for the cumulative bar.
 
-    `soon` marks a row that leaves first. A row that stays at the top, in the list `pinned`, has a
-    `bar` of its own: its width, and both parts of it.
+    `soon` marks a row that leaves first. A row that stays at the top has the `list` "pinned", and
+    its own `bar`: its width, and both parts of it.
     """
 
     drawn: ClassVar = (
@@ -62,17 +63,17 @@ class MemoryPaneRow(MessageLine):
 
 
 class Elsewhere:
-    """Messages of the window that the pane does not show; a link leads to `seq`."""
+    """Messages in memory that the pane does not show. A link leads to the message `seq`."""
 
     def __init__(self, rows: Sequence[MessageView], seq: int) -> None:
         self.count, self.tokens, self.seq = len(rows), sum(row.tokens for row in rows), seq
 
 
 class JustEvicted:
-    """The messages that just left by a change: the first rows, the number of others, and the load
-    of all of them.
+    """The messages that a change has evicted: the first rows, the number of the others, and the
+    size of all of them.
 
-    `load` is in the unit of the policy in force then and `amount` in tokens; both are negative.
+    `load` is in the unit of the policy at that time, and `amount` in tokens; both are negative.
     """
 
     def __init__(self, state: ConversationState, change: ChangeResult) -> None:
@@ -84,7 +85,7 @@ class JustEvicted:
 
     @property
     def load_words(self) -> str:
-        """The load that left, with its unit: `−1 turn`, `−4 msg`."""
+        """The size of the evicted messages with its unit: `−1 turn`, `−4 msg`."""
         unit = unit_of(self.load, Measure.of(self._change.policy).unit)
         return f"{wording.amount(self.load)} {unit}"
 
@@ -105,11 +106,11 @@ class JustEvicted:
 
 
 class LoadBars:
-    """The bars beside the rows of memory: read down, a staircase to the limit.
+    """The bars beside the rows of memory, which rise like a staircase to the limit.
 
-    They are paths in a box of `width` units of load by three units for each row. `track` is the
-    whole room, `past` the rows above, `this` the row itself, and `over` a row that ends beyond the
-    limit.
+    They are SVG paths in a box of `width` units of the limit by three units for each row. `track`
+    is the full width, `past` the rows above, `this` the row itself, and `over` a row that ends
+    beyond the limit.
     """
 
     def __init__(self, rows: Sequence[MemoryPaneRow], width: int) -> None:
@@ -122,9 +123,10 @@ class LoadBars:
 
 
 class MemoryPane:
-    """The presenter of the pane. `next_to_leave` are the messages that leave first, and `is_full`
-    is True if even the shortest new message evicts them. Before that, tool results that are
-    `next_to_clear` become stubs.
+    """Presents the memory pane. `next_to_leave` are the messages that leave first.
+
+    `is_full` means that even the shortest new message evicts them. Before that, the tool results in
+    `next_to_clear` are cleared.
     """
 
     def __init__(self, state: ConversationState, measure: Measure) -> None:
@@ -142,8 +144,8 @@ class MemoryPane:
 
     @property
     def top(self) -> list[MemoryPaneRow]:
-        """The rows at the top of the pane, in the order of the window: the leading system message,
-        and above an index the pins and summaries before it.
+        """The rows at the top of the pane, in order: the leading system message, and the pins and
+        summaries before an index.
         """
         first = self._window.system_at_head
         places = [*([first] if first else []), *self._above_index]
@@ -158,8 +160,8 @@ class MemoryPane:
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
-        """The rows below those at the top, or a part of them in a long window. Interrupted tool
-        calls are in their places.
+        """The rows below those at the top; of a long window, only a part. Interrupted tool calls
+        are shown at their positions.
         """
         rows, part, on_top = self._window.rows, self._state.part, len(self._above_index)
         above = [*rows[: part.start + on_top], *filter(self._is_index, rows[part])]
@@ -169,14 +171,18 @@ class MemoryPane:
 
     @cached_property
     def index(self) -> IndexRow | None:
-        """The row of the index, below what always stays; None without an index."""
+        """The row of the index of exact terms, below the messages that always stay; None without an
+        index.
+        """
         shown = self._state.index
         place = next(filter(self._is_index, self._window.rows), None)
         return IndexRow(self._state, shown.index, place) if shown and place else None
 
     @property
     def has_nothing_exact(self) -> bool:
-        """Whether messages have left, and the policy's index has no term of them."""
+        """Whether messages have left memory, but none had an exact term for the policy's index to
+        list.
+        """
         policy, state = self._window.policy, self._state
         if self.index or not can_decide(policy) or not policy.indexed_terms or state.is_simulated:
             return False
@@ -220,7 +226,7 @@ class MemoryPane:
 
     @property
     def load_bars(self) -> LoadBars:
-        """The bars of the messages, one below the other."""
+        """The bars beside the rows of `messages`."""
         return LoadBars(self.messages, self.bar_width)
 
     @property
@@ -236,9 +242,10 @@ class MemoryPane:
 
     @property
     def next_others(self) -> str:
-        """The messages that leave with the first one, and their size: ` with #27, 88 tokens`.
+        """The words for the messages that leave together with the first, and their size: ` with
+        #27, 88 tokens`.
 
-        If the limit counts messages, a single message has no such number.
+        The size is left out for a single message if the limit counts messages.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""
@@ -249,14 +256,16 @@ class MemoryPane:
 
     @property
     def next_words(self) -> str:
-        """The mark of the messages that leave first, or of the results that are cleared before."""
+        """The label of the messages that leave first, or of the tool results that are cleared
+        before that.
+        """
         if self.next_to_clear:
             return "cleared next" if self.is_full else "first to be cleared"
         return "leaves next" if self.is_full else "first to leave"
 
     @property
     def clearing_words(self) -> str:
-        """The results that become stubs before anything leaves, in words, or ""."""
+        """A sentence about the tool results that are cleared before a message leaves, or ""."""
         if not self.next_to_clear:
             return ""
         is_one = len(self.next_to_clear) == 1
@@ -267,41 +276,45 @@ class MemoryPane:
 
     @property
     def hidden_words(self) -> str:
-        """The number of messages that a lowered limit hides, and their future, in words."""
+        """How many messages a lowered limit hides, and what will happen to them, in words."""
         return what_is_hidden(self._window)
 
     @property
     def refusal(self) -> str:
-        """Why nothing can be added, or "" if the sentence about hidden messages already says so."""
+        """A sentence on why nothing can be added; "" if the sentence about hidden messages already
+        says so.
+        """
         is_said = bool(self._window.over_limit or self.next_to_leave)
         return "" if is_said else why_nothing_fits(self._window)
 
     @property
     def beyond(self) -> str:
-        """Sentences about the messages that a lowered limit hides, below the visible messages."""
+        """Sentences about the messages that a lowered limit hides, shown below the other
+        messages.
+        """
         return beyond_limit(self._window)
 
     @property
     def unseen(self) -> str:
-        """Sentences about interrupted tool calls, or ""."""
+        """Sentences about interrupted tool calls, which the model does not see, or ""."""
         return " ".join(unseen(self._window))
 
     @property
     def room(self) -> int | None:
-        """The room left under the limit, in the policy's unit."""
+        """The unused part of the limit in the policy's unit, at least 0; None without a limit."""
         limit = self._measure.limit
         return None if limit is None else max(0, limit - self._load)
 
     @property
     def room_words(self) -> str:
-        """The room left with its unit; "" without a limit."""
+        """The unused part of the limit with its unit; "" without a limit."""
         room = self.room
         return "" if room is None else f"{room:,} {unit_of(room, self._measure.unit)}"
 
     @property
     def just_evicted(self) -> JustEvicted | None:
-        """The messages that the change evicted; None without any. The change may have had another
-        policy.
+        """The messages that the shown change evicted; None if it evicted none. The policy at that
+        time may have been another.
         """
         change = self._state.change
         is_leaving = change and change.evicted and not change.only_replaces

@@ -32,9 +32,10 @@ OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK,
 def page_of(
     memory_id: str, query: ConversationQuery, read: dict[str, Any], is_posted: bool = False
 ) -> ConversationPage:
-    """Return the page of a conversation, or of a room's view if the query asks for one.
+    """Return the page of a conversation, or a room's view of it, such as a simulation, if the URL
+    asks for one.
 
-    `read` has the values that rooms have already read; further values are added to it. Raises
+    `read` has values that rooms have already read, and collects further ones. Raises
     MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
     is_draft = (query.msg or 0) < 0
@@ -47,7 +48,7 @@ def page_of(
 
 
 class ConversationPage(Addresses, Head):
-    """Presents a conversation state, or a room's view in its place, as a page.
+    """Presents a conversation at a step, or what a room shows instead, as a page.
 
     The page may answer a POST to another URL.
     """
@@ -75,8 +76,8 @@ class ConversationPage(Addresses, Head):
 
     @property
     def live_query(self) -> str:
-        """The query of the stream of steps. If a derived row is still to come, the stream announces
-        kept rows at once.
+        """The query string for the live stream of new steps. If the page waits for derived data,
+        the stream announces the data at once.
         """
         is_awaited = self.is_live and any(part.awaits for part in self._parts)
         made = {"made": feed.microseconds(self.memory.created_at)}
@@ -92,7 +93,7 @@ class ConversationPage(Addresses, Head):
 
     @cached_property
     def budget(self) -> BudgetBar | None:
-        """The bar of the window's budget, or None if the window is empty."""
+        """The bar that shows what the limit is used for; None if memory is empty."""
         return BudgetBar.of(self.state) if self.window.rows else None
 
     @cached_property
@@ -101,13 +102,13 @@ class ConversationPage(Addresses, Head):
 
     @cached_property
     def parts(self) -> dict[str, list[Part]]:
-        """The parts of rooms, and the page's own links, by their places."""
+        """The parts that rooms add, and the page's own links, by their places on the page."""
         parts = sorted([*OWN_LINKS, *self._parts], key=lambda part: part.order)
         return {place: [part for part in parts if part.place is place] for place in Place}
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        """The timeline with its playhead at this step; None if there is no step."""
+        """The timeline with the shown step marked; None if there are no steps."""
         dots: dict[int, str] = {}
         for part in self._parts:
             dots |= part.dots
@@ -116,12 +117,14 @@ class ConversationPage(Addresses, Head):
 
     @property
     def panel_instead(self) -> Fragment | None:
-        """The panel of a room in place of the step's."""
+        """The panel that a room shows instead of the step's panel, or None."""
         return self._view.panel
 
     @property
     def request_key(self) -> str:
-        """The selection, the comparison and the parameters of marks. A page scrolls to another."""
+        """A text that identifies the selection, the comparison and the highlights. The page scrolls
+        to the selection when it changes.
+        """
         other = self.state.query.other
         values = self.msg or "", "" if other is None else other, *self.marks.kept.values()
         return " ".join(map(str, values))

@@ -1,4 +1,4 @@
-"""The panel: why a message is in memory or has left, and the difference between two steps."""
+"""The side panel: why a message is in memory or has left, and the differences between two steps."""
 
 from __future__ import annotations
 
@@ -61,7 +61,12 @@ INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 @dataclass(frozen=True)
 class Life:
-    """A message's times in memory, as spans of a line from 0 to `steps`: start and length."""
+    """The periods in which a message was in memory, as spans of a line from 0 to `steps`: pairs of
+    start and length.
+
+    `entered` is the step at which it first entered, and `left` the step at which it last left, or
+    None.
+    """
 
     steps: int
     spans: tuple[tuple[int, int], ...]
@@ -70,15 +75,16 @@ class Life:
 
     @property
     def ends(self) -> list[int]:
-        """The places on the line where the message left."""
+        """The positions on the line at which the message left memory."""
         stops = [start + length for start, length in self.spans]
         return stops if self.left is not None else stops[:-1]
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Some of the messages that came or left. `before` and `more` count the messages before and
-    after these.
+    """Some of the messages that entered or left memory between two steps.
+
+    `before` and `more` count the further messages before and after these.
     """
 
     seqs: tuple[int, ...]
@@ -91,7 +97,7 @@ class Moved:
 
     @classmethod
     def after(cls, past: int, seqs: Iterable[int]) -> Moved:
-        """Return the first messages with a seq above `past`."""
+        """Return the first few messages with a number above `past`."""
         ordered = sorted(seqs)
         first = bisect_right(ordered, past)
         shown = tuple(ordered[first : first + MOVED_MAX])
@@ -99,7 +105,7 @@ class Moved:
 
 
 class Changes:
-    """The difference between the windows at two steps, with both loads in words."""
+    """The differences between memory at two steps, with the sizes of both in words."""
 
     def __init__(self, state: ConversationState, other: WindowView) -> None:
         now, before, past = state.in_window, frozenset(other.seqs), state.query.past or 0
@@ -112,14 +118,17 @@ class Changes:
 
 
 class RawMessage(NamedTuple):
-    """A message as JSON of a format, and what the format does not keep."""
+    """A message as JSON in some format, and the parts that the format cannot express."""
 
     value: object
     lost: list[str]
 
 
 class Why:
-    """The explanation of the selected message. `tokens` count at the step, or did when it left."""
+    """Explains why the selected message is in memory or has left.
+
+    `tokens` is its size at the shown step, or when it left.
+    """
 
     def __init__(self, state: ConversationState, row: MessageDetail) -> None:
         self._state, self.row = state, row
@@ -156,7 +165,9 @@ class Why:
 
     @property
     def life(self) -> Life:
-        """The times in memory up to the step; of a message not said yet, its beginning."""
+        """The periods in which the message was in memory, up to the shown step. A message added
+        later has only the step of its start.
+        """
         at, end, visits = self._state.at, self._state.memory.last_step, self.row.visits
         if not visits or visits[0][0] > at:
             return Life(end, (), visits[0][0] if visits else 0, None)
@@ -170,7 +181,7 @@ class Why:
 
     @cached_property
     def index(self) -> IndexTerms | None:
-        """The terms of the selected message in an index; None without such terms.
+        """The exact terms of the selected message in an index; None if there are none.
 
         For an index message, these are all its terms. For an evicted message, these are its terms
         that the index in memory lists.
@@ -185,14 +196,18 @@ class Why:
 
     @property
     def index_cost(self) -> tuple[int, str]:
-        """The tokens of the index in memory, and their share of the limit; 0 tokens without one."""
+        """The tokens of the index in memory, and their percentage of the limit as text; 0 tokens
+        without an index.
+        """
         budget = budget_of(self._state.window, index=self._state.index)
         percent = round(100 * budget.index / budget.limit) if budget.limit else 0
         return budget.index, share_words(percent, budget.index)
 
     @property
     def without_index_url(self) -> str:
-        """The comparison of the policy in force with the same one without an index."""
+        """The URL that compares the policy in force with the same policy without an index; ""
+        without an index.
+        """
         policy, row = self._state.window.policy, self._state.detail
         if not isinstance(policy, TokenWindow) or not policy.index_terms or row is None:
             return ""
@@ -217,31 +232,37 @@ class Why:
 
     @property
     def covered_part(self) -> Moved | None:
-        """A part of the messages that the summary covers."""
+        """Some of the messages that the selected summary replaced; None if the message is no
+        summary.
+        """
         past = self._state.query.past or 0
         return Moved.after(past, self.covered.seqs) if self.covered else None
 
     @property
     def langchain4j(self) -> object:
-        """The message as LangChain4j's JSON."""
+        """The message as JSON in LangChain4j's format."""
         return message_to_dict(self.row.message)
 
     @cached_property
     def openai(self) -> RawMessage:
-        """The message in the format of OpenAI."""
+        """The message as JSON in OpenAI's format."""
         rendered = render_messages([self.row.message], "openai_chat")
         lost = [loss.what for loss in rendered.losses]
         return RawMessage(next(iter(rendered.value), None), lost)
 
     @property
     def might_have_stayed(self) -> bool:
-        """Whether the message left for want of room, so that a higher limit may have kept it."""
+        """Whether the message left because the limit was reached, so that a higher limit might have
+        kept it.
+        """
         state = self._state
         return left_for_room(state) and not state.is_simulated and not state.is_replay
 
     @cached_property
     def would_keep(self) -> Explanation | None:
-        """The limit that would have kept the message; None while the section is folded."""
+        """An explanation of the limit that would have kept the message; None while its section is
+        folded.
+        """
         if not self.might_have_stayed or not asks_for_limit(self._state.query):
             return None
         answer = self._state.would_keep
@@ -249,8 +270,10 @@ class Why:
 
     @property
     def compare_url(self) -> str:
-        """The comparison of the policy in force with a higher limit that would have kept the
-        message, at the moment that the limit is for.
+        """The URL that compares the policy in force with a higher limit that would have kept the
+        message; "" if there is none.
+
+        The comparison is at the moment until which the limit would have kept it.
         """
         answer = self._state.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None
@@ -262,21 +285,23 @@ class Why:
 
     @property
     def can_replay(self) -> bool:
-        """Whether the limit that would have kept the message needs a replay which nobody has
+        """Whether the limit that would have kept the message needs a long replay that nobody has
         requested yet.
         """
         return bool(self._state.would_keep and self._state.would_keep.deferred)
 
     @property
     def markdown(self) -> str:
-        """The explanation for a ticket."""
+        """The explanation as Markdown, to paste into a ticket."""
         explanation, limit = self.explanation, self.would_keep
         answers = [explanation.summary, f"{limit.question} {limit.summary}" if limit else ""]
         return as_markdown(explanation.question, answers, explanation.receipt)
 
     @cached_property
     def pretty(self) -> str:
-        """The indented JSON of a tool call or result; empty for other messages."""
+        """The indented JSON of a tool call's arguments or of a tool result; "" for other
+        messages.
+        """
         if not self.row.has_calls and self.row.type is not MessageType.TOOL_EXECUTION_RESULT:
             return ""
         texts = [self.row.text]
@@ -287,24 +312,26 @@ class Why:
 
     @property
     def is_json(self) -> bool:
-        """Whether the text is a tool's result as JSON, which is folded."""
+        """Whether the text is a tool result in JSON, which the panel shows folded."""
         return bool(self.pretty) and self.row.type is MessageType.TOOL_EXECUTION_RESULT
 
     @cached_property
     def fields(self) -> list[tuple[str, str]] | None:
-        """The names and values of a result that is a flat JSON object."""
+        """The names and values of a tool result that is a flat JSON object; None for others."""
         return fields_of(self.row.text) if self.is_json else None
 
     @cached_property
     def rich(self) -> SafeString | None:
-        """The assistant's text as HTML, from its Markdown; None if it has no markup."""
+        """The assistant's text as HTML from its Markdown; None without markup, or while a phrase is
+        highlighted.
+        """
         if self.row.type is not MessageType.AI or self.row.has_calls or self._state.marks.phrase:
             return None
         return from_markdown(self.row.text)
 
     @property
     def draft(self) -> int:
-        """The number of a draft message, from 1; 0 for stored messages."""
+        """The number of a draft message, from 1; 0 for a stored message."""
         return max(0, -self.row.seq)
 
     @property
@@ -313,17 +340,19 @@ class Why:
 
     @property
     def is_injected(self) -> bool:
-        """Whether the message was never said: the client put it into memory."""
+        """Whether the message is not in history, because a client put it into memory."""
         return self.row.origin == "SYNTHETIC"
 
     @property
     def quote(self) -> str:
-        """The text without the tool's name, which is shown above it."""
+        """The text of the message without the tool's name, which is shown above it."""
         return self.row.readable if self.row.has_calls else self.row.text
 
     @property
     def tools(self) -> str:
-        """The name of the result's tool, or the number of calls."""
+        """The name of the tool of a result, or the number of tool calls in words; "" for other
+        messages.
+        """
         message = self.row.message
         if isinstance(message, ToolExecutionResultMessage):
             return message.tool_name or ""
@@ -332,7 +361,7 @@ class Why:
 
     @property
     def is_folded(self) -> bool:
-        """Whether the quote shows only a part of the text."""
+        """Whether the panel first shows only a part of the text."""
         return len(self.row.text) > SHOWN
 
     @property
@@ -350,18 +379,20 @@ class Why:
 
     @cached_property
     def kept(self) -> dict[str, list[str]]:
-        """The names of the details that formats keep with the message, by format."""
+        """The names of the format-specific details that are stored with the message, by format."""
         return kept_in(getattr(self.row.message, "attributes", {}))
 
     @property
     def attributes(self) -> dict[str, object]:
-        """The attributes without the details that formats keep."""
+        """The message's attributes without format-specific details."""
         attributes = getattr(self.row.message, "attributes", {})
         return {name: value for name, value in attributes.items() if name not in self.kept}
 
     @property
     def pictures(self) -> list[str]:
-        """The inline pictures. Linked ones are not loaded: the page makes no request elsewhere."""
+        """The embedded images as data URLs. Linked images are not loaded, so that the page requests
+        nothing from other sites.
+        """
         contents = getattr(self.row.message, "contents", ())
         images = [part.image for part in contents if isinstance(part, ImageContent)]
         return [
@@ -372,7 +403,7 @@ class Why:
 
 
 class Panel:
-    """The presenter of the panel."""
+    """Presents the side panel of the conversation page."""
 
     def __init__(self, state: ConversationState) -> None:
         self._state = state
@@ -380,18 +411,20 @@ class Panel:
 
     @cached_property
     def why(self) -> Why | None:
-        """The explanation of the selected message."""
+        """The explanation of the selected message; None without a selection."""
         row = self._state.selected
         return Why(self._state, row) if row else None
 
     @cached_property
     def receipt(self) -> Receipt:
-        """The arithmetic of the step."""
+        """The arithmetic of the shown step, line by line."""
         return receipt(self._state.change) if self._state.change else ()
 
     @cached_property
     def changes(self) -> Changes | None:
-        """The difference between the shown step and the step compared with it."""
+        """The differences between the shown step and the step it is compared with; None without a
+        comparison.
+        """
         other = self._state.compared
         return Changes(self._state, other) if other else None
 

@@ -1,4 +1,6 @@
-"""Previews of pins: what they would hold, and which messages would leave next."""
+"""Previews of pins: how much of the limit pinned messages would hold, and which messages would
+leave next.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,15 @@ from inspector.conversation.forecasts import would_become_stubs
 
 @dataclass(frozen=True)
 class PinPreview:
-    """The effect of pinning or unpinning a message. `seqs` are the messages pinned together: a tool
+    """What pinning or unpinning a message would do. `seqs` are the messages pinned together: a tool
     call and its results.
 
-    `pinned_load` is the part of the limit that pinned messages would hold, in the policy's unit,
-    and `room` the size of the largest message that still fits beside them, below 1 if none does.
-    `leaving` leave next without the change, `leaving_then` after it; before that, the tool results
-    `stubbed_then` would become stubs. Where a lowered limit hides messages, `hidden` are more
-    messages that it would hide, and `shown` messages that the model would see again.
+    `pinned_load` is the part of the limit that pinned messages would hold, in the policy's unit.
+    `room` is the size of the largest message that would still fit beside them, below 1 if none
+    does. `leaving` are the messages that leave next now, and `leaving_then` those after the change;
+    before that, the tool results `stubbed_then` would be cleared. If a lowered limit hides
+    messages, `hidden` are further messages that it would hide, and `shown` messages that the model
+    would see again.
     """
 
     policy: Policy
@@ -40,8 +43,10 @@ class PinPreview:
 
 
 def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -> PinPreview | None:
-    """Return the effect of pinning or unpinning. None if no policy decides, or for a message that
-    cannot be pinned: one that is not in memory, a system message, or a tool call that awaits
+    """Return what pinning or unpinning a message would do; None if no policy decides, or if the
+    message cannot be pinned.
+
+    A message cannot be pinned if it is not in memory, a system message, or a tool call that awaits
     results.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
@@ -87,7 +92,9 @@ def _not_in(other: WindowView, window: WindowView) -> tuple[int, ...]:
 
 
 def pinning(preview: PinPreview) -> str:
-    """Say how much would be pinned after a pin or its end, and which messages would leave next."""
+    """Say how much of the limit would be pinned after the change, and which messages would leave
+    next.
+    """
     return " ".join(_sentences(preview))
 
 

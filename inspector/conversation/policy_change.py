@@ -1,4 +1,4 @@
-"""A preview of another policy."""
+"""A preview of what another policy would change in memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from inspector.conversation.forecasts import change_of_policy
 
 
 class PolicyChange:
-    """The changes of the model's window by another policy. See `simulation.simulate` for `recount`
-    and exceptions.
+    """What another policy would change in the messages that the model sees. See
+    `simulation.simulate` for `recount` and exceptions.
     """
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:

@@ -1,4 +1,4 @@
-"""Texts as people read them: the Markdown of an assistant, and the JSON of a result."""
+"""Formats texts for people: the Markdown of an assistant, and the JSON of a tool result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MARKDOWN.enable(["table", "strikethrough"]).disable("image")
 
 
 def from_markdown(text: str) -> SafeString | None:
-    """Return the HTML of a Markdown text; None if it has no markup, or is too long."""
+    """Return a Markdown text as HTML; None if it has no markup, or is too long."""
     if len(text) > RENDERED_MAX or not _MARKUP & set(text):
         return None
     html = _MARKDOWN.render(text)
@@ -46,8 +46,8 @@ def from_markdown(text: str) -> SafeString | None:
 
 
 def fields_of(text: str) -> list[tuple[str, str]] | None:
-    """Return the names and values of a JSON object whose values are no deeper than one level; None
-    for any other text.
+    """Return the names and values of a JSON object without deeper nesting than one level; None for
+    any other text.
     """
     try:
         found = load_json(text)

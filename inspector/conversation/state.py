@@ -1,4 +1,4 @@
-"""The data of a conversation page, read once in a bounded number of queries.
+"""Reads the data of a conversation page, once and in a bounded number of queries.
 
 Presenters are functions of a `ConversationState` and make no queries.
 """
@@ -52,7 +52,8 @@ TEXT_SIZE = 401
 def conversation_state(
     memory_id: str, query: ConversationQuery, read: dict[str, Any] | None = None
 ) -> ConversationState:
-    """Return the state of a conversation. `read` has what rooms have read for the page already.
+    """Return the state of a conversation for a page. `read` has values that rooms have already read
+    for the page.
 
     Raises MemoryNotFound, StepNotFound, MessageNotFound.
     """
@@ -127,9 +128,10 @@ def _with_texts(state: ConversationState) -> ConversationState:
 
 
 def window_part(window: WindowView, msg: int | None) -> slice:
-    """Return the slice of the window that a page shows: the last rows, or the rows around `msg`.
+    """Return the slice of the window that a page shows: the last messages, or those around the
+    selected message `msg`.
 
-    A leading system message is not in it, because it is always shown.
+    A leading system message is not in the slice, because the page always shows it.
     """
     first, end = 1 if window.system_at_head else 0, len(window.rows)
     chosen = window.seqs.index(msg) if msg in window.seqs else end
@@ -163,7 +165,7 @@ def _left_by(
 
 
 def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
-    """Return the change of a step. The state's own step has been read already."""
+    """Return the change of step `n`. `detail` is a step that was already read, to save a query."""
     if detail is not None and detail.row.n == n:
         return detail.change
     return step_detail(find_step(memory, n)).change
@@ -181,8 +183,10 @@ def texts_of(
     part: slice,
     changes: Iterable[ChangeResult],
 ) -> dict[int, str]:
-    """Return the beginnings of the texts that a state shows, by seq, added to the known ones: texts
-    of its part of the window, and of the first messages that its changes evict.
+    """Return the beginnings of the texts that a page shows, by number, including those already
+    `known`.
+
+    These are the messages in `part` of the window, and the first messages that its changes evict.
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
@@ -192,10 +196,10 @@ def texts_of(
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """Return the first `size` characters of the readable texts of some messages, by seq.
+    """Return the first `size` characters of the readable texts of some messages, by number.
 
-    The readable text of an assistant's or a tool's message may differ from its stored text. A text
-    that belongs into the gap of a frame is cut before it is inserted.
+    The readable text of an assistant's or a tool's message is put together of two columns, `frame`
+    and `text`. To save work, `text` is cut before.
     """
     by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
@@ -215,7 +219,9 @@ def _readable(frame: str | None, text: str) -> str:
 
 
 def calls_in(memory_id: str, rows: Iterable[MessageView]) -> dict[int, CallIds]:
-    """Return the ids of the tool calls that messages of a window make or answer, by seq."""
+    """Return the IDs of the tool calls that messages of a window make or answer, by message
+    number.
+    """
     result = MessageType.TOOL_EXECUTION_RESULT
     seqs = [row.seq for row in rows if row.seq > 0 and (row.has_calls or row.type is result)]
     if not seqs:

@@ -1,4 +1,6 @@
-"""The cases of a cause: the conversations that have a flag, with their beginnings by day."""
+"""The cases of a cause: the conversations that have a flag (a reason for attention), and when each
+case began.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class Cases:
-    """The conversations that have a flag: their number, and the number of cases that began on each
-    of the last days, today last. `since` is the beginning of the oldest case, and `newest` the id
-    of the conversation with the newest. `begun` also counts, for each day, the known cases that
-    have been repaired since.
+    """The conversations that have a flag: `count` in total, and `by_day` the cases that began on
+    each of the last days, today last.
+
+    `since` is the beginning of the oldest case, and `newest` the ID of the conversation with the
+    newest case. `begun` is like `by_day`, and also counts cases that have been repaired since.
     """
 
     count: int
@@ -42,10 +45,11 @@ def cases_of(
     among: MemoryQuerySet | None = None,
     newest: str = "",
 ) -> Cases:
-    """Return the cases of a flag, among some conversations or all. `midnights` are the beginnings
-    of the last days, the first first, and `newest` has the newest case, if that is known.
+    """Return the cases of a flag in all conversations, or in those of `among`.
 
-    Days and times are known only of a flag that says when its cases began.
+    `midnights` are the starts of the last days, oldest first. `newest` is the conversation with the
+    newest case, if known. Days and times are known only for flags that record when their cases
+    began.
     """
     every = Memory.objects.all() if among is None else among
     rows, line = every.filter(flag.where), flag.line
@@ -66,7 +70,9 @@ def _with_times(rows: QuerySet[Memory], line: Line) -> QuerySet[Memory]:
 
 
 def beginning(flag: Flag) -> F | Subquery | None:
-    """Return the expression for the beginning of a case of a flag, or None if it is not known."""
+    """Return the database expression for when a case of a flag began, or None if the flag does not
+    record this.
+    """
     line = flag.line
     return _began(line) if line and (line.began_at or line.step_column) else None
 

@@ -1,4 +1,6 @@
-"""The causes that need attention, at the top of the overview: one line for each cause."""
+"""The causes that need attention, at the top of the overview: one line for each cause, such as
+rejected requests.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,13 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause that needs attention, as a line: its cases, a sentence about the newest one, and a
-    link to the remedy.
+    """A cause that needs attention, as a line of the overview: its cases, a sentence about the
+    newest case, and a link to the remedy.
 
-    `address` leads to a preview for all of them. The flag is known by its name, because lines are
-    cached and a flag may hold functions. `common` is what the cases have in common, and `since` the
-    beginning of the oldest of these, or of all. `told` is whether a change helped.
+    `address` is the URL of a preview that repairs all cases. Only the `name` of the flag is stored,
+    because lines are cached and a flag may hold functions. `common` is what the cases have in
+    common. `since` is the beginning of the oldest case with that, or of all. `told` says whether a
+    change helped.
     """
 
     name: str
@@ -75,7 +78,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Closed:
-    """A cause that has had no case since a change, with the numbers before and after it."""
+    """A cause that has had no case since a change, and what is said about the change."""
 
     name: str
     told: room.Told
@@ -86,16 +89,14 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause: that of the strip's row, or of the part of a flag."""
+        """The title of the cause, or of the part of a flag."""
         past = self.flag.past
         return self.flag.title if "." in self.name or past is None else past.title
 
 
 @dataclass(frozen=True)
 class Folded:
-    """A cause that is folded: the number of its cases, and who muted it at which number of
-    cases.
-    """
+    """A cause that is folded: the number of its cases, and who muted it, if somebody did."""
 
     name: str
     count: int
@@ -108,12 +109,12 @@ class Folded:
 
 @dataclass(frozen=True)
 class Headlines:
-    """The counts of all conversations, the time of counting, and the time until which they are
-    cached.
+    """The causes and counts at the top of the overview, when they were counted (`at`), and `until`
+    when they are cached.
 
     Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
-    each counted once, and `questions` are the questions of rooms. `resolved` causes had cases
-    earlier today, and have none any more.
+    each counted once. `questions` are those of rooms. `resolved` causes had cases earlier today,
+    and have none any more.
     """
 
     at: datetime
@@ -132,12 +133,12 @@ class Headlines:
 
     @property
     def count(self) -> int:
-        """The number of causes."""
+        """The number of causes with a line."""
         return len(self.causes) + len(self.more)
 
     @property
     def newest(self) -> Cause | None:
-        """The cause whose cases began last."""
+        """The cause that began last; None if no beginning is known."""
         timed = [each for each in self.causes if each.since]
         return max(timed, key=lambda each: each.since or self.at, default=None)
 
@@ -150,7 +151,7 @@ class Headlines:
         return [each for each in self.folded if each.muted]
 
     def milliseconds_left(self) -> int:
-        """Return the milliseconds until the next count."""
+        """Return the milliseconds until the counts are computed again."""
         return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
 
 
@@ -158,10 +159,10 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
     """Return the cached counts, or count again. `moment` is the newest change that the caller
     knows: a new count includes it.
 
-    Counting reads all steps of today, so that the counts are kept for 20 times as long as that
-    took, from 1 to 30 seconds, for all readers. Unless the conversations are very many, the next
-    reader after an erasure counts again: what somebody has just deleted is not counted. A list with
-    filters has counts of its own.
+    Counting reads all steps of today. So the counts are cached for 20 times as long as that took,
+    from 1 to 30 seconds, for all readers. Unless there are very many conversations, the next reader
+    after an erasure counts again, so that deleted conversations are not counted. A list with
+    filters has its own counts.
     """
     query = query or OverviewQuery()
     is_search = bool(query.q)
@@ -199,7 +200,9 @@ def kept_seconds(took: float) -> float:
 def counted_headlines(
     moment: int, query: OverviewQuery | None = None, with_strip: bool = True
 ) -> Headlines:
-    """Count all conversations, or the conversations of a filter, in one state of the database."""
+    """Count all conversations, or those that match the filters of `query`, in one database
+    snapshot.
+    """
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", sort="activity", q="")
     among = None if unflagged.is_all else unflagged.which.rows()

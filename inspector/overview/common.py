@@ -1,8 +1,9 @@
 """Finds what most cases of a cause have in common: a tenant, a label, a policy, a provider or a
 model.
 
-A value is common if at least two thirds of the cases, and at least three, have it, and if its share
-is at least twice its share among all conversations. Of several such groups, the smallest is taken.
+A value is common if at least two thirds of the cases, and at least three, have it. Its share must
+also be at least twice its share among all conversations. Of several such groups of cases, the
+smallest is taken.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ NamedValue = tuple[str, str]  # the name of a filter, and its value
 
 @dataclass(frozen=True)
 class Common:
-    """The values that most cases share, such as a tenant or a model.
+    """What most cases of a cause have in common, such as a tenant or a model.
 
-    `values` are the values of the smallest group with such values, and `count` of the `cases` are
-    in this group; without `values`, the cases have nothing in common. `tenants` is the number of
-    tenants of the cases. `since` is the beginning of the oldest case of the group, or of all cases.
-    `newest` is the conversation with the newest case, if all cases were read.
+    `values` are the common values, and `count` of the `cases` have them; without `values`, the
+    cases have nothing in common. `tenants` is the number of tenants of the cases. `since` is the
+    beginning of the oldest case with the values, or of all. `newest` is the conversation with the
+    newest case, if all cases were read.
     """
 
     cases: int
@@ -51,12 +52,12 @@ class Common:
 
     @property
     def share(self) -> float:
-        """The share of the cases, in percent."""
+        """The percentage of the cases that have the common values."""
         return 100 * self.count / self.cases if self.cases else 0.0
 
     @property
     def words(self) -> list[str]:
-        """The values in words: `hooli/`, `release 4.2.0`."""
+        """The common values in words: `hooli/`, `release 4.2.0`."""
         return [_words(*each) for each in self.values]
 
 
@@ -65,14 +66,16 @@ def _words(name: str, value: str) -> str:
 
 
 def tenant_of(memory_id: str) -> str:
-    """Return the beginning of an id up to its first slash or colon, or "" if it has none."""
+    """Return the tenant in a conversation ID: its beginning up to the first slash or colon,
+    or "".
+    """
     ends = [place for sign in "/:" if (place := memory_id.find(sign)) > 0]
     return memory_id[: min(ends) + 1] if ends else ""
 
 
 class Everywhere:
-    """How many conversations have each value. Few are read at once; of many, each value is counted
-    by a query.
+    """Counts how many conversations of the site have a value, such as a label. If there are few,
+    all are read at once; otherwise a query counts each value.
     """
 
     def __init__(self, conversations: int) -> None:
@@ -95,8 +98,10 @@ class Everywhere:
 
 @dataclass(frozen=True)
 class Group:
-    """The cases of a tenant: `count` of its `conversations`. `label` is the label that two thirds
-    of these cases have, in words, and `newest` the conversation with the newest case, since `at`.
+    """The cases of a tenant: `count` of its `conversations` have the cause.
+
+    `label` is the label that two thirds of these cases have, in words. `newest` is the conversation
+    with the newest case, which began `at` a time.
     """
 
     tenant: str
@@ -108,7 +113,7 @@ class Group:
 
     @property
     def share(self) -> float:
-        """The share of the conversations, in percent."""
+        """The percentage of the tenant's conversations that have the cause."""
         return 100 * self.count / self.conversations if self.conversations else 0.0
 
 
@@ -117,13 +122,17 @@ Values = Mapping[str, Sequence[NamedValue]]  # by conversation
 
 
 def values_of(memory_ids: Iterable[str]) -> Values:
-    """Return the values of these conversations."""
+    """Return the values by which conversations are compared, such as tenant and labels, by
+    conversation ID.
+    """
     rows = Memory.objects.filter(database.in_list("id", memory_ids)).values_list(*_columns())
     return {row[0]: tuple(_values(*row)) for row in rows}
 
 
 def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) -> Common:
-    """Return what the conversations with a flag have in common."""
+    """Return what the conversations with a flag have in common. Only those in `among` count, if
+    given.
+    """
     every = Memory.objects.all() if among is None else among
     rows = every.filter(flag.where)
     began = beginning(flag)
@@ -134,7 +143,9 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
 
 
 def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
-    """Return what these cases have in common."""
+    """Return what cases have in common. `times` are their beginnings and `values` their values, by
+    conversation ID.
+    """
     having: dict[NamedValue, set[str]] = {}
     for memory_id in times:
         for pair in values.get(memory_id, ()):
@@ -152,8 +163,8 @@ def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
 
 
 def groups_in(times: Times, values: Values, everywhere: Everywhere) -> list[Group]:
-    """Return a group of cases for each tenant, the one with the most cases first. Conversations
-    whose id names no tenant are in no group.
+    """Group cases by tenant, the tenant with the most cases first. Conversations whose ID names no
+    tenant are left out.
     """
     by_tenant: dict[str, list[str]] = {}
     for memory_id in times:

@@ -1,4 +1,4 @@
-"""The parameters in the URL of the overview, and the links to other such URLs."""
+"""The URL parameters of the overview, and links with other parameters."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Facets = Mapping[str, Sequence[tuple[str, int, str]]]
 @dataclass(frozen=True)
 class Chip:
     """A button that sets or removes the filter `name`. `count` is the number of conversations that
-    the filter shows, None if not known.
+    it would show, None if unknown.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Menu:
-    """The values of a filter that is not set, to choose from."""
+    """The values to choose from for a filter that is not set."""
 
     name: str
     chips: Sequence[Chip]
@@ -74,7 +74,9 @@ class Menu:
 
 @dataclass(frozen=True)
 class OverviewQuery:
-    """Search, filters, order and page of an overview. Unknown values are ignored."""
+    """The search, the filters, the order and the page of an overview. Unknown values are
+    ignored.
+    """
 
     q: str = ""
     policy: str = ""
@@ -152,7 +154,7 @@ class OverviewQuery:
 
     @property
     def is_all(self) -> bool:
-        """Whether no filter is set, but for the flag of a cause."""
+        """Whether the list has no search and no filter, except for the flag of a cause."""
         plain = OverviewQuery(
             flagged=self.flagged, sort=self.sort, split=self.split, span=self.span
         )
@@ -164,18 +166,18 @@ class OverviewQuery:
 
     @property
     def searches_ids_only(self) -> bool:
-        """Whether the search is too short to search messages."""
+        """Whether the search text is too short to search messages."""
         return bool(self.q) and not searches_messages(self.q)
 
     @property
     def is_short(self) -> bool:
-        """Whether the search is shorter than the words in an index."""
+        """Whether the search text is shorter than the words in the search index."""
         return len(self.q) < SHORTEST
 
     @property
     def usual_sort(self) -> str:
-        """The default order of this list. Its option has no value, so that a search from a list by
-        last activity shows the best match first.
+        """The default order of this list. It is not in URLs, so that a search within a list shows
+        the best match first.
         """
         return usual_sort(self.flagged, self.q)
 
@@ -188,12 +190,14 @@ class OverviewQuery:
 
     @property
     def query(self) -> str:
-        """The query string of the first page, beginning with a question mark."""
+        """The query string of the first page, with "?"."""
         return "?" + urlencode(self.parameters)
 
     @property
     def lab(self) -> str:
-        """The URL of the lab for conversations with a flag that has the time of its newest case."""
+        """The URL of the lab for the listed conversations; "" unless a flag is set that records
+        when its cases began.
+        """
         if not _newest_at(self.flagged):
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
@@ -208,8 +212,8 @@ class OverviewQuery:
 
     @cached_property
     def chips(self) -> list[Chip]:
-        """The filters. A label and most flags are included only while they are set; a policy, and
-        messages that never reached the model, while they are set or would show something.
+        """The filter buttons. Most are included only while they are set, or if they would show
+        something.
         """
         return [
             Chip(
@@ -227,9 +231,7 @@ class OverviewQuery:
 
     @property
     def total(self) -> int | None:
-        """The number of matching conversations, or None for a search that finds too many to
-        count.
-        """
+        """The number of matching conversations, or None if a search finds too many to count."""
         return self._counts["", ""]
 
     @property
@@ -266,9 +268,10 @@ class OverviewQuery:
 
 
 def menus(query: OverviewQuery, facets: Facets, flagged: Mapping[str, int]) -> list[Menu]:
-    """Return the menus of the filters that are not set, with the values that have conversations.
+    """Return the menus of the filters that are not set, each with the values that some
+    conversations have.
 
-    `facets` are values by filter, and `flagged` the conversations by flag, as of their last count.
+    `facets` are values by filter, and `flagged` are the numbers of conversations by flag.
     """
     offered = {
         name: [each for each in query.chips if each.name == name]
@@ -319,14 +322,16 @@ def pager(parameters: Mapping[str, str], found: CursorPage[Any]) -> dict[str, st
 
 
 def usual_sort(flagged: str, q: str = "") -> str:
-    """Return the default order of a list: the best match of a search first."""
+    """Return the default order of a list: best match first for a search, newest case first for a
+    flag, otherwise by activity.
+    """
     if q:
         return "match"
     return flagged if _newest_at(flagged) else "activity"
 
 
 def orderings() -> dict[str, str]:
-    """Return the possible orders of the list, with their words."""
+    """Return the possible orders of the list, each with its label."""
     of_flags = {flag.name: flag.words for flag in flags() if flag.newest_at}
     of_columns = {each.name: each.words for each in rooms.columns() if each.sort_by}
     return OWN_ORDERINGS | of_flags | of_columns
@@ -338,7 +343,7 @@ def _newest_at(flagged: str) -> bool:
 
 
 def policy_choices() -> list[tuple[str, str]]:
-    """Return the values of the policy filter with their labels."""
+    """Return the values of the policy filter, each with its label."""
     kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
     return [*kinds, (CLIENT, "Client decides")]
 

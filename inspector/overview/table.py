@@ -1,4 +1,6 @@
-"""The data of the overview for the templates: its numbers, its rows and its feed."""
+"""The data of the overview for its templates: the rows of the table, search results and the
+feed.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ NO_ROOM = {
 
 
 class HitPart(NamedTuple):
-    """A part of the line of a search result. `is_marked` is True for a searched word."""
+    """A part of a search result's line. `is_marked` is True for a searched word."""
 
     text: str
     is_marked: bool
@@ -53,10 +55,10 @@ def _marked(part: HitPart) -> str:
 
 
 class Hit:
-    """A search result of the overview: the best match of a conversation, as one line.
+    """A search result on the overview: the best match in a conversation, as one line.
 
     The line begins shortly before the first match. With `no_room`, a message that a lowered limit
-    hides is described as over the limit, because no add evicts it.
+    hides is described as over the limit, because no new message can be added that would evict it.
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
@@ -66,8 +68,8 @@ class Hit:
 
     @cached_property
     def parts(self) -> list[HitPart]:
-        """The parts of the line: the matched words, and the text around them. Text far from any
-        match is left out.
+        """The parts of the line: matched words, and the text around them. Text far from a match is
+        left out.
         """
         text, parts, end = self._text, list[HitPart](), 0
         for place in self._places:
@@ -80,14 +82,14 @@ class Hit:
 
     @property
     def line(self) -> str:
-        """The line as HTML, with the words marked."""
+        """The line as HTML, with the matched words marked."""
         return format_html_join(
             "", "{}", ((_marked(part) if part.is_marked else part.text,) for part in self.parts)
         )
 
     @property
     def longest(self) -> str:
-        """The longest marked part, as the message has it."""
+        """The longest matched part, as the message spells it."""
         return max((self._text[place] for place in self._places), key=len, default="")
 
     @property
@@ -110,7 +112,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table."""
+    """A row of the table: a conversation, with badges and cells of rooms."""
 
     row: OverviewRow
     query: OverviewQuery
@@ -127,7 +129,7 @@ class Row:
 
     @property
     def over_limit(self) -> str:
-        """Why the window is over its limit, in words, or ""."""
+        """Why memory is over its limit, in words; "" if it is not."""
         if not self.memory.is_over_limit or self._is_within_limit:
             return ""
         count, no_room = self.hidden, self.no_room
@@ -158,7 +160,7 @@ class Row:
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """The first labels, each with a link to all conversations that have it. The label of the
+        """The first labels, each with a link to all conversations with this label. The label of the
         filter comes first.
         """
         labels = self._labels
@@ -174,7 +176,9 @@ class Row:
 
     @property
     def source(self) -> tuple[str, str] | None:
-        """The source of a branch, such as `from:classroom step 9`, and its URL."""
+        """The origin of a branch, such as `from:classroom step 9`, and its URL; None if the
+        conversation is no branch.
+        """
         source, step = self.memory.branched_from, self.memory.user_labels.get("from", "")
         return (f"from:{source} {step}".rstrip(), conversation_url(source)) if source else None
 
@@ -189,9 +193,10 @@ class Row:
 
     @property
     def find(self) -> str:
-        """The query that opens the conversation with the search, if a message has the words.
+        """The query string that opens the conversation with the search; "" if no message matches.
 
-        If they do not stand together, it opens the message, with the longest of them.
+        If the words do not stand together, the link selects the message and searches for the
+        longest of them.
         """
         if not self.hit:
             return ""
@@ -201,8 +206,8 @@ class Row:
 
 
 class FeedRow:
-    """An entry of the feed: the latest evictions from one conversation. It is new if the last of
-    them is later than `last_seen`.
+    """An entry of the feed: the latest evictions in one conversation. It is new if the last
+    eviction is later than `last_seen`.
     """
 
     is_first = False
@@ -215,12 +220,12 @@ class FeedRow:
 
     @property
     def left(self) -> str:
-        """`877 messages left`"""
+        """How many messages left memory, in words: `877 messages left`."""
         return f"{wording.counted(self.item.count, 'message')} left"
 
     @property
     def within(self) -> str:
-        """`in 54 s`, or "" if all left at once."""
+        """In how much time the messages left: `in 54 s`; "" if all left at once."""
         seconds = round((self.item.at - self.item.since).total_seconds())
         if not seconds:
             return ""
@@ -228,7 +233,7 @@ class FeedRow:
 
 
 class NewsRow:
-    """An entry of the feed from a room."""
+    """An entry of the feed that a room provides."""
 
     def __init__(self, news: FeedEntry, last_seen: int | None) -> None:
         self.news, self.moment, self.step = news, news.moment, news.step
@@ -237,10 +242,10 @@ class NewsRow:
 
 
 def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
-    """Return the latest departures from memory of each conversation, and the news of rooms, latest
+    """Return the feed: the latest evictions of each conversation and the entries of rooms, latest
     first. Entries of rooms stay on top for an hour.
 
-    Entries later than `last_seen` are new.
+    Entries later than `last_seen` are marked as new.
     """
     rows: list[FeedRow | NewsRow] = [FeedRow(item, last_seen) for item in feed(FEED_SIZE)]
     rows += [NewsRow(news, last_seen) for news in rooms.news(FEED_SIZE)]

@@ -1,7 +1,9 @@
-"""The advice about conversations, as every page shows it: one card, and effects in previews.
+"""Advice on which policy fits a conversation, as every page shows it: as a card, and as effects in
+previews of changes.
 
-The figures come from the room that measures them; without it, there is no advice. Prices are those
-of the provider in use, and everything must fit the models in use.
+The figures come from the room that measures conversations; without it, there is no advice. Prices
+are those of the provider in use. Sending everything is advised only if everything fits into the
+context window of the models in use.
 """
 
 from __future__ import annotations
@@ -46,13 +48,13 @@ _known: dict[tuple[object, ...], tuple[Figures | None, Advice]] = {}
 
 
 def models_in_use() -> list[str]:
-    """Return the names of the models in use, as far as somebody has chosen them."""
+    """Return the names of the models in use that somebody has chosen, in alphabetical order."""
     return sorted({each for names in (providers_in_use() or {}).values() for each in names})
 
 
 def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
-    """Return the goals of this site, for a model that takes a `context` of tokens, by default the
-    smallest of the models in use.
+    """Return the goals of advice for this site. `context` is the context window in tokens, by
+    default the smallest of the models in use.
     """
     saving = inspector_configuration().LEAST_SAVING / 100
     takes = context or smallest_prompt(models_in_use())
@@ -61,8 +63,8 @@ def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> G
 
 @dataclass(frozen=True)
 class AdviceCard:
-    """The presenter of advice. About one conversation, it has the `memory_id`, and `of_client` if a
-    client decides the window.
+    """Presents advice. About a single conversation, it has the `memory_id`, and `of_client` tells
+    whether a client decides the window.
     """
 
     advice: Advice
@@ -88,8 +90,8 @@ class AdviceCard:
 
     @property
     def cost_of_today(self) -> str:
-        """By how much today's costs more or less than sending everything, with the cause, if it was
-        measured, as a sentence; empty if it is not known.
+        """A sentence on how much more or less today's policy costs than sending everything, with
+        the cause if it was measured. "" if the cost is unknown.
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
@@ -104,8 +106,10 @@ class AdviceCard:
 
     @property
     def how_much_more(self) -> str:
-        """`11 % more at OpenAI’s prices`, with the cause if it was measured; empty if today's costs
-        no more than sending everything, or if it is not known.
+        """How much more today's policy costs than sending everything: `11 % more at OpenAI’s
+        prices`. The cause is added if it was measured.
+
+        "" if today's policy costs no more, or if the cost is unknown.
         """
         today = self.advice.today
         if today is None or today.cost < DEARER:
@@ -116,32 +120,36 @@ class AdviceCard:
 
     @property
     def policy(self) -> str:
-        """The text of the advised policy, for the form of its verb; empty if there is no verb."""
+        """The advised policy as text, for the button that sets it; "" if no change is advised."""
         pick = self.advice.pick
         return pick.text if pick and self.advice.is_change else ""
 
     @property
     def verb(self) -> str:
-        """The label of the button that previews the advised policy."""
+        """The label of the button that previews the advised policy; "" if none is advised."""
         pick = self.advice.pick
         return words.policy_verb(pick.policy) if pick else ""
 
     @property
     def repair_url(self) -> str:
-        """The URL of the repair of a refused window; empty without the room, or if none is."""
+        """The URL that repairs a rejected window; "" if the window is not rejected, or if the room
+        `repairs` is not installed.
+        """
         is_refused = self.advice.verdict is Verdict.REFUSED
         return page_url("repair", self.memory_id) if is_refused and self.memory_id else ""
 
     @property
     def to_copy(self) -> str:
-        """The policy that a client could use, as text."""
+        """The policy that a client could use, as text to copy; "" unless a client decides the
+        window.
+        """
         pick = self.advice.pick
         return pick.text if pick and self.advice.verdict is Verdict.CLIENT else ""
 
     @property
     def is_worth_a_line(self) -> bool:
-        """Whether the page of a conversation shows the card: a change is advised, or today's loses
-        facts or costs more than sending everything.
+        """Whether the conversation page shows the card: a change is advised, or today's policy
+        loses facts or costs more than sending everything.
         """
         today = self.advice.today
         if today is not None and (today.lost or today.cost >= DEARER):
@@ -150,25 +158,29 @@ class AdviceCard:
 
     @property
     def adopt_url(self) -> str:
-        """The URL of the preview of a policy; empty without one, of several conversations, and
-        where a client decides.
+        """The URL that previews and sets a policy. "" for several conversations, or if a client
+        decides the window.
         """
         return page_url("adopt", self.memory_id) if self.memory_id and not self.of_client else ""
 
     def keeping(self, policy: Policy) -> AdviceCard:
-        """Return the card with the option of a policy, such as the limit that keeps a fact."""
+        """Return this card with the figures of a requested policy, such as the limit that keeps a
+        fact.
+        """
         option = self.advice.at(policy)
         if option is None and (preview := preview_of({self.memory_id: policy})):
             option = preview.effect.after
         return self.beside(option)
 
     def beside(self, option: Option | None) -> AdviceCard:
-        """Return the card with an option that was asked for."""
+        """Return this card with the figures of a requested policy as `keeps`."""
         return replace(self, advice=replace(self.advice, keeps=option))
 
     @property
     def keeps(self) -> str:
-        """The cost of the requested limit, beside the cost today; "" if it is not known."""
+        """A sentence that compares the cost of the requested limit with the cost today; "" if the
+        cost is unknown.
+        """
         keeps, today = self.advice.keeps, self.advice.today
         if keeps is None:
             return ""
@@ -180,22 +192,26 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether the limit that was asked for may be offered."""
+        """Whether pages may offer the requested limit."""
         keeps = self.advice.keeps
         return not self.of_client if keeps is None else self.offers(keeps)
 
     def offers(self, option: Option) -> bool:
-        """Return whether an option may be offered: no client decides, and no option dominates."""
+        """Return whether pages may offer an option: no client decides, and no other option is
+        better in every way.
+        """
         return not self.of_client and not self.advice.is_dominated(option)
 
     @property
     def offers_pin(self) -> bool:
-        """Whether a pin may be offered: everything does not fit the model."""
+        """Whether pages may offer to pin a message: only if sending everything does not fit the
+        model.
+        """
         return self.advice.everything is not None and not self.advice.everything.fits
 
     @property
     def others(self) -> list[OtherWay]:
-        """The further options on offer."""
+        """The further options that the card offers."""
         return [OtherWay(self.advice, each) for each in self.advice.others]
 
     @property
@@ -205,7 +221,7 @@ class AdviceCard:
 
 @dataclass(frozen=True)
 class OtherWay:
-    """Another option of a card."""
+    """Presents a further option of a card, besides the advised one."""
 
     advice: Advice
     option: Option
@@ -224,7 +240,7 @@ class OtherWay:
 
 
 def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard | None:
-    """Return the advice about one conversation; None without a room that measures.
+    """Return the advice about one conversation; None if no room measures conversations.
 
     By default, the prices are those of the provider in use.
     """
@@ -261,7 +277,7 @@ def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
 
 
 def advice_of(view: ConversationState) -> AdviceCard | None:
-    """Return the advice about the conversation of a page, read once."""
+    """Return the advice about the conversation of a page, read once for each page."""
     if "advice" not in view.read:
         view.read["advice"] = advice_on(view.memory.id)
     found: AdviceCard | None = view.read["advice"]
@@ -269,7 +285,7 @@ def advice_of(view: ConversationState) -> AdviceCard | None:
 
 
 def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
-    """Return the policy that a change of one conversation sets: see `policy_to_set`. Raises
+    """Return the policy that a change of one conversation must set; see `policy_to_set`. Raises
     MemoryNotFound, InvalidValue.
     """
     in_force = conversations.policy(memory_id)
@@ -277,8 +293,10 @@ def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
 
 
 def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
-    """Return the policy that a change sets: sending everything (None) is the policy in force, which
-    then only measures. Raises InvalidValue if a client decides.
+    """Return the policy that a change must set. To send everything (None), the policy in force is
+    set to only measure.
+
+    Raises InvalidValue if a client decides the window (`in_force` is None).
     """
     if in_force is None:
         raise InvalidValue("Only your client can change this: it decides what is in memory.")
@@ -287,8 +305,8 @@ def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of other policies in conversations, for a preview before they are set. `policies`
-    are those of the measured conversations, by id.
+    """The effect of other policies on conversations, shown before they are set. `policies` are
+    those of the measured conversations, by ID.
     """
 
     effect: Effect
@@ -297,7 +315,7 @@ class Preview:
 
     @cached_property
     def sums(self) -> list[tuple[str, str]]:
-        """The facts and the cost, each with its name."""
+        """The facts held and the cost, each as a pair of name and value."""
         return words.effect_sums(self.effect)
 
     @property
@@ -314,7 +332,7 @@ class Preview:
 
     @property
     def unknown(self) -> str:
-        """Why no effect is shown."""
+        """A sentence on why the effect is not known, to show instead of the effect."""
         return words.unknown_effect(self.effect)
 
     @property
@@ -328,10 +346,11 @@ def preview_of(
     *,
     spares_dominated: bool = False,
 ) -> Preview | None:
-    """Return the effect of other policies, by the ids of conversations; None sends everything. None
-    without a room that measures. The prices are those of the provider in use by default.
+    """Return the effect of other policies by conversation ID, or None if no room measures
+    conversations. A policy of None means sending everything.
 
-    With `spares_dominated`, a conversation sends everything where that dominates its policy.
+    By default, the prices are those of the provider in use. With `spares_dominated`, a conversation
+    sends everything if that is better than its policy in every way.
     """
     prices = prices or ChosenPrices.read({})
     limits = {id: each for id, each in policies.items() if each is not None}

@@ -1,7 +1,7 @@
-"""Building blocks of the tools for coding agents: the agent that calls, and the answer.
+"""Building blocks of the tools for coding agents: the agent that calls a tool, and its answer.
 
-A tool is a function of a room (`SiteRoom.tools`). Its first argument is the agent. Agents read its
-docstring and its other arguments. It reads, and never writes.
+A tool is a function of a room (`SiteRoom.tools`). Its first argument is the agent. Agents are shown
+its docstring and its other arguments. A tool only reads, and never writes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ TEXT = 400  # characters of a message in an answer
 
 
 class Answer:
-    """An answer for a coding agent: in words, with the URL of the page with the same content, and
-    as JSON.
+    """The answer of a tool for a coding agent: lines of text, JSON, and the URL of the page that
+    shows the same.
     """
 
     def __init__(self, words: Iterable[str], url: str | None, **values: Any) -> None:
@@ -31,7 +31,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent that may read the conversations of a scope. `site` is the URL of the inspector."""
+    """A coding agent that may read some conversations: those of its `scope`. `site` is the URL of
+    the inspector.
+    """
 
     site: str
     scope: Scope
@@ -41,11 +43,11 @@ class Agent:
         return self.scope.visible(conversation)
 
     def page_of(self, memory_id: str, **query: int | str | None) -> str | None:
-        """Return the URL of the page of a conversation."""
+        """Return the URL of a conversation's page with these parameters."""
         return self.page("conversation", memory_id, **query)
 
     def page(self, route: str, *arguments: str, **query: int | str | None) -> str | None:
-        """Return the URL of a page, or None if it is not installed."""
+        """Return the URL of a page with these parameters, or None if its room is not installed."""
         path = page_url(route, *arguments)
         if not path:
             return None
@@ -61,6 +63,6 @@ def check_words(text: str, what: str) -> None:
 
 
 def short(text: str) -> str:
-    """Return the beginning of a text, on one line."""
+    """Return the beginning of a text on one line, with "…" if it is cut."""
     words = " ".join(text[: 2 * TEXT].split())
     return words if len(words) <= TEXT else f"{words[:TEXT]}…"

@@ -1,4 +1,4 @@
-"""The conversations that a URL chooses, for pages about many of them."""
+"""Reads from a URL which conversations a page is about, such as the lab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class ChosenConversations:
-    """A filter of conversations from a URL. `problem` describes an error in the URL."""
+    """A filter of conversations, read from the parameters of a URL. `problem` describes an error in
+    the URL, or is "".
+    """
 
     q: str = ""
     label: str = ""
@@ -27,7 +29,7 @@ class ChosenConversations:
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> Self:
-        """Read the parameters of a URL. Invalid ones are left out."""
+        """Read the parameters of a URL. Invalid parameters are left out."""
         texts = {name: searchable(parameters.get(name, "")) for name in FIELDS}
         texts["flagged"] = today(texts["flagged"])
         names, problem = [flag.name for flag in flags()], ""
@@ -53,7 +55,7 @@ class ChosenConversations:
 
     @property
     def words(self) -> str:
-        """The chosen conversations in words."""
+        """A description of the filter, to follow the word "conversations"."""
         parts = [
             self.q and f"with “{self.q}”",
             self.label and f"labelled {self.label}",
@@ -68,7 +70,7 @@ FIELDS = ("q", "label", "prefix", "since", "flagged")
 
 
 def date_in(text: str) -> datetime | None:
-    """Return the day that somebody typed, or None if it is not a day."""
+    """Return the start of a day that somebody entered as `2026-01-31`, in UTC, or None."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:

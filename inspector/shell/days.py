@@ -1,4 +1,4 @@
-"""New cases on each of several days, as the bars of a small chart."""
+"""A small bar chart of the number of new cases on each of several days."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):
-    """The bar of a day: its position, its top and its height. `is_new` means today, and `is_marked`
-    that a policy changed on this day.
+    """The bar of a day: its position, its top and its height. `is_new` means that today has cases,
+    and `is_marked` that a policy changed on this day.
     """
 
     left: int
@@ -21,7 +21,9 @@ class Bar(NamedTuple):
 
 
 def bars_of(days: Sequence[int], marked: int | None = None) -> list[Bar]:
-    """Return a bar for each of the days, today last."""
+    """Return a bar for each number in `days`, today last. `marked` is the index of the day on which
+    a policy changed.
+    """
     most, last = max(*days, 1), len(days) - 1
     heights = [HEIGHT * count / most if count else 1 for count in days]
     return [

@@ -1,4 +1,4 @@
-"""Downloads of numbers as CSV or JSON, as the lab and the comparison offer them."""
+"""Downloads of numbers as CSV or JSON, which the lab and the comparison of policies offer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def json_file(rows: Rows, name: str) -> HttpResponse:
 
 
 def no_numbers(problem: str) -> HttpResponse:
-    """Return a plain-text error with status 422, in place of a file with numbers."""
+    """Return a plain-text error with status 422, instead of a file with numbers."""
     return HttpResponse(f"{sentence(problem)}\n", "text/plain; charset=utf-8", status=422)
 
 

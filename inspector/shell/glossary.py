@@ -1,4 +1,4 @@
-"""The glossary: the words of the pages, each with one meaning, read from glossary.toml."""
+"""The glossary of the pages, read from glossary.toml: each term has one meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a room marks on the page of a conversation."""
+"""The highlights that a room puts on the conversation page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Highlights:
-    """The marks of a room on the conversation page: a `phrase` in its texts, and messages that are
-    outlined; the history opens at the last one. A `band` on the timeline has ranges of steps, with
-    `words`. Links of the page keep the parameters `kept`.
+    """What a room highlights on the conversation page, such as a searched phrase.
+
+    `phrase` is marked in texts. `rows` are messages that are outlined; the history is scrolled to
+    the last of them. `band` has the ranges of steps that are marked on the timeline, and `words`
+    describe them. `kept` are URL parameters that links of the page preserve.
     """
 
     phrase: str = ""

@@ -1,5 +1,5 @@
-"""The server's thread that derives rows soon after ledgers have changed, and empties SQLite's log
-if an erasure could not.
+"""The server's thread that computes derived data soon after conversations have changed. It also
+empties SQLite's log if an erasure could not.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ logger = logging.getLogger(__name__)
 
 
 class KeeperThread(Thread):
-    """Keeps rows in rounds until it is stopped. A failure is logged once, and tried again. Between
-    rounds it has no connection to the database.
+    """Computes derived data in rounds until it is stopped. A failure is logged once, and tried
+    again. Between rounds the thread has no connection to the database.
 
-    A round takes the `place` of a request, if the server gives one, so that the requests and this
-    thread together have no more connections than there are places.
+    If the server limits the number of simultaneous requests, a round takes the `place` of a
+    request. So requests and this thread together never have more connections than allowed.
     """
 
     def __init__(
@@ -76,6 +76,6 @@ class KeeperThread(Thread):
         self._changed.set()
 
     def stop(self) -> None:
-        """End the thread after its current conversation."""
+        """Let the thread end after its current conversation."""
         self._stopped.set()
         self._changed.set()

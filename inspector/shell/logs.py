@@ -1,7 +1,8 @@
-"""Log lines as text or as JSON, each with the id of the request it belongs to.
+"""Log lines as text or as JSON, each with the ID of the request that it belongs to.
 
-No line quotes a message of a conversation (docs/adr/0017): an error is logged by its type and its
-positions in the code, because its text may quote one. The ADR also explains why no library is used.
+No line quotes a message of a conversation (docs/adr/0017). An error is logged by its type and its
+positions in the code, because its text may quote a message. The ADR also explains why no library is
+used.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as one JSON object: time, level, logger, message, request_id, the plain
+    """Formats a log record as one JSON object: time, level, logger, message, request_id, the plain
     values of `extra=`, and the error with its causes.
     """
 
@@ -56,7 +57,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as a line, followed by indented lines for the error and its causes."""
+    """Formats a log record as a line, followed by indented lines for the error and its causes."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -92,7 +93,7 @@ def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
 
 
 def choose_request_id(offered: str) -> str:
-    """Return the client's id if it is well-formed, else a new one."""
+    """Return the ID that the client has sent if it is well-formed, otherwise a new ID."""
     return offered if _WELL_FORMED.fullmatch(offered) else secrets.token_hex(8)
 
 

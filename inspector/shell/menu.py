@@ -1,4 +1,4 @@
-"""The main menu: the shell's items and the rooms' items."""
+"""The main menu: the items of the shell and of the rooms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ OWN = (
 
 
 def menu_of(request: HttpRequest) -> Iterator[tuple[MenuItem, bool]]:
-    """Yield the items that the reader may see, in order, and whether each is the current one."""
+    """Yield the menu items that the reader may see, in order, each with whether it is the current
+    item.
+    """
     items = [*OWN, *(item for room in rooms() for item in room.menu)]
     for item in sorted(items, key=lambda item: item.place):
         if _is_for(item, getattr(request, "user", None)):

@@ -1,6 +1,6 @@
-"""HTML files that open from disk: their styles and scripts are in them, and they contact no server.
+"""HTML files that open from disk: they contain their styles and scripts, and contact no server.
 
-Their Content-Security-Policy names these styles and scripts by their digests.
+Their Content-Security-Policy allows these styles and scripts by their digests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 
 def inlined(styles: Sequence[str], script: str) -> dict[str, SafeString]:
-    """Return the `style`, the `script` and the `policy` of a file, from names of static files."""
+    """Return the template variables `style`, `script` and `policy` (Content-Security-Policy) of a
+    file. Arguments are names of static files.
+    """
     style, code = "".join(map(static_text, styles)), static_text(script)
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(code)}'; "

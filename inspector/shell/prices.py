@@ -1,4 +1,4 @@
-"""Prices of prompts in the URLs of pages, with a provider's cache as a preset."""
+"""Prices of prompts as URL parameters of pages, with the cache prices of a provider as a preset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE = Decimal(1)
 
 
 class UsualCache(NamedTuple):
-    """The provider whose cache is used if none is chosen, and the model known to be in use."""
+    """The provider whose cache prices apply if none is chosen, and the model in use, or ""."""
 
     provider: str = USUAL
     model: str = ""
@@ -34,7 +34,9 @@ OPENAI = UsualCache()
 
 
 def usual() -> UsualCache:
-    """Return the first provider in use with a known cache, and its model if one is chosen."""
+    """Return the first provider in use with known cache prices, and its model if exactly one is
+    chosen.
+    """
     use = providers_in_use() or {}
     found = next((name for name in use if name in CACHES), None)
     if found is None:
@@ -44,7 +46,7 @@ def usual() -> UsualCache:
 
 
 class Preset(NamedTuple):
-    """A provider whose cache can be chosen."""
+    """A provider whose cache prices can be chosen."""
 
     name: str
     label: str
@@ -54,11 +56,11 @@ class Preset(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenPrices:
-    """Prices of a million tokens, and the provider whose cache is used.
+    """The prices of a million tokens that a URL chooses, and the provider whose cache prices apply.
 
-    A missing price of cached or written tokens is the provider's share of the input price. `source`
-    and `as_of` are the place and the date of the reader's own prices. `usual` is the cache that is
-    used if the URL names none.
+    A missing price of cached or written tokens follows from the input price by the provider's
+    share. `source` and `as_of` are the source and the date of the reader's own prices. `usual` is
+    the cache whose prices apply if the URL names none.
     """
 
     input: Decimal | None = None
@@ -73,7 +75,7 @@ class ChosenPrices:
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> ChosenPrices:
-        """Return the prices of a URL. Invalid prices are left out."""
+        """Read the prices from the parameters of a URL. Invalid prices are left out."""
         usually = usual()
         provider = parameters.get("provider") or usually.provider
         texts = {name: searchable(parameters.get(name, ""))[:80] for name in TEXTS}
@@ -86,7 +88,7 @@ class ChosenPrices:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The parameters that differ from the usual ones."""
+        """The URL parameters that differ from the defaults."""
         usually = {each.name: each.default for each in fields(self) if each.name != "usual"}
         usually["provider"] = self.usual.provider
         values = {name: getattr(self, name) for name in usually}
@@ -94,7 +96,9 @@ class ChosenPrices:
 
     @property
     def chosen(self) -> Provider | None:
-        """The cache, with the details of the model in use."""
+        """The provider whose cache prices apply, with the prices of the model in use; None for the
+        reader's own prices.
+        """
         found = providers().get(self.provider)
         is_usual = found is not None and self.usual.provider == self.provider
         return found.for_model(self.usual.model) if found and is_usual else found
@@ -105,7 +109,7 @@ class ChosenPrices:
 
     @property
     def prices(self) -> Prices:
-        """The prices to calculate with. Without an input price they are shares of it."""
+        """The prices to calculate with. Without an input price, they are relative to that price."""
         whole = self.input or ONE
         cached, write = self.cached, self.write
         if self.chosen:
@@ -117,12 +121,14 @@ class ChosenPrices:
 
     @property
     def named(self) -> Prices:
-        """The prices with their source in words, for the sentences of advice."""
+        """The prices with their source in words, for sentences of advice."""
         return replace(self.prices, source=self.prices_of)
 
     @property
     def prices_of(self) -> str:
-        """Whose prices these are: `OpenAI’s prices of 1 Nov 2026`; empty if tokens are compared."""
+        """Whose prices these are: `OpenAI’s prices of 1 Nov 2026`; "" if tokens are compared, not
+        costs.
+        """
         as_of = self.as_of or (written(self.chosen.as_of, "date") if self.chosen else "")
         whose = self.source or (self.chosen.label.partition(",")[0] if self.chosen else "")
         if self.prices.priced == "tokens" or not whose:
@@ -132,7 +138,7 @@ class ChosenPrices:
 
     @property
     def answer(self) -> Decimal:
-        """The price of a token of an answer."""
+        """The price of one output token."""
         return (self.output or Decimal(0)) / MILLION
 
     @property
@@ -140,14 +146,16 @@ class ChosenPrices:
         return self.input is not None
 
     def money(self, tokens: Decimal, times: float) -> str:
-        """Return the cost of so many tokens at the input price in words, such as `€2.43`."""
+        """Return the cost of `times` as many tokens at the input price as text, such as `€2.43`; ""
+        without an input price.
+        """
         if self.input is None:
             return ""
         return f"{self.currency}{tokens * self.input / MILLION * Decimal(times):,.2f}"
 
     @property
     def words(self) -> str:
-        """The chosen prices and cache in one line."""
+        """The chosen prices and the provider in one line."""
         if not self.chosen:
             return "your own" if self.cached is not None else "none: tokens are compared"
         return f"{self.chosen.label}, {_shares(self.chosen)}"
@@ -180,7 +188,7 @@ def _shares(provider: Provider) -> str:
 
 
 def price_in(text: str) -> Decimal | None:
-    """Return the price that somebody typed, or None if it is not a price."""
+    """Return the price that somebody entered, or None if the text is not a price."""
     try:
         number = Decimal(text.strip().replace(",", ".")) if len(text) < 20 else None
     except InvalidOperation:

@@ -1,5 +1,5 @@
-"""The hooks by which a room adds to the site. Pages call them within the snapshot of the page;
-agents' tools call them too.
+"""The hooks of a room: methods by which a feature adds to the site's pages and to agents' tools.
+Pages call them within the page's database snapshot.
 
 docs/rooms.md describes each hook.
 """
@@ -35,10 +35,12 @@ RecordAnswer = Callable[[str, str, int, float], None]
 
 @dataclass(frozen=True)
 class MenuItem:
-    """A link of the main menu to a route, ordered by `place`. `others` are further routes at which
-    it is the current item. Only people with the `permission` see it, if it has one; strangers see
-    only items with `is_public`. `icon` is a symbol of the sprite. An item that `is_seldom` needed
-    is in the menu *More*.
+    """A link of the main menu to a route. Items are sorted by `place`.
+
+    `others` are further routes at which it is the current item. If it has a `permission`, only
+    people with this permission see it; people who are not signed in see only items with
+    `is_public`. `icon` is a symbol of the sprite. An item that `is_seldom` needed is in the menu
+    *More*.
     """
 
     label: str
@@ -58,7 +60,7 @@ class MenuItem:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A template of a room, rendered with its page's context and its own `context`."""
+    """A template of a room, which is rendered with its page's context and its own `context`."""
 
     template: str
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -66,9 +68,10 @@ class Fragment:
 
 @dataclass(frozen=True)
 class View:
-    """A room's view in place of a stored step, with its `state`. The `caption` and the `panel`, if
-    given, replace the step's. URLs keep the parameters in `tried`; URLs of the live page, and forms
-    that ask something else, only if it `is_lasting`.
+    """What a room shows on the conversation page instead of a stored step, such as a simulation.
+
+    `caption` and `panel`, if given, replace those of the step. `tried` are URL parameters that
+    links preserve. Links to the live page and other forms preserve them only if it `is_lasting`.
     """
 
     state: ConversationState
@@ -103,10 +106,11 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Part(Fragment):
-    """A part of the conversation page, by `order` among those at its place.
+    """A part that a room adds to the conversation page. Parts at the same place are sorted by
+    `order`.
 
-    `dots` are classes of the timeline's cells by step. A phone shows the panel first if a part
-    `asks_to_be_seen`. The page waits for a derived row that is not kept yet if a part `awaits` it.
+    `dots` are CSS classes of the timeline's cells by step. A phone shows the panel first if a part
+    `asks_to_be_seen`. If a part `awaits` derived data, the page is updated when the data is stored.
     """
 
     place: Place = Place.CARD
@@ -135,8 +139,8 @@ class FeedEntry(Fragment):
 
 
 class NextNeed(NamedTuple):
-    """The incident for which a message was next needed, and the needed fact, among the incidents up
-    to step `until`.
+    """When the selected message was next needed: the incident, and the needed fact. Incidents are
+    known up to step `until`.
     """
 
     incident: Incident | None
@@ -154,7 +158,7 @@ class Muted:
 
 
 class Listed(Protocol):
-    """The list of conversations on the overview: its parameters, its filter, and links to other
+    """The list of conversations on the overview: its URL parameters, its filter, and links to other
     lists.
     """
 
@@ -178,11 +182,10 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """The effect of the change before a cause, as a room found it.
+    """What a room found about the change before a cause: whether the change helped.
 
-    `effect` is a sentence. `closed_at` is the time since which the cause has been closed, because
-    it had no case any more, and `is_again` means that new cases came later. A closed cause
-    `is_shown` for a while.
+    `effect` is a sentence. `closed_at` is the time since which the cause has had no case, or None.
+    `is_again` means that new cases came later. A closed cause `is_shown` for a while.
     """
 
     effect: str = ""
@@ -193,12 +196,12 @@ class Told:
 
 @dataclass(frozen=True)
 class OverTime:
-    """The parts of the overview that a room draws over time.
+    """The parts of the overview that a room adds about changes over time.
 
-    `strip` is shown above the causes. `causes` are causes that the room found itself. `told` has
-    the effects of changes on the causes of flags, by the name of the flag or of its part. `facets`
-    are the values that filters offer, by the filter's name: each with its conversations, and with
-    words if they differ from the value.
+    `strip` is shown above the causes. `causes` are further causes that the room has found. `told`
+    has the effects of changes by the name of a flag or of its part. `facets` are the values that
+    filters offer, by the filter's name: each with its number of conversations, and with words if
+    they differ from the value.
     """
 
     strip: Fragment
@@ -208,7 +211,9 @@ class OverTime:
 
 
 class SiteRoom(kernel.Room):
-    """The configuration of a room of the site. Pages name it by its `verbose_name`."""
+    """The base class of a room's configuration, with the hooks of the site. Pages show its
+    `verbose_name`.
+    """
 
     urls: str = ""  # a module whose `urlpatterns` are in the namespace "inspector"
     menu: Sequence[MenuItem] = ()
@@ -219,24 +224,29 @@ class SiteRoom(kernel.Room):
     parameters: Mapping[str, type] = {}  # in the URL of the conversation page: each `str` or `int`
 
     def tools(self) -> Iterable[Callable[..., Any]]:
-        """Return the functions that coding agents may call: see `inspector.shell.agents`."""
+        """Return the functions that coding agents may call; see `inspector.shell.agents`."""
         return ()
 
     def observing(
         self, method: str, headers: Mapping[str, str]
     ) -> AbstractContextManager[RecordAnswer] | None:
-        """Return a context that yields a function to record the answer to a request; or None."""
+        """Return a context manager that surrounds a request, and that yields a function to record
+        the answer; or None.
+        """
         return None
 
     def application(self, scope: Scope) -> Application | None:
-        """Return the ASGI application that answers a request in place of Django; or None."""
+        """Return an ASGI application if the room answers this request instead of Django; otherwise
+        None.
+        """
         return None
 
     def view(self, view: ConversationState) -> View | None:
-        """Return the view in place of a stored step, if the URL asks for one.
+        """Return what the page shows instead of a stored step, if the URL asks for it; otherwise
+        None.
 
-        `view.query.room_parameters` has the texts of the room's parameters, and `view.read` the
-        values that a form of the room has read before. An exception ends the request.
+        `view.query.room_parameters` has the texts of the room's parameters. `view.read` has values
+        that a form of the room has already read. An exception ends the request.
         """
         return None
 
@@ -246,65 +256,73 @@ class SiteRoom(kernel.Room):
         policies: Mapping[str, Policy] | None = None,
         rules: CacheRules | None = None,
     ) -> Sequence[Measured] | None:
-        """Return the figures of conversations, from which advice is derived; None if the room has
-        none. With `policies` by id, return the figures of these policies. `rules` are those of the
-        provider's cache, by default of the one in use.
+        """Return the figures of conversations, from which advice is derived; None if the room
+        measures nothing.
+
+        With `policies` by conversation ID, return the figures of these policies. `rules` are those
+        of the provider's cache, by default of the provider in use.
         """
         return None
 
     def next_need(self, view: ConversationState) -> NextNeed | None:
-        """Return the next need of the message `view.selected`, which left by `view.left_by`, as
-        known at the step; None if the room does not know.
+        """Return when the message `view.selected`, which left memory by `view.left_by`, was next
+        needed. Return None if the room does not know.
         """
         return None
 
     def selects(self, parameters: Mapping[str, str]) -> int | None:
-        """Return the message that the room's parameters select, or None. It need not exist."""
+        """Return the number of the message that the room's URL parameters select, or None. The
+        message may not exist.
+        """
         return None
 
     def marks(self, view: ConversationState) -> Highlights | None:
-        """Return the room's marks, or None: first without a history, which opens at them."""
+        """Return what the room highlights on the page, or None. Called first before the history is
+        read, because the history is scrolled to the highlights.
+        """
         return None
 
     def parts(self, view: ConversationState) -> Iterable[Part]:
-        """Yield parts of the page; also of a simulation or a replay, if `view.is_simulated`, and of
-        the message `view.selected`.
+        """Yield parts of the conversation page. `view.is_simulated` tells whether it shows a
+        simulation or a replay, and `view.selected` is the selected message.
         """
         return ()
 
     def questions(self) -> Iterable[Fragment]:
-        """Yield the questions on the overview, above its causes."""
+        """Yield questions to show on the overview above its causes."""
         return ()
 
     def narrowing(self, name: str, value: str) -> Q | None:
-        """Return the condition of an overview filter that the room provides, such as the provider;
-        None for other filters. The value of `cases` is a flag and a day, such as
-        `refused@2026-11-28`.
+        """Return the database condition for a filter of the overview that the room provides, such
+        as the provider; None for other filters.
+
+        The value of the filter `cases` is a flag and a day, such as `refused@2026-11-28`.
         """
         return None
 
     def over_time(self, listed: Listed, at_once: bool = False) -> OverTime | None:
-        """Return the figures of the listed conversations over time; None without any.
+        """Return the parts of the overview about the listed conversations over time; None if there
+        are none.
 
-        Figures that are not kept ready are only computed with `at_once`, for a page that asks for
+        Figures that are not stored are computed only with `at_once`, for a request that asks for
         nothing else.
         """
         return None
 
     def muted(self) -> Mapping[str, Muted]:
-        """Return the causes that people folded on the overview, by the names of flags."""
+        """Return the causes that people have muted on the overview, by the names of flags."""
         return {}
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
-        """Return the badges in rows of the overview, by the ids of conversations."""
+        """Return badges for the rows of the overview, by conversation ID."""
         return {}
 
     def cells(self, rows: Sequence[MemoryRow]) -> Mapping[str, Mapping[str, Fragment]]:
-        """Return the cells of the room's `columns` in rows of the overview: by the names of the
-        columns, and then by the ids of conversations. It is called once for all rows.
+        """Return the cells of the room's `columns` in the overview: by column name, then by
+        conversation ID. Called once for all rows.
         """
         return {}
 
     def news(self, size: int) -> Iterable[FeedEntry]:
-        """Yield the latest `size` entries of the overview's feed."""
+        """Yield the latest entries for the overview's feed, at most `size`."""
         return ()

@@ -1,4 +1,5 @@
-"""The installed rooms of the site, and the functions by which pages and agents call their hooks.
+"""The installed rooms (features) of the site, and the functions by which pages and agents call
+their hooks.
 
 If a hook fails, the error is logged, and the page shows one line: the room is not available.
 """
@@ -71,7 +72,7 @@ def parameters() -> dict[str, type]:
 
 
 def rooms_on(request: HttpRequest) -> list[SiteRoom]:
-    """Return the rooms whose styles and scripts the page of a request loads."""
+    """Return the rooms whose styles and scripts the requested page loads."""
     match = request.resolver_match
     if match is None:
         return []
@@ -90,7 +91,9 @@ def tools() -> list[Callable[..., Any]]:
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Enter the rooms' `observing` for a request, and yield a function that records its answer."""
+    """Enter the contexts that rooms put around a request, and yield a function that passes the
+    answer to all of them.
+    """
     with ExitStack() as stack:
         surrounding = (room.observing(method, headers) for room in rooms())
         recording = [stack.enter_context(each) for each in surrounding if each]
@@ -103,17 +106,17 @@ def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]
 
 
 def application_of(scope: Scope) -> Application | None:
-    """Return the application of the room that answers a request in place of Django, or None."""
+    """Return the ASGI application of the room that answers a request instead of Django, or None."""
     return next(filter(None, (room.application(scope) for room in rooms())), None)
 
 
 def view(view: ConversationState) -> View | None:
-    """Return the view of the first room that shows something in place of a stored step."""
+    """Return what the first responsible room shows instead of a stored step, or None."""
     return next((shown for room in rooms() if (shown := room.view(view))), None)
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return the next need of a message that left, from the first room that knows."""
+    """Return when the selected message was next needed, from the first room that knows, or None."""
     return next((need for room in rooms() if (need := room.next_need(view))), None)
 
 
@@ -130,7 +133,7 @@ def measured(
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:
-    """Return the message that parameters of rooms select, or None."""
+    """Return the number of the message that the URL parameters of a room select, or None."""
     found = (room.selects(parameters) for room in rooms())
     return next((each for each in found if each is not None), None)
 
@@ -147,12 +150,16 @@ def marks(view: ConversationState) -> Highlights:
 
 
 def parts(view: ConversationState) -> list[Part]:
-    """Return the parts of all rooms. A failing room has a report instead."""
+    """Return the parts of the conversation page from all rooms. For a room that fails, a line says
+    so.
+    """
     return _of_each(partial(Part, place=Place.REPORT), lambda room: room.parts(view))
 
 
 def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
-    """Return the badges of all rooms by the ids of conversations."""
+    """Return the badges of all rooms for rows of the overview, by conversation ID. A room that
+    fails has none.
+    """
     found: dict[str, list[Badge]] = {row.id: [] for row in rows}
     for room in rooms():
         try:
@@ -164,13 +171,13 @@ def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
 
 
 def columns() -> list[ListColumn]:
-    """Return the columns of the overview of all rooms."""
+    """Return the columns that rooms add to the overview."""
     return [column for room in rooms() for column in room.columns]
 
 
 def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
-    """Return the cells of `columns()` by the ids of conversations. Those of a room that fails are
-    empty.
+    """Return the cells of `columns()` by conversation ID. The cells of a room that fails
+    are None.
     """
     found: dict[str, Mapping[str, Fragment]] = {}
     for room in rooms() if rows else ():
@@ -183,23 +190,27 @@ def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
 
 
 def questions() -> list[Fragment]:
-    """Return the questions of all rooms on the overview."""
+    """Return the questions that rooms ask on the overview."""
     return _of_each(Fragment, lambda room: room.questions())
 
 
 def narrowing(name: str, value: str) -> Q | None:
-    """Return the condition of a filter that a room knows, or None."""
+    """Return the database condition for a filter from the room that provides it; None for unknown
+    filters.
+    """
     found = (room.narrowing(name, value) for room in rooms())
     return next((each for each in found if each is not None), None)
 
 
 def value_columns() -> dict[str, str]:
-    """Return the filters whose values are columns of derived rows, with these columns."""
+    """Return, for filters with a column of derived data, this column by the filter's name."""
     return {name: column for room in rooms() for name, column in room.value_columns.items()}
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
-    """Return what the first room that knows shows of the listed conversations over time."""
+    """Return the parts of the overview over time from the first room that has any; None if none
+    has.
+    """
     for room in rooms():
         try:
             if found := room.over_time(listed, at_once):
@@ -210,12 +221,12 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
 
 
 def muted() -> dict[str, Muted]:
-    """Return the folded causes of all rooms."""
+    """Return the muted causes from all rooms, by the names of flags."""
     return {name: mute for room in rooms() for name, mute in room.muted().items()}
 
 
 def news(size: int) -> list[FeedEntry]:
-    """Return the news of all rooms for the feed of the overview."""
+    """Return the entries of all rooms for the feed of the overview."""
     return _of_each(FeedEntry, lambda room: room.news(size))
 
 

@@ -1,5 +1,5 @@
-"""The state of a conversation page: what presenters and rooms get of it. They make no queries for
-what it has.
+"""The state of a conversation page, from which presenters and rooms build its parts without further
+queries.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ NO_HISTORY = Page(())
 
 @dataclass(frozen=True)
 class KeepingLimit:
-    """The limit that, if in force from the start, would have kept a message in memory until it was
-    next needed, just before message `needed.again`, or else until `step`. `fact` is the part of it
-    that had been forgotten.
+    """The limit that would have kept a message in memory, if in force from the start, until the
+    message was next needed.
 
-    The history had `message_count` messages by then. Whether the message was needed later is known
-    up to step `known_until`, or not at all if this is None. `keeping` is None if it is unknown;
-    `deferred` is then the number of messages to replay, if nobody has asked for the replay yet.
-    `leaves_out_changes` is True if memory was cleared or set as a whole, and `leaves_out_pins` if
-    messages were pinned: a replay of the history leaves both out.
+    The end of this time is just before message `needed.again`, or `step` if the message was not
+    needed. `fact` is the part of the message that was needed. The history had `message_count`
+    messages by then. Later needs are known up to step `known_until`, or not at all if this is None.
+
+    `keeping` is None if it is unknown; `deferred` is then the number of messages to replay, if
+    nobody has asked for the replay yet. A replay of the history leaves out some changes:
+    `leaves_out_changes` means that memory was cleared or set as a whole, `leaves_out_pins` that
+    messages were pinned.
     """
 
     seq: int
@@ -59,8 +61,8 @@ class KeepingLimit:
 
     @property
     def is_within_limit(self) -> bool:
-        """Whether the limit in force would be enough, if in force from the start and nothing
-        pinned.
+        """Whether the limit in force would have sufficed, if it had been in force from the start
+        and nothing had been pinned.
         """
         limit = self.keeping.limit if self.keeping else None
         return limit is not None and limit <= self.policy.limit
@@ -68,14 +70,14 @@ class KeepingLimit:
 
 @dataclass(frozen=True)
 class ConversationQuery:
-    """The parameters of a conversation page.
+    """The URL parameters of a conversation page.
 
-    `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
-    `before` and `after` bound the part of the history, `other` is another step for comparison, from
-    which messages above `past` are listed. `replay` asks for the limit that would have kept the
-    selected message even in a long history. `open` has the names of the sections that are unfolded:
-    the others are neither computed nor rendered. `room_parameters` has the texts of the rooms'
-    parameters, by name.
+    `at` is a step (None: now), and `msg` the selected message (-2: the second draft of a
+    simulation). `before` and `after` bound the shown part of the history. `other` is a step to
+    compare with; differences are listed from messages above `past`. `replay` asks for the limit
+    that would have kept the selected message, even in a long history. `open` has the names of
+    unfolded sections: all others are neither computed nor rendered. `room_parameters` has the
+    parameters of rooms as text, by name.
     """
 
     at: int | None = None
@@ -89,21 +91,21 @@ class ConversationQuery:
     room_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int | None:
-        """Return the number in a parameter of a room, or None."""
+        """Return the number in a room's parameter, or None if it is missing or no number."""
         text = self.room_parameters.get(name, "")
         return int(text) if text.isascii() and text.isdecimal() else None
 
 
 @dataclass(frozen=True)
 class ConversationState:
-    """A conversation at step `at`, with the results of the query.
+    """The state of a conversation at step `at`, as a page shows it.
 
     - `detail` is that step, or None at step 0. `stored` is the window as it is stored at the step,
       and `read` has the values that rooms have read for the page.
     - `part` is the slice of the window's rows that is shown below a leading system message; `texts`
       are the beginnings of their texts by seq.
     - `left_by` is the change by which the selected message left, or None while it is in memory;
-      `clearing` is the change that made it a stub, if it is one.
+      `clearing` is the change that cleared it, if it is a cleared tool result.
     - In a simulation, `drafts`, `simulated` and `outlook` are set, `window` is the resulting window
       and `stored_window` the window before it. `trim` is the eviction at the next add by a limit
       that is tried without drafts. In a replay, `window` is the memory under another limit from the
@@ -111,7 +113,7 @@ class ConversationState:
     - `injected` are the messages of the window that a client put there; they are not in the
       history.
     - `original_tokens` has the original token counts of messages that count differently in the
-      window; of these, `cleared` are stubs, with their texts.
+      window; of these, `cleared` are cleared tool results, with their texts.
     - `time_before_part` is the time of the message before the shown part of the history.
     - `summaries` are the summaries in the window or selected, with the messages that they cover,
       and `media` are the messages of the window with images, audio, video or files. If the selected
@@ -161,7 +163,9 @@ class ConversationState:
 
     @property
     def is_policy_unknown(self) -> bool:
-        """Whether the policy in force is not recorded: before step 1, if that changed it."""
+        """Whether the policy in force is unknown: the page shows step 0, and step 1 changed the
+        policy.
+        """
         first = self.samples.part[:1]
         return self.at == 0 and any(each.kind == Step.Kind.POLICY for each in first)
 
@@ -171,39 +175,45 @@ class ConversationState:
 
     @cached_property
     def change(self) -> ChangeResult | None:
-        """The change of the step; in a simulation, of all drafts together or of the limit alone."""
+        """The change of the shown step; in a simulation, the change of all drafts together or of
+        the limit alone. None at step 0.
+        """
         if self.simulated is None:
             return self.detail.change if self.detail else None
         return combined(self.simulated) or self.trim
 
     @cached_property
     def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
-        """The simulated changes with their receipts, which take a while if very many messages
-        leave.
+        """The simulated changes, each with its arithmetic line by line. Computed once, because many
+        evictions take a while.
         """
         return [(change, receipt(change)) for change in self.simulated or ()]
 
     @cached_property
     def in_window(self) -> frozenset[int]:
-        """The seqs of the messages that the model sees."""
+        """The numbers of the messages that the model sees."""
         return frozenset(self.window.seqs)
 
     @cached_property
     def evicted(self) -> dict[int, int]:
-        """The messages that the change evicts: their positions in the eviction, by seq. Empty if
-        the change only replaces: a cleared tool result and a renewed index keep their positions.
+        """The evicted messages by number, each with its position in the eviction.
+
+        Empty if the change only replaces messages: a cleared tool result and a renewed index keep
+        their positions in memory.
         """
         evicted = () if self.change is None or self.change.only_replaces else self.change.evicted
         return {each.seq: position for position, each in enumerate(evicted)}
 
     @property
     def indexed(self) -> Mapping[int, tuple[str, ...]]:
-        """The terms that the index in memory lists, by the seqs of the messages that said them."""
+        """The exact terms that the index in memory lists, by the numbers of the messages that
+        contained them.
+        """
         return self.index.terms if self.index else {}
 
     @property
     def is_index_new(self) -> bool:
-        """Whether a simulation has made the index, so that it is not stored."""
+        """Whether the index was made by a simulation and is not stored."""
         return self.index is not None and self.index.seq not in self.stored_window.seqs
 
     @property
@@ -221,7 +231,7 @@ class ConversationState:
 
 
 def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
-    """Return several changes as one, or None without changes."""
+    """Return several changes as one change, or None without changes."""
     if len(changes) < 2:
         return changes[0] if changes else None
     effective = [change for change in changes if not change.ignored] or changes

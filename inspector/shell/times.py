@@ -1,4 +1,4 @@
-"""Times as people read them on pages: `28 Nov, 07:06`. Nothing else makes words of a time."""
+"""Formats times for pages: `28 Nov, 07:06`. All words for times are made here."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ FORMS = {
 
 
 def written(at: datetime | date | int, *forms: str) -> str:
-    """Return a time in some of `FORMS`, with commas between them: `written(at, "day", "minute")` is
-    `28 Nov, 07:06`. A datetime and an int (seconds since 1970) are shown in the site's time zone.
+    """Format a time in some of `FORMS`, joined by commas: `written(at, "day", "minute")` is `28
+    Nov, 07:06`.
+
+    A datetime and an int (seconds since 1970) are shown in the site's time zone.
     """
     local = there(at)
     return ", ".join(format(local, FORMS[form]) for form in forms)
 
 
 def there(at: datetime | date | int) -> datetime | date:
-    """Return a time in the time zone of the site; a date and a time without a zone as they are."""
+    """Return a time in the site's time zone. A date, or a time without a zone, is unchanged."""
     if isinstance(at, int):
         return datetime.fromtimestamp(at, timezone.get_default_timezone())
     return timezone.localtime(at) if isinstance(at, datetime) and at.tzinfo else at

@@ -1,6 +1,7 @@
-"""The timeline: a chart of all steps, and a strip with a cell for each step around the playhead.
+"""The timeline of a conversation: a chart of all steps, and a strip with a cell for each step
+around the shown step (the "playhead").
 
-Styles and templates call it the tape. It shows what `steps.steps` returns.
+Styles and templates call the timeline the tape. It shows what `steps.steps` returns.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from inspector.shell.state import ConversationState
 
 
 class Timeline:
-    """A chart of all steps, and a strip of cells for the `span` steps from `first` to `last`, with
-    `before` steps to its left. `is_whole`: the strip has all steps; otherwise the evictions are
-    drawn below the chart.
+    """Presents the chart of all steps, and the strip of cells for the `span` steps from `first` to
+    `last`. `before` steps are left of the strip.
 
-    `at` is the step of the playhead, drafts included. At step 0 the playhead is at the first cell,
-    too. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which
-    its fact left and came up again. `band` are the ranges of steps that a room marks, as a path
-    with `band_words`, and `brackets` mark the messages that summaries cover. `floor` is the y of
-    the chart's base line.
+    `is_whole` means that the strip has all steps; otherwise evictions are drawn below the chart.
+    `at` is the shown step (the playhead), including drafts; at step 0 it is shown at the first
+    cell. `dots` are CSS classes of an incident's dots by step, and `marked` the steps at which its
+    fact left memory and was repeated. `band` are the steps that a room highlights, as an SVG path
+    with `band_words`. `brackets` mark the messages that summaries replaced. `floor` is the y of the
+    chart's base line.
     """
 
     def __init__(

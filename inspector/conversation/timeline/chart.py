@@ -1,7 +1,7 @@
-"""The chart: the loads of history and memory after each step, as paths.
+"""The chart of the timeline: the sizes of history and memory after each step, as SVG paths.
 
-A path lies in a box that is as wide as there are steps and HEIGHT high, with y downwards. It is
-written with relative lines, and neighbours of one height are one line.
+A path lies in a box that is as wide as there are steps and HEIGHT high, with y downwards. It
+consists of relative lines, and neighbors of the same height form one line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ LABEL = 24
 
 
 class Point(NamedTuple):
-    """The loads after a step in one unit; `limit` is None where another unit counted."""
+    """The sizes of history and memory after a step, in the policy's unit. `limit` is None if
+    another unit applied then.
+    """
 
     step: int
     history: int
@@ -40,7 +42,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis for loads from 0 at the height `base` to `top` at the height `roof`."""
+    """A vertical axis for sizes: 0 is at the height `base`, and `top` at the height `roof`."""
 
     top: int
     roof: int = 0
@@ -50,13 +52,13 @@ class Scale:
         return self.base - (self.base - self.roof) * load // self.top
 
     def part(self, load: int) -> float:
-        """Return the height in percent of the chart, from its top."""
+        """Return the position of a size in percent of the chart's height, from its top."""
         return 100 * self.y(load) / HEIGHT
 
 
 @dataclass(frozen=True)
 class AxisLabel:
-    """A number beside the chart, at `y` percent from its top."""
+    """A number beside the chart, `y` percent below its top."""
 
     text: str
     y: float
@@ -65,7 +67,7 @@ class AxisLabel:
 
 @dataclass(frozen=True)
 class DraftBar:
-    """A draft in the chart: its column, and the tops of history and memory with it."""
+    """A draft message in the chart: its column, and the tops of history and memory with it."""
 
     x: int
     history: int
@@ -73,11 +75,12 @@ class DraftBar:
 
 
 class Chart:
-    """The paths of points in order of steps. `limit` is the labelled limit.
+    """The SVG paths of the chart, from points in the order of steps. `limit` is the limit that has
+    a label.
 
-    `limits` are the limits in force and `tried` is a limit that is tried; both are empty above the
-    chart. The history's base line is at the height `base`, which is HEIGHT unless memory has an
-    axis of its own.
+    `limits` are the limits in force, and `tried` is a simulated limit; both are empty if they lie
+    above the chart. `base` is the height of the history's base line, which is HEIGHT unless memory
+    has its own axis.
     """
 
     def __init__(self, points: Sequence[Point], limit: int | None, is_tried: bool = False) -> None:
@@ -99,13 +102,15 @@ class Chart:
 
     @property
     def is_split(self) -> bool:
-        """Whether memory has an axis of its own."""
+        """Whether memory has its own axis below that of the history."""
         return self.base < HEIGHT
 
 
 def points(state: ConversationState, measure: Measure) -> list[Point]:
-    """Return the points of the chart in the unit of the policy in force. Drafts replace the steps
-    after the playhead, and a limit that is tried alone replaces the limit of the playhead's step.
+    """Return the points of the chart in the unit of the policy in force.
+
+    Drafts replace the steps after the shown step. A limit that is tried without drafts replaces the
+    limit of the shown step.
     """
     part = state.samples.part
     stored = _measured(state.samples.outline.values() or part, measure)
@@ -170,13 +175,13 @@ def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:
 
 
 def round_up(number: int) -> int:
-    """Round up to one or two significant digits, so that the axis ends at a round number."""
+    """Round up to at most two significant digits, so that an axis ends at a round number."""
     scale: int = 10 ** max(0, len(str(number)) - 2)
     return -(-number // scale) * scale
 
 
 def short_number(number: int) -> str:
-    """Return a number in up to five characters: 9,999, 12.5k, 128k, 1.05M."""
+    """Format a number in up to five characters: 9,999, 12.5k, 128k, 1.05M."""
     if number < 10_000:
         return f"{number:,}"
     unit, size = ("k", 1_000) if number < 1_000_000 else ("M", 1_000_000)

@@ -1,7 +1,7 @@
-"""The positions of labels, so that labels do not touch at any width of a browser.
+"""Positions labels so that they do not overlap at any width of the browser.
 
-Widths of texts are estimated from above and widths of strips from below. Labels that do not touch
-here are therefore further apart on a page.
+The widths of texts are overestimated and the widths of strips underestimated. So labels that do not
+overlap here are even further apart on a page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)
 
 @dataclass(frozen=True)
 class Label:
-    """A text at `x` percent of a row, `dx` pixels beside it; `anchor` is start, middle or end."""
+    """A text at `x` percent of a row, shifted by `dx` pixels. `anchor` says which part of the text
+    is there: start, middle or end.
+    """
 
     drawn: ClassVar = ("x", "dx", "classes")
 
@@ -40,7 +42,7 @@ class Label:
         return css_of(self.anchor != "middle" and self.anchor, self.css)
 
     def span(self, row: float) -> tuple[float, float]:
-        """Return the ends of the text in a row of so many pixels."""
+        """Return the left and right end of the text in pixels, in a row of the given width."""
         width = text_width(self.text)
         share = {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
         left = row * self.x / 100 + self.dx - width * share
@@ -48,7 +50,7 @@ class Label:
 
 
 class LabelRow:
-    """A row of labels, at least `width` pixels wide. Labels without room are left out."""
+    """A row of labels that is at least `width` pixels wide. Labels without room are left out."""
 
     def __init__(self, width: float) -> None:
         self.width = width
@@ -59,7 +61,7 @@ class LabelRow:
         self._taken.append((left, right))
 
     def add(self, *labels: Label) -> None:
-        """Add each label that touches no other and is within the margins."""
+        """Add each label that overlaps no other label and lies within the margins."""
         for label in labels:
             left, right = label.span(self.width)
             is_inside = left >= -MARGIN and right <= self.width + MARGIN
@@ -74,23 +76,25 @@ def text_width(text: str) -> float:
 
 
 def flag_width(text: str) -> float:
-    """Return the width of the playhead's flag with this text."""
+    """Return the width in pixels of the flag with this text, which marks the shown step."""
     return max(FLAG_MIN, text_width(text) + FLAG_PADDING)
 
 
 def strip_width(cells: int) -> float:
-    """Return the least width of a strip with so many cells."""
+    """Return the smallest width in pixels of a strip with this number of cells."""
     return max(NARROW, CELL_MIN * cells)
 
 
 def round_numbers(first: int, last: int, width: float) -> range:
-    """Return the round numbers in a range of steps that have room in so many pixels."""
+    """Return the round numbers in a range of steps whose labels fit into a width in pixels."""
     every = round_distance(first, last, width)
     return range(-(-first // every) * every, last + 1, every)
 
 
 def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
-    """Return the least round distance of labels with room; `among` is a multiple of it, or 0."""
+    """Return the smallest round distance between labels that fits. If `among` is given, it is a
+    multiple of the result.
+    """
     pixels = width / max(last - first + 1, 1)
     room = text_width(f"{last:,}") + GAP
     fitting = (n for n in EVERY if n * pixels >= room and among % n == 0)
@@ -98,7 +102,9 @@ def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
 
 
 def axis(last: int) -> list[Label]:
-    """Return the labels of an axis from step 0 to the last; those with `wide` need a wide row."""
+    """Return the labels of an axis from step 0 to `last`. Labels with the class `wide` are shown
+    only in a wide row.
+    """
     narrow, wide = LabelRow(NARROW), LabelRow(WIDE)
     every = round_distance(1, last, NARROW)
     narrow.add(Label("0", 0, "start"), Label(f"{last:,}", 100, "end"), *_ticks(last, every))

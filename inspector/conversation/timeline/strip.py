@@ -1,4 +1,6 @@
-"""The strip: a cell for each step around the playhead, and the labels below the cells."""
+"""The strip of the timeline: a cell for each step around the shown step (the "playhead"), and
+labels below the cells.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,12 @@ DIGIT, INSET = 6.5, 3.0
 
 @dataclass
 class Cell:
-    """A cell: `css` has the classes of its states, `words` the text of its tooltip.
+    """A cell of the strip, for one step. `css` has the classes of its states, and `words` is its
+    tooltip.
 
     `mark` is the number of its messages, if there are several; the words have it in full. `dot` is
-    the class of a dot where the fact of an incident was said, left or came up again. The cell at
-    the playhead has its `flag`, and `is_start` if no step has happened there.
+    the CSS class of a dot if the fact of an incident was said, left memory or was repeated at the
+    step. The cell of the shown step has the `flag`, and `is_start` at step 0.
     """
 
     drawn: ClassVar = (*("step", "css", "words", "mark", "dot", "is_draft", "flag", "is_start"),)
@@ -61,7 +64,7 @@ class Cell:
 
     @property
     def is_head(self) -> bool:
-        """Whether the playhead is at the cell."""
+        """Whether the cell is the shown step."""
         return bool(self.flag)
 
 
@@ -71,10 +74,10 @@ def cells(
     link: Callable[[int, int | None], str],
     dots: Mapping[int, str],
 ) -> tuple[Cell, ...]:
-    """Return the cells of the steps that are read in full, with their dots by step. `link` returns
-    the address of a step and a message.
+    """Return the cells of the strip. `dots` are CSS classes of dots by step, and `link` returns the
+    URL of a step and a message.
 
-    Drafts replace the steps after the playhead.
+    Drafts replace the steps after the shown step.
     """
     part, drafts, at = state.samples.part, state.drafts, state.at
     first = sum(sample.step <= at for sample in part)  # of the drafts
@@ -130,7 +133,7 @@ def cells(
 
 
 def flag_of(state: ConversationState) -> str:
-    """Return the words at the playhead."""
+    """Return the text of the flag that marks the shown step: its number, or "draft"."""
     return "draft" if state.drafts else f"{state.at:,}"
 
 
@@ -187,8 +190,8 @@ def _look(column: StepSample) -> MessageStyle:
 
 
 def brackets(state: ConversationState) -> str:
-    """Return the path of the brackets under the steps whose messages a summary covers, in a box
-    with a column for each step. A bracket that continues beyond the strip is open there.
+    """Return the SVG path of brackets under the steps whose messages a summary replaced; one column
+    for each step. A bracket that continues outside of the strip has an open end.
     """
     part = () if state.is_replay else state.samples.part
     runs = [run for each in state.summaries.values() for run in each.runs]
@@ -214,9 +217,9 @@ def _meet(one: range, other: range) -> bool:
 
 
 def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:
-    """Return the names of the parts of a strip and the numbers of steps below it.
+    """Return the labels below a strip: names of its parts, and numbers of steps.
 
-    The playhead's flag comes first, then the names, then the numbers.
+    The flag of the shown step gets room first, then the names, then the numbers.
     """
     row = LabelRow(strip_width(len(strip)))
     first, last = strip[0].step, strip[-1].step
