@@ -1,4 +1,4 @@
-"""Reads the files of the spool (the folder of recorded calls), one for each call."""
+"""Reads the files of the spool (the folder of recorded calls), which the proxy writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
@@ -53,9 +53,7 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """The content of a spool file: the request, the answer if there is any, and how the call ended
-    (`end`).
-    """
+    """The content of a call: the request, the answer if there is any, and how the call ended."""
 
     name: str
     head: dict[str, Any]
@@ -69,7 +67,7 @@ def waiting(folder: Path, size: int | None = None) -> list[Path]:
     """Return up to `size` files that wait to be stored, oldest first: of ended calls, and of calls
     whose proxy was killed.
 
-    A proxy holds a lock on the file of each call in progress.
+    A proxy holds a lock on the files of calls in flight.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]
@@ -96,23 +94,54 @@ def _is_left(path: Path) -> bool:
     return False
 
 
-def read(path: Path) -> RecordedExchange:
-    """Read a file of the spool. An incomplete frame at its end is ignored.
+class CallFrames(NamedTuple):
+    """The frames of a call, which can be a file by themselves.
 
-    Raises FileNotFoundError, and ValueError for a file that the proxy has not written.
+    `name` is that of the file; a further call of the same file has its number behind it.
     """
-    frames: dict[str, list[bytes]] = {}
-    for kind, content in _frames(path.read_bytes()):
-        frames.setdefault(kind, []).append(content)
-    parts = {kind: json.loads(frames[kind][0]) for kind in "HAE" if kind in frames}
+
+    name: str
+    data: memoryview
+
+
+def read(path: Path) -> list[CallFrames]:
+    """Read the calls of a file. An incomplete frame at its end is left out.
+
+    Raises FileNotFoundError.
+    """
+    data = memoryview(path.read_bytes())
+    frames = [*_frames(data)]
+    starts = [each.content.start - _FRAME for each in frames if each.kind == "H"]
+    ends = [*starts[1:], frames[-1].content.stop if frames else 0]
+    names = [path.stem, *(f"{path.stem}.{n}" for n in range(1, len(starts)))]
+    found = [
+        CallFrames(name, data[start:end])
+        for name, start, end in zip(names, starts, ends, strict=False)
+    ]
+    return found or [CallFrames(path.stem, data)]
+
+
+def exchange_of(call: CallFrames) -> RecordedExchange:
+    """Return the content of a call. Raises ValueError for bytes that the proxy has not written."""
+    frames: dict[str, list[memoryview]] = {}
+    for each in _frames(call.data):
+        frames.setdefault(each.kind, []).append(call.data[each.content])
+    parts = {kind: json.loads(bytes(frames[kind][0])) for kind in "HAE" if kind in frames}
     if not isinstance(parts.get("H"), dict):
-        raise ValueError(f"{path.name} has no request")
+        raise ValueError(f"{call.name} has no request")
     bodies = {kind: b"".join(frames.get(kind, ())) for kind in "QB"}
     end = {**_KILLED, **parts.get("E", {})}
-    return RecordedExchange(path.stem, parts["H"], bodies["Q"], parts.get("A"), bodies["B"], end)
+    return RecordedExchange(call.name, parts["H"], bodies["Q"], parts.get("A"), bodies["B"], end)
 
 
-def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
+class _Frame(NamedTuple):
+    """A frame: its letter, and the place of its content."""
+
+    kind: str
+    content: slice
+
+
+def _frames(data: memoryview) -> Iterator[_Frame]:
     """Yield the frames of a file. In the file of a call that was cut, zeros follow the last one."""
     place = 0
     while place + _FRAME <= len(data) and data[place]:
@@ -120,13 +149,13 @@ def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
         end = place + _FRAME + size
         if end > len(data) or (size and _is_cut(data, end)):
             return
-        yield chr(data[place]), data[place + _FRAME : end]
+        yield _Frame(chr(data[place]), slice(place + _FRAME, end))
         place = end
 
 
-def _is_cut(data: bytes, end: int) -> bool:
+def _is_cut(data: memoryview, end: int) -> bool:
     """Whether only zeros are where a frame ends and behind it: a part of the frame was written."""
-    return data[end - 1] == 0 and not data[end:].strip(b"\0")
+    return data[end - 1] == 0 and not bytes(data[end:]).strip(b"\0")
 
 
 def call_of(exchange: RecordedExchange) -> NewCall | Dropped:

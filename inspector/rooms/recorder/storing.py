@@ -1,10 +1,10 @@
-"""Stores the calls of the spool in the database. A file stays until its call is stored."""
+"""Stores the calls of the spool. A file stays until its calls are in the database."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
@@ -42,7 +42,7 @@ class Storing:
     def __init__(self, folder: Path, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
         self._stopping = Event()
-        self._tried: dict[Path, float] = {}
+        self._tried: dict[str, float] = {}
         self._why = ""  # the reason why calls wait
         self.stored = 0
 
@@ -84,63 +84,80 @@ class Storing:
         """
         left: set[Path] = set()
         for start in range(0, len(paths), TOGETHER):
-            found: dict[Path, NewCall | Dropped] = {}
+            found: dict[Path, Sequence[NewCall | Dropped]] = {}
             try:
                 with synced_once():
                     for path in paths[start : start + TOGETHER]:
                         if self._stopping.is_set():
                             break
-                        if result := self._stored(path):
-                            found[path] = result
-                        else:
+                        calls = [*self._stored_of(path)]
+                        if None in calls:
                             left.add(path)
+                        else:
+                            found[path] = [each for each in calls if each]
             finally:
                 self._end(found)
         return left
 
-    def _stored(self, path: Path) -> NewCall | Dropped | None:
-        """Store the call of a file. Return the call, or the reason why it is dropped; None if the
-        file stays. Raises DatabaseError.
+    def _stored_of(self, path: Path) -> Iterator[NewCall | Dropped | None]:
+        """Store the calls of a file until `stop`, and yield what `_stored` returns. A call that was
+        stored already is passed over by its key.
         """
         try:
-            call = spool.call_of(spool.read(path))
+            calls = spool.read(path)
+        except FileNotFoundError:  # it was renamed
+            yield None
+        else:
+            for each in calls:
+                yield None if self._stopping.is_set() else self._stored(each)
+
+    def _stored(self, waiting: spool.CallFrames) -> NewCall | Dropped | None:
+        """Store a call. Return the call, or the reason why it is dropped; None if it has to wait.
+        Raises DatabaseError.
+        """
+        try:
+            call = spool.call_of(spool.exchange_of(waiting))
             if isinstance(call, NewCall):
                 self.stored += store(call, self._prefix, ACTOR).is_new
+            self._tried.pop(waiting.name, None)
             return call
-        except FileNotFoundError:  # it was renamed
-            return None
         except ChatMemoryError as error:
-            began = self._tried.setdefault(path, monotonic())
-            return self._refused(path, error) if monotonic() - began > GIVEN_UP_SECONDS else None
+            began = self._tried.setdefault(waiting.name, monotonic())
+            is_over = monotonic() - began > GIVEN_UP_SECONDS
+            return self._refused(waiting, error) if is_over else None
         except (DataError, IntegrityError) as error:  # of this call, not of the database
-            return self._refused(path, error)
+            return self._refused(waiting, error)
         except (DatabaseError, InterfaceError):
             raise
         except Exception as error:  # a faulty call must not hold up the others
             logger.exception("a call cannot be stored")
-            return self._refused(path, error)
+            return self._refused(waiting, error)
 
-    def _refused(self, path: Path, error: Exception) -> Dropped:
-        logger.warning("the call in %s cannot be stored: %s", path.name, type(error).__name__)
-        return Dropped(DropReason.REFUSED, type(error).__name__, spool.key_of(path.stem))
+    def _refused(self, call: spool.CallFrames, error: Exception) -> Dropped | None:
+        """Put a call aside, in a file of its own. The call waits if there is no room for it."""
+        logger.warning("the call %s cannot be stored: %s", call.name, type(error).__name__)
+        folder = self._folder / REFUSED
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            (folder / f"{call.name}.call").write_bytes(call.data)
+        except OSError:
+            return None
+        self._tried.pop(call.name, None)
+        return Dropped(DropReason.REFUSED, type(error).__name__, spool.key_of(call.name))
 
-    def _end(self, found: Mapping[Path, NewCall | Dropped]) -> None:
-        """Count dropped calls, and then remove the files, or put those of refused calls aside."""
-        dropped = {path: each for path, each in found.items() if isinstance(each, Dropped)}
-        counts = Counter(each for each in dropped.values() if not each.key)
-        once = [each for each in dropped.values() if each.key]
+    def _end(self, found: Mapping[Path, Sequence[NewCall | Dropped]]) -> None:
+        """Count dropped calls, and then remove the files."""
+        calls = [each for some in found.values() for each in some]
+        dropped = [each for each in calls if isinstance(each, Dropped)]
+        counts = Counter(each for each in dropped if not each.key)
+        once = [each for each in dropped if each.key]
         many = [each._replace(count=each.count * n) for each, n in counts.items()]
         if once or many:
             count_dropped([*once, *many], self._prefix)
-        for path, each in found.items():
+        for path in found:
             with suppress(OSError):
-                if isinstance(each, Dropped) and each.why is DropReason.REFUSED:
-                    (self._folder / REFUSED).mkdir(mode=0o700, exist_ok=True)
-                    path.rename(self._folder / REFUSED / path.name)
-                else:
-                    path.unlink()
-            self._tried.pop(path, None)
-        if stored := [each for each in found.values() if isinstance(each, NewCall)]:
+                path.unlink()
+        if stored := [each for each in calls if isinstance(each, NewCall)]:
             count_no_more(stored, self._prefix)  # those that had been put aside
 
     def _wait_for(self, error: Exception) -> None:

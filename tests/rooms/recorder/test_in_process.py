@@ -38,7 +38,8 @@ def client_of(upstream, folder: Path, kind=openai.OpenAI, **options):
 
 def recorded(folder: Path) -> list[spool.RecordedExchange]:
     assert flush(30)
-    return [spool.read(path) for path in spool.waiting(folder)] if folder.exists() else []
+    paths = spool.waiting(folder) if folder.exists() else ()
+    return [spool.exchange_of(each) for path in paths for each in spool.read(path)]
 
 
 def ask(client, **options):

@@ -394,10 +394,10 @@ def test_calls_that_a_killed_proxy_left_are_read(tmp_path, room):
     path = tmp_path / "1-1-1.part"
     path.write_bytes(in_frames(frames) + b"B\x00\x00\x00\xffcut" + bytes(room))
     assert files.waiting(tmp_path) == [path]
-    call = files.call_of(files.read(path))
+    call = files.call_of(files.exchange_of(*files.read(path)))
     assert call.request == REQUEST
     assert (call.finish, call.response) == ("cut", None)
-    assert files.read(path).answer_body == b"da"
+    assert files.exchange_of(*files.read(path)).answer_body == b"da"
 
 
 @pytest.mark.parametrize("room", [0, 2**15])

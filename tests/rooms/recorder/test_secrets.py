@@ -14,7 +14,7 @@ import pytest
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder.proxy.secrets import Cleaner, looks_like_key, secrets, secrets_of
-from inspector.rooms.recorder.spool import call_of, read
+from inspector.rooms.recorder.spool import call_of, exchange_of, read
 
 from .upstream import ANSWER, CHAT, answer_text, chunk, ended, store_all
 
@@ -126,7 +126,7 @@ def test_a_secret_is_kept_nowhere(db, upstream, client, folder, caplog, kind):
     named = {"User-Agent": f"app/1 ({secret})", "X-Client-Request-Id": secret}
     client.post(f"{CHAT}{target}", json=request, headers={**named, **headers})
     (path,) = ended(folder)
-    new, spooled = call_of(read(path)), path.read_bytes()
+    new, spooled = call_of(exchange_of(*read(path))), path.read_bytes()
     (call,) = store_all(folder)
     assert secret.encode() not in spooled
     assert json.dumps(secret)[1:-1].replace("/", "\\/").encode() not in spooled
@@ -156,7 +156,7 @@ def test_a_secret_that_comes_in_pieces_is_kept_nowhere(db, upstream, client, fol
     request = {"model": "m", "messages": [{"role": "user", "content": "My key?"}], "stream": True}
     client.post(CHAT, json=request, headers={"Authorization": f"Bearer {secret}"})
     (path,) = ended(folder)
-    assert call_of(read(path)).removed == 1
+    assert call_of(exchange_of(*read(path))).removed == 1
     assert secret.encode() not in path.read_bytes()
     (call,) = store_all(folder)
     assert secret not in everything_of(call)
@@ -193,7 +193,7 @@ def test_what_is_no_secret_is_kept_byte_for_byte(db, client, folder, case):
     body = json.dumps(request, separators=(",", ":")).encode()
     client.post(CHAT, content=body, headers=headers)
     (path,) = ended(folder)
-    new = call_of(read(path))
+    new = call_of(exchange_of(*read(path)))
     (call,) = store_all(folder)
     assert one_call(call.memory_id, call.n).body == body
     assert (call.is_exact, new.removed) == (True, 0)

@@ -1,7 +1,8 @@
-"""Writes the files of the spool (the folder of recorded calls): one file for each call.
+"""Writes the files of the spool (the folder of recorded calls): the frames of calls, one after the
+other.
 
-A file consists of frames: a letter, the length in four bytes, and the content; `recording` lists
-them. A file is locked while its call is in progress, and is renamed to `.call` afterwards.
+A frame is a letter, the length in four bytes, and the content. `recording` has the kinds. A file is
+locked until its last call has ended, and is named `.call` from then on.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 
 logger = logging.getLogger("chatmemory.recorder")
 
 _BUFFERED = 2**20
-_AHEAD = 16  # files that are opened before their calls
-_BEHIND = 64  # files of calls that have ended and that wait to be closed
-_ROOM = bytes(2**15)  # zeros, which a call overwrites in a third of the time of new pages
+_AHEAD = 8  # files that are opened before their calls
+_BEHIND = 64  # files that wait to be closed
+_ROOM = bytes(2**18)  # zeros, which a call overwrites in a third of the time of new pages
+_FULL = 7 * 2**15  # bytes after which a file takes no further call
+_SHARED_SECONDS = 0.05  # in which a file takes further calls after its first one has begun
 
 _size = struct.Struct(">I").pack
 _numbers = itertools.count()
@@ -54,7 +57,7 @@ class Unwritten:
 
 
 class SpoolFile:
-    """A file of the spool, which can be opened before its call begins.
+    """A file of the spool, which can be opened before its first call begins.
 
     If the file cannot be written, the call continues without it. `weight` is the number of calls
     that are then counted as lost.
@@ -64,19 +67,37 @@ class SpoolFile:
         self._folder, self._unwritten, self._weight = folder, unwritten, weight
         self._waiting: list[bytes] = []
         self._size = self._written = 0
+        self._start = 0  # of the newest call
         self._name, self._path = "", f"{folder}/{_new_name()}.part"
+        self._began = 0.0
+        self.is_over = False
         self._error: OSError | None = None
         self._file: int | None = None
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
             self._file = os.open(self._path, flags, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX)  # until the call or this process ends
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # until it is closed or this process ends
         except OSError as error:
             self._error = error
 
     @property
     def is_open(self) -> bool:
         return self._file is not None
+
+    @property
+    def has_one_call(self) -> bool:
+        return self._start == 0 and self._name != ""
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds in which the file takes further calls."""
+        return self._began + _SHARED_SECONDS - time.monotonic()
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether a further call fits in the room of the file."""
+        is_new = not self._name
+        return self.is_open and (is_new or (self._written < _FULL and self.seconds_left > 0))
 
     def make_room(self) -> None:
         """Reserve space by filling the file with zeros, which are cut off when it is closed."""
@@ -85,8 +106,10 @@ class SpoolFile:
                 os.pwrite(self._file, _ROOM, 0)
 
     def begin(self, head: bytes) -> None:
-        """Begin a call. The time of its start becomes the name of the file."""
-        self._name = _new_name()
+        """Begin a call. The time of the first one is in the name of the file."""
+        if not self._name:
+            self._name, self._began = _new_name(), time.monotonic()
+        self._start = self._written
         if self._error:
             self.give_up(self._error)
         self.add(b"H", head)
@@ -111,17 +134,17 @@ class SpoolFile:
             self.give_up(error)
 
     def end(self, end: bytes) -> None:
-        """Write how the call ended, as JSON. This completes the file."""
+        """Write how the call ended, as JSON. The call is complete from then on."""
         self.add(b"E", end)
         self.flush()
 
     def close(self) -> None:
-        """Close the file, or remove it if no call has begun."""
+        """Close the file, or remove it if it has no call."""
         if self._file is None:
             return
         file, self._file = self._file, None
         with suppress(OSError):
-            if self._name:
+            if self._written:
                 os.ftruncate(file, self._written)
                 os.rename(self._path, f"{self._folder}/{self._name}.call")
             else:
@@ -129,59 +152,78 @@ class SpoolFile:
         os.close(file)
 
     def give_up(self, error: Exception) -> None:
-        """Remove the file, and count its calls as unwritten."""
+        """Close the file without the newest call, and count this one as unwritten."""
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
         logger.warning("a call is not recorded: %s", why)
         self._unwritten.add(self._weight)
-        if self._file is not None:
-            with suppress(OSError):
-                os.unlink(self._path)
-            os.close(self._file)
-        self._file = None
+        self._written = self._start
+        self.close()
 
 
 class FileKeeper:
-    """Opens files before calls begin and closes them after calls have ended, in its own thread. So
-    no call waits for the file system.
+    """Opens files before their calls begin, and closes them after their calls have ended, in a
+    thread of its own: so no call waits for the folder.
+
+    Calls that follow each other soon share a file, because a new one costs as much as all else that
+    is done for a call.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._unwritten = folder, Unwritten()
-        self._ready: deque[SpoolFile] = deque()
-        self._ended: SimpleQueue[SpoolFile | None] = SimpleQueue()
+        self._ready: deque[SpoolFile] = deque()  # new files, and then those that have calls
+        self._used: SimpleQueue[SpoolFile | None] = SimpleQueue()
+        self._ending = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def take(self) -> SpoolFile:
-        """Return an open file for a new call."""
+        """Return a file for a call: the last that was given back, so that calls stay in order."""
         with suppress(IndexError):
-            return self._ready.popleft()
+            return self._ready.pop()
         return self._new()
 
     def give_back(self, file: SpoolFile) -> None:
-        """Have the file of an ended call closed soon by the thread."""
-        if self._ended.qsize() < _BEHIND:
-            self._ended.put(file)
+        """Let the next call have the file of a call that has ended, or close the file soon."""
+        if file.takes_more:
+            self._ready.append(file)
+            if file.has_one_call:
+                self._used.put(file)
+        elif self._used.qsize() < _BEHIND:
+            file.is_over = True
+            self._used.put(file)
         else:
             file.close()
 
     def end(self) -> None:
         """Close all files."""
-        self._ended.put(None)
+        self._ending.set()
+        self._used.put(None)
         self._thread.join()
 
     def _new(self) -> SpoolFile:
         return SpoolFile(self._folder, self._unwritten)
 
     def _run(self) -> None:
-        while file := self._ended.get():
+        while file := self._used.get():
+            if not (file.is_over or self._has_taken_back(file)):
+                continue
             file.close()
             self._unwritten.write(self._folder)
-            if len(self._ready) < _AHEAD and (new := self._new()).is_open:
+            while len(self._ready) < _AHEAD and (new := self._new()).is_open:
                 new.make_room()
-                self._ready.append(new)
+                self._ready.appendleft(new)
         while self._ready:
             self._ready.popleft().close()
+
+    def _has_taken_back(self, file: SpoolFile) -> bool:
+        """Wait until a file takes no further call. Return whether no call has it then; otherwise
+        the file is given back as over.
+        """
+        self._ending.wait(max(0.0, file.seconds_left))
+        with suppress(ValueError):
+            self._ready.remove(file)
+            return True
+        return False
 
 
 def _new_name() -> str:

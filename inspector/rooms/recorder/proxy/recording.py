@@ -113,7 +113,7 @@ class Recording:
 
     @_harmless
     def request_piece(self, data: bytes, is_last: bool) -> None:
-        """Write a piece of the request before it is passed on."""
+        """Write a piece of the request, which the provider has by now."""
         if data:
             self._request.add(data)
         if is_last:

@@ -329,16 +329,18 @@ class Session:
             self._client.sendall(_GO_ON)
         while True:
             new = request.take()
-            if recording and (new or request.is_whole):
-                recording.request_piece(new, request.is_whole)
             if data := again + new:
                 unsent += chunk(data) if is_chunked else data
                 again = b""
             if request.is_whole and is_chunked:
                 unsent += LAST_CHUNK
-            if data or request.is_whole:
-                connection.send(unsent)
-                unsent = b""
+            try:
+                if data or request.is_whole:
+                    connection.send(unsent)
+                    unsent = b""
+            finally:  # the upstream need not wait for it
+                if recording and (new or request.is_whole):
+                    recording.request_piece(new, request.is_whole)
             if request.is_whole:
                 return
             self._read_more()
