@@ -326,8 +326,8 @@ def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
 class Recount:
     """The messages of a window, counted by a new estimator before the conversation is locked.
 
-    `entries` are the messages with their stored counts; each message object remembers the new
-    count. `memory` is the conversation's row at that time.
+    `entries` are the entries of the window; their message objects remember the new counts. `memory`
+    is the conversation's row at that time.
     """
 
     memory: Memory
@@ -335,7 +335,7 @@ class Recount:
 
     @classmethod
     def ahead(cls, memory_id: str, estimator_name: str) -> Recount | None:
-        """Count a conversation's window by this estimator.
+        """Count a conversation's window by this estimator and return the counted window.
 
         Returns None if the stored counts stay valid because both estimators are of one family, or
         if there is no such conversation.

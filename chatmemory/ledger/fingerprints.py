@@ -15,15 +15,17 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 
 def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
-    """Return the fingerprint of a content, given in parts. The same content has different
-    fingerprints for different purposes.
+    """Return the fingerprint (a digest with a secret key) of a content, given in parts. The same
+    content has different fingerprints for different purposes.
     """
     (found,) = _fingerprints(purpose, content, [settings.SECRET_KEY])
     return found
 
 
 def is_fingerprint(found: str, purpose: str, content: Iterable[bytes]) -> bool:
-    """Return whether a fingerprint was made from this content."""
+    """Return whether a fingerprint was made from this content and purpose, with the secret key or
+    an earlier one.
+    """
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return any(
         constant_time_compare(found, each) for each in _fingerprints(purpose, content, secrets)

@@ -174,7 +174,9 @@ class Order:
         return _ROLES[turn.type]
 
     def faults(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault for each turn whose role may not follow the role before it."""
+        """Yield a fault for each message in the provider's list whose role may not follow the role
+        before it.
+        """
         before: Turn | None = None
         for turn in sent.listed:
             if before is not None and not self._may_follow(before, turn):
@@ -190,14 +192,14 @@ class Order:
         return allowed is None or self.role(turn) in allowed.split()
 
     def at_first(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if the role of the first turn may not begin the list."""
+        """Yield a fault if the role of the first message may not begin the provider's list."""
         first = next(iter(sent.listed), None)
         if first is not None and self.role(first) not in self.first.split():
             yield Fault([first], f"The first message is {_named(first, inside=True)}.")
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if the role of the last turn may not end the list. The fault is pending:
-        the next message ends it.
+        """Yield a fault if the role of the last message may not end the provider's list. The fault
+        is pending: the next message ends it.
         """
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)

@@ -103,12 +103,15 @@ class Index:
         return "\n".join([title, *lines_of(row.shown for row in self.listed)])
 
     def without(self, redacted: Collection[int]) -> Index:
-        """Return the index with those terms blanked that only the messages `redacted` had."""
+        """Return the index (the list of evicted terms) with those terms blanked that only the
+        messages `redacted` had.
+        """
         return replace(self, rows=tuple(_blanked(row, redacted) for row in self.rows))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Index:
-        """Return the index for a branch, where messages have other seqs. `numbers` maps old seqs to
-        new seqs; terms without a message in the branch are removed.
+        """Return the index (the list of evicted terms) for a branch, in which messages have other
+        seqs. `numbers` maps old seqs to new seqs; terms without a message in the branch are
+        removed.
         """
 
         def known(old: Iterable[int]) -> tuple[int, ...]:

@@ -76,8 +76,8 @@ FORMER = {
 
 
 def words_of_kind(kind: IncidentKind, is_forced: bool) -> KindWords:
-    """Return the words for an incident of this kind. `is_forced` says whether the user was asked
-    for the fact, or complained about the repetition.
+    """Return the words for an incident of this kind. `is_forced` says that the assistant asked the
+    user for the fact, or that the user said it was a repetition.
     """
     return FORCED if is_forced else WORDS[kind]
 
