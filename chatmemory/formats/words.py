@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from operator import le
 from typing import Any
 
@@ -32,6 +32,8 @@ from chatmemory.messages.message import (
 from chatmemory.patterns import declared_pattern
 
 NEAR = 3  # turns on either side whose messages are searched first
+BEFORE = 6  # messages before a turn that are near, too, however far: an answer may go on later
+KEPT = 16  # messages whose texts stay unpacked
 LOOKED_THROUGH = 50_000_000  # characters of other messages, for each conversation
 
 # Properties that hold no prose, in lower case without punctuation: as texts and numbers. An object
@@ -188,6 +190,9 @@ class Words:
         is_in_order = all(map(le, self._turns, islice(self._turns, 1, None)))
         self._order = range(count) if is_in_order else sorted(range(count), key=self._turn)
         self._rest = LOOKED_THROUGH
+        messages = self._messages
+        # Messages are unpacked once for all turns that they are near to.
+        self._texts_of = lru_cache(KEPT)(lambda place: [*_texts(messages[place])])
 
     def _turn(self, place: int) -> int:
         return self._turns[place]
@@ -201,12 +206,18 @@ class Words:
             return "may not be read: the conversation is too long to search all of it"
         return "are not read"
 
-    def _near(self, turn: int) -> tuple[int, int]:
-        """Return where the messages near a turn begin and end in their order."""
+    def _near(self, turn: int) -> Iterator[int]:
+        """Yield the places of messages near a turn: its own and later ones, then earlier ones."""
+        own, end = self._first_from(turn), self._first_from(turn + NEAR + 1)
+        first = max(0, min(self._first_from(turn - NEAR), own - BEFORE))
+        end = max(end, self._first_from(turn + 1) + 1)
+        return chain(self._order[own:end], reversed(self._order[first:own]))
+
+    def _first_from(self, turn: int) -> int:
+        """Return where the messages of a turn and of later ones begin in their order."""
         if isinstance(self._order, range):
-            return bisect_left(self._turns, turn - NEAR), bisect_right(self._turns, turn + NEAR)
-        first = bisect_left(self._order, turn - NEAR, key=self._turn)
-        return first, bisect_right(self._order, turn + NEAR, key=self._turn)
+            return bisect_left(self._turns, turn)
+        return bisect_left(self._order, turn, key=self._turn)
 
     def has_all(self, text: str, turn: int) -> bool:
         """Return whether a text is in a message. If the text is JSON, its strings must be."""
@@ -221,18 +232,17 @@ class Words:
         """Return whether a message has a text. The turn's own and near messages are tried first,
         and only these once the budget for the others is spent.
         """
-        first, end = self._near(turn)
-        near = [self._messages[each] for each in self._order[first:end]]
+        near = [each for place in self._near(turn) for each in self._texts_of(place)]
         plain = text.strip()
-        if any(plain in each for message in near for each in _texts(message)):
+        if any(plain in each for each in near):
             return True
         forms = _forms(plain)
-        if any(_is_in(forms, _texts(message)) for message in near):
+        if _is_in(forms, near):
             return True
-        for each in reversed(self._order):
+        for place in reversed(self._order):
             if self._rest < 0:
                 return False
-            texts = [*_texts(self._messages[each])]
+            texts = self._texts_of(place)
             self._rest -= sum(map(len, texts))
             if _is_in(forms, texts):
                 return True

@@ -7,6 +7,7 @@ Case and accents are ignored, and so are the separators in a code: `BW583021` is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,6 +16,7 @@ from itertools import accumulate
 from unicodedata import normalize
 
 from chatmemory.messages.message import MessageType
+from chatmemory.patterns import declared_pattern
 
 SEARCHED = 100_000  # characters of a text that are searched
 LEAST_CODE = 5  # letters and digits of a code, without its separators
@@ -38,18 +40,30 @@ def _plain_letters() -> Mapping[int, str | None]:
     return found | {ord(letter): plain for letter, plain in _OTHERS.items()}
 
 
-_SQUASH = dict.fromkeys(map(ord, SEPARATORS))
+# Only these are translated: Python needs longer for a text in which any character is not ASCII.
+_NOT_ASCII = declared_pattern(r"[^\x00-\x7f]+")
 
 
 def folded(text: str) -> str:
     """Return a text in lowercase without accents. It can be shorter or longer."""
-    plain = text if text.isascii() else text.translate(_plain_letters()).replace("ς", "σ")
-    return plain.lower().replace("ς", "σ")
+    if not text.isascii():
+        text = _NOT_ASCII.sub(_in_plain_letters, text)
+    return text.lower().replace("ς", "σ")
+
+
+def _in_plain_letters(found: re.Match[str]) -> str:
+    return found[0].translate(_plain_letters()).replace("ς", "σ")
 
 
 def squashed(text: str) -> str:
     """Return a text in lowercase without accents, spaces, and the separators of codes."""
-    return folded(text).translate(_SQUASH)
+    return _without_separators(folded(text))
+
+
+def _without_separators(text: str) -> str:
+    for separator in SEPARATORS:
+        text = text.replace(separator, "")
+    return text
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,7 @@ class Sought:
             return False
         if not self.codes:
             return True
-        joined = whole.translate(_SQUASH)
+        joined = _without_separators(whole)
         return all(code in joined for code in self.codes)
 
     @property
@@ -84,7 +98,7 @@ class Sought:
         """The words and codes without separators, the longest first. A matching text, without its
         separators, contains each of them.
         """
-        parts = {*self.codes, *(word.translate(_SQUASH) for word in self.words)}
+        parts = {*self.codes, *map(_without_separators, self.words)}
         return sorted(filter(None, parts), key=lambda part: (-len(part), part))
 
     @property

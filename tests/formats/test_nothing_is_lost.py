@@ -374,3 +374,18 @@ def test_a_session_in_which_nobody_speaks_is_refused(format):
         lines.append(json.dumps({"role": "user", "message": {"content": []}}))
     (refused,) = read_transcripts("\n".join(lines)).refused
     assert refused.why.startswith("nobody says anything in it")
+
+
+def test_an_answer_that_goes_on_later_is_found_although_nothing_else_is_searched(monkeypatch):
+    monkeypatch.setattr(words, "LOOKED_THROUGH", -1)
+    kinds = ["user", "assistant", *["state"] * 9, "assistant", "user"]
+    records = [
+        claude_code(n, kind, f"Place {n} of it", f"r{n - 1}" if n else None)
+        for n, kind in enumerate(kinds)
+    ]
+    for each in (records[1], records[11]):
+        each["message"]["id"] = "of one answer"
+    lines = "\n".join(map(json.dumps, records))
+    (read,) = read_transcripts(lines, "claude_code").transcripts
+    assert "Place 1 of it\nPlace 11 of it\n" in map(words_of, read.messages)
+    assert not [each.what for each in read.losses if "read:" in each.what]
