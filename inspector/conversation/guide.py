@@ -25,7 +25,8 @@ class Stop:
     """A stop of the tour: the pane to look at, its name, its text, and the step (`at`) and message
     (`msg`) of its URL.
 
-    `seqs` are its messages on the first page. `gone` is the one that the model no longer sees.
+    `seqs` are the messages that it shows on the first page. `gone` is the message that the model no
+    longer sees, if any.
     """
 
     number: int
@@ -102,7 +103,9 @@ def is_ended(request: HttpRequest) -> bool:
 
 @dataclass(frozen=True)
 class FirstMessage:
-    """A message of a stop on the first page. `is_gone` means that the model no longer sees it."""
+    """A message that a stop of the tour shows on the first page. `is_gone` means that the model no
+    longer sees it.
+    """
 
     seq: int
     glyph: str

@@ -83,7 +83,7 @@ class Head:
     @cached_property
     def whole_history(self) -> Amount:
         """The size of the whole history up to now. The page reserves space for this number, because
-        no step has a longer one.
+        it is the longest.
         """
         memory = self.state.memory
         most = Totals(memory.said_count, memory.history_tokens)

@@ -18,9 +18,8 @@ class IndexTerms:
     """The exact terms of an index by label, each with the number of the last message that contained
     it.
 
-    The `first` terms are shown, and the `others` folded. `fallen` are terms that the index
-    remembers, but has no room to list. With a `source`, only the terms of that message are
-    included.
+    The `first` terms are shown, and all `others` are folded. `fallen` are terms that the index
+    remembers, but no longer lists. With a `source`, only the terms of that message are included.
     """
 
     def __init__(self, index: Index, source: int | None = None) -> None:

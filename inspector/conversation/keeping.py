@@ -50,10 +50,10 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     """Return the limit that would have kept the selected message until it was next needed, or until
     the shown step.
 
-    Rooms know when the message was needed. The result is None unless the message left because the
-    limit was reached and an installed policy is in force. It is also None for injected messages,
-    and for messages that a client left out. A limit that only measures is replayed as if it were
-    enforced. A long history is replayed only if the query asks for it.
+    Installed features know when the message was needed. The result is None unless the message left
+    because the limit was reached and an installed policy is in force. It is also None for injected
+    messages, and for messages that a client left out. A limit that only measures is replayed as if
+    it were enforced. A long history is replayed only if the query asks for it.
     """
     row, left_by, step = view.selected, view.left_by, view.stored.step
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):

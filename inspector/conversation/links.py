@@ -37,7 +37,7 @@ def comparison_url(
     state: ConversationState, policies: tuple[Policy | None, ...], messages: int, phrase: str = ""
 ) -> str:
     """Return the URL that compares policies after the first `messages` messages, with a phrase to
-    search. "" if no room compares policies.
+    search. Return "" if comparisons are not installed.
     """
     at = max(0, messages - max(0, state.memory.said_count - COMPARED_MAX))
     texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]

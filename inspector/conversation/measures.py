@@ -55,7 +55,7 @@ class Measure:
         return self.policy.load(totals) if self.policy else totals.tokens
 
     def weigh(self, message: Weighable) -> int:
-        """Return how much a message adds to the size."""
+        """Return how much a message adds to the size of memory, in the policy's unit."""
         return self.policy.weigh(message) if self.policy else message.tokens
 
     def history(self, step: int, totals: Totals) -> Totals:
@@ -83,7 +83,9 @@ class Measure:
         return Amount(load, unit_of(load, self.unit), None if is_tokens else tokens)
 
     def cost_of_all(self, messages: Iterable[Weighable]) -> int:
-        """Return how much some messages add to the size, without the overhead."""
+        """Return how much some messages add to the size of memory in the policy's unit, without the
+        overhead.
+        """
         return sum(map(self.weigh, messages))
 
 

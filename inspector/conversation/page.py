@@ -32,10 +32,10 @@ OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK,
 def page_of(
     memory_id: str, query: ConversationQuery, read: dict[str, Any], is_posted: bool = False
 ) -> ConversationPage:
-    """Return the page of a conversation, or a room's view of it, such as a simulation, if the URL
+    """Return the page of a conversation, or another view of it, such as a simulation, if the URL
     asks for one.
 
-    `read` has values that rooms have already read, and collects further ones. Raises
+    `read` has values that rooms (features) have already read, and collects further ones. Raises
     MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
     is_draft = (query.msg or 0) < 0
@@ -48,7 +48,8 @@ def page_of(
 
 
 class ConversationPage(Addresses, Head):
-    """Presents a conversation at a step, or what a room shows instead, as a page.
+    """Presents a conversation at a step, or a view that replaces it such as a simulation, as a
+    page.
 
     The page may answer a POST to another URL.
     """
@@ -71,7 +72,9 @@ class ConversationPage(Addresses, Head):
 
     @property
     def evictions(self) -> tuple[int | None, int | None]:
-        """The nearest steps before and after this one at which a message left."""
+        """The nearest steps before and after this one at which a message left memory; each None if
+        there is none.
+        """
         return self.state.evictions
 
     @property
@@ -102,7 +105,9 @@ class ConversationPage(Addresses, Head):
 
     @cached_property
     def parts(self) -> dict[str, list[Part]]:
-        """The parts that rooms add, and the page's own links, by their places on the page."""
+        """The parts that rooms (features) add, and the page's own links, by their places on the
+        page.
+        """
         parts = sorted([*OWN_LINKS, *self._parts], key=lambda part: part.order)
         return {place: [part for part in parts if part.place is place] for place in Place}
 
@@ -117,7 +122,9 @@ class ConversationPage(Addresses, Head):
 
     @property
     def panel_instead(self) -> Fragment | None:
-        """The panel that a room shows instead of the step's panel, or None."""
+        """The panel that replaces the step's panel, such as that of a simulation; None for a stored
+        step.
+        """
         return self._view.panel
 
     @property

@@ -52,8 +52,8 @@ TEXT_SIZE = 401
 def conversation_state(
     memory_id: str, query: ConversationQuery, read: dict[str, Any] | None = None
 ) -> ConversationState:
-    """Return the state of a conversation for a page. `read` has values that rooms have already read
-    for the page.
+    """Return the state of a conversation for a page. `read` has values that rooms (features) have
+    already read for the page.
 
     Raises MemoryNotFound, StepNotFound, MessageNotFound.
     """
@@ -186,7 +186,7 @@ def texts_of(
     """Return the beginnings of the texts that a page shows, by number, including those already
     `known`.
 
-    These are the messages in `part` of the window, and the first messages that its changes evict.
+    These are the messages in `part` of the window, and the first messages that the `changes` evict.
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))

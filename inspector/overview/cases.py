@@ -1,5 +1,5 @@
-"""The cases of a cause: the conversations that have a flag (a reason for attention), and when each
-case began.
+"""The cases of a cause: the conversations that have a flag (a reason for attention), and when it
+began in each.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The causes that need attention, at the top of the overview: one line for each cause, such as
-rejected requests.
+"""The causes that need attention, at the top of the overview: one line for each kind of problem,
+such as rejected requests.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause that needs attention, as a line of the overview: its cases, a sentence about the
-    newest case, and a link to the remedy.
+    """A kind of problem, as a line of the overview. It has the conversations with the problem
+    (`cases`), a sentence about the newest of these, and a link to the remedy.
 
     `address` is the URL of a preview that repairs all cases. Only the `name` of the flag is stored,
     because lines are cached and a flag may hold functions. `common` is what the cases have in
@@ -72,13 +72,13 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """The title of the cause, with ", again" if new cases came after the cause was closed."""
+        """The title of the line, with ", again" if the problem had ended and came back."""
         return f"{self.flag.title}, again" if self.told.is_again else self.flag.title
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A cause that has had no case since a change, and what is said about the change."""
+    """A kind of problem that has ended after a change, and what is said about the change."""
 
     name: str
     told: room.Told
@@ -89,14 +89,16 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause, or of the part of a flag."""
+        """The title of the problem, or of the part of it."""
         past = self.flag.past
         return self.flag.title if "." in self.name or past is None else past.title
 
 
 @dataclass(frozen=True)
 class Folded:
-    """A cause that is folded: the number of its cases, and who muted it, if somebody did."""
+    """A kind of problem whose line is folded: the number of conversations with it, and who muted
+    it, if somebody did.
+    """
 
     name: str
     count: int
@@ -109,12 +111,12 @@ class Folded:
 
 @dataclass(frozen=True)
 class Headlines:
-    """The causes and counts at the top of the overview, when they were counted (`at`), and `until`
-    when they are cached.
+    """The top of the overview: its lines about kinds of problems ("causes"), and its counts. They
+    were counted `at` a time, and are cached until `until`.
 
     Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
-    each counted once. `questions` are those of rooms. `resolved` causes had cases earlier today,
-    and have none any more.
+    each counted once. `questions` are asked by installed features. `resolved` are problems that
+    some conversations had earlier today, and none has any more.
     """
 
     at: datetime
@@ -133,12 +135,12 @@ class Headlines:
 
     @property
     def count(self) -> int:
-        """The number of causes with a line."""
+        """The number of kinds of problems that have a line."""
         return len(self.causes) + len(self.more)
 
     @property
     def newest(self) -> Cause | None:
-        """The cause that began last; None if no beginning is known."""
+        """The line whose problem began last; None if no beginning is known."""
         timed = [each for each in self.causes if each.since]
         return max(timed, key=lambda each: each.since or self.at, default=None)
 
@@ -187,7 +189,9 @@ def _is_outdated(stats: OverviewStats) -> bool:
 
 
 def forget_headlines() -> None:
-    """Drop the cached counts, because somebody has changed the lines."""
+    """Drop the cached lines and counts at the top of the overview, after a change to them such as
+    muting a line.
+    """
     cache.delete(CACHED_AS)
 
 

@@ -1,5 +1,5 @@
-"""Finds what most cases of a cause have in common: a tenant, a label, a policy, a provider or a
-model.
+"""Finds what most conversations with the same problem (its "cases") have in common: a tenant, a
+label, a policy, a provider or a model.
 
 A value is common if at least two thirds of the cases, and at least three, have it. Its share must
 also be at least twice its share among all conversations. Of several such groups of cases, the
@@ -35,7 +35,8 @@ NamedValue = tuple[str, str]  # the name of a filter, and its value
 
 @dataclass(frozen=True)
 class Common:
-    """What most cases of a cause have in common, such as a tenant or a model.
+    """What most conversations with the same problem (its cases) have in common, such as a tenant or
+    a model.
 
     `values` are the common values, and `count` of the `cases` have them; without `values`, the
     cases have nothing in common. `tenants` is the number of tenants of the cases. `since` is the
@@ -52,7 +53,7 @@ class Common:
 
     @property
     def share(self) -> float:
-        """The percentage of the cases that have the common values."""
+        """The percentage of the conversations with the problem that have the common values."""
         return 100 * self.count / self.cases if self.cases else 0.0
 
     @property
@@ -98,10 +99,10 @@ class Everywhere:
 
 @dataclass(frozen=True)
 class Group:
-    """The cases of a tenant: `count` of its `conversations` have the cause.
+    """The conversations of a tenant with the same problem: `count` of the tenant's `conversations`.
 
-    `label` is the label that two thirds of these cases have, in words. `newest` is the conversation
-    with the newest case, which began `at` a time.
+    `label` is the label that two thirds of them have, in words. In `newest`, the problem began
+    last, `at` a time.
     """
 
     tenant: str
@@ -113,7 +114,7 @@ class Group:
 
     @property
     def share(self) -> float:
-        """The percentage of the tenant's conversations that have the cause."""
+        """The percentage of the tenant's conversations that have the problem."""
         return 100 * self.count / self.conversations if self.conversations else 0.0
 
 
@@ -143,8 +144,8 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
 
 
 def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
-    """Return what cases have in common. `times` are their beginnings and `values` their values, by
-    conversation ID.
+    """Return what conversations with the same problem have in common. `times` are when it began and
+    `values` their values, by conversation ID.
     """
     having: dict[NamedValue, set[str]] = {}
     for memory_id in times:
@@ -163,8 +164,8 @@ def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
 
 
 def groups_in(times: Times, values: Values, everywhere: Everywhere) -> list[Group]:
-    """Group cases by tenant, the tenant with the most cases first. Conversations whose ID names no
-    tenant are left out.
+    """Group conversations with the same problem by tenant, the largest group first. Conversations
+    whose ID names no tenant are left out.
     """
     by_tenant: dict[str, list[str]] = {}
     for memory_id in times:

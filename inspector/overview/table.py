@@ -57,8 +57,9 @@ def _marked(part: HitPart) -> str:
 class Hit:
     """A search result on the overview: the best match in a conversation, as one line.
 
-    The line begins shortly before the first match. With `no_room`, a message that a lowered limit
-    hides is described as over the limit, because no new message can be added that would evict it.
+    The line begins shortly before the first match. `no_room` means that no message can be added. A
+    message that a lowered limit hides is then described as over the limit, because no new message
+    evicts it.
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
@@ -112,7 +113,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: a conversation, with badges and cells of rooms."""
+    """A row of the table: a conversation, with badges and cells that features add."""
 
     row: OverviewRow
     query: OverviewQuery
@@ -233,7 +234,7 @@ class FeedRow:
 
 
 class NewsRow:
-    """An entry of the feed that a room provides."""
+    """An entry of the feed that an installed feature provides."""
 
     def __init__(self, news: FeedEntry, last_seen: int | None) -> None:
         self.news, self.moment, self.step = news, news.moment, news.step
@@ -242,8 +243,8 @@ class NewsRow:
 
 
 def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
-    """Return the feed: the latest evictions of each conversation and the entries of rooms, latest
-    first. Entries of rooms stay on top for an hour.
+    """Return the feed: the latest evictions of each conversation and the entries of features,
+    latest first. Entries of features stay on top for an hour.
 
     Entries later than `last_seen` are marked as new.
     """

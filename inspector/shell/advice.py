@@ -1,9 +1,9 @@
 """Advice on which policy fits a conversation, as every page shows it: as a card, and as effects in
 previews of changes.
 
-The figures come from the room that measures conversations; without it, there is no advice. Prices
-are those of the provider in use. Sending everything is advised only if everything fits into the
-context window of the models in use.
+The figures come from the installed feature that measures conversations; without it, there is no
+advice. Prices are those of the provider in use. Sending everything is advised only if everything
+fits into the context window of the models in use.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class AdviceCard:
     @property
     def cost_of_today(self) -> str:
         """A sentence on how much more or less today's policy costs than sending everything, with
-        the cause if it was measured. "" if the cost is unknown.
+        the cause if it was measured.
+
+        "" if the cost is unknown.
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
@@ -132,8 +134,8 @@ class AdviceCard:
 
     @property
     def repair_url(self) -> str:
-        """The URL that repairs a rejected window; "" if the window is not rejected, or if the room
-        `repairs` is not installed.
+        """The URL that repairs a rejected window; "" if the window is not rejected, or if repairs
+        are not installed.
         """
         is_refused = self.advice.verdict is Verdict.REFUSED
         return page_url("repair", self.memory_id) if is_refused and self.memory_id else ""
@@ -240,7 +242,8 @@ class OtherWay:
 
 
 def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard | None:
-    """Return the advice about one conversation; None if no room measures conversations.
+    """Return the advice about one conversation; None if no installed feature measures
+    conversations.
 
     By default, the prices are those of the provider in use.
     """
@@ -346,7 +349,7 @@ def preview_of(
     *,
     spares_dominated: bool = False,
 ) -> Preview | None:
-    """Return the effect of other policies by conversation ID, or None if no room measures
+    """Return the effect of other policies by conversation ID; None if no installed feature measures
     conversations. A policy of None means sending everything.
 
     By default, the prices are those of the provider in use. With `spares_dominated`, a conversation

@@ -1,7 +1,7 @@
 """Building blocks of the tools for coding agents: the agent that calls a tool, and its answer.
 
-A tool is a function of a room (`SiteRoom.tools`). Its first argument is the agent. Agents are shown
-its docstring and its other arguments. A tool only reads, and never writes.
+A tool is a function that a room (feature) offers; see `SiteRoom.tools`. Its first argument is the
+agent. Agents are shown its docstring and its other arguments. A tool only reads, and never writes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Agent:
         return self.page("conversation", memory_id, **query)
 
     def page(self, route: str, *arguments: str, **query: int | str | None) -> str | None:
-        """Return the URL of a page with these parameters, or None if its room is not installed."""
+        """Return the URL of a page with these parameters, or None if the page is not installed."""
         path = page_url(route, *arguments)
         if not path:
             return None

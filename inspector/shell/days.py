@@ -1,4 +1,6 @@
-"""A small bar chart of the number of new cases on each of several days."""
+"""A small bar chart of the number of conversations that newly got a problem on each of several
+days.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):
-    """The bar of a day: its position, its top and its height. `is_new` means that today has cases,
-    and `is_marked` that a policy changed on this day.
+    """The bar of a day: its position, its top and its height. `is_new` means that a problem began
+    today, and `is_marked` that a policy changed on this day.
     """
 
     left: int

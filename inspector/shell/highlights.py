@@ -1,4 +1,4 @@
-"""The highlights that a room puts on the conversation page."""
+"""The highlights that a room (feature) puts on the conversation page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Highlights:
-    """What a room highlights on the conversation page, such as a searched phrase.
+    """What a room (feature) highlights on the conversation page, such as a searched phrase.
 
     `phrase` is marked in texts. `rows` are messages that are outlined; the history is scrolled to
     the last of them. `band` has the ranges of steps that are marked on the timeline, and `words`

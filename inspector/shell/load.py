@@ -1,4 +1,6 @@
-"""Signals about a server process: the number of its requests, and its end. Rooms listen to them."""
+"""Signals about a server process: the number of its requests, and its end. Rooms (features) listen
+to them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main menu: the items of the shell and of the rooms."""
+"""The main menu: its own items, and those of rooms (features)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ class MenuItem:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A template of a room, which is rendered with its page's context and its own `context`."""
+    """A template of a room (feature), which is rendered with its page's context and its own
+    `context`.
+    """
 
     template: str
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +70,8 @@ class Fragment:
 
 @dataclass(frozen=True)
 class View:
-    """What a room shows on the conversation page instead of a stored step, such as a simulation.
+    """What a room (feature) shows on the conversation page instead of a stored step, such as a
+    simulation.
 
     `caption` and `panel`, if given, replace those of the step. `tried` are URL parameters that
     links preserve. Links to the live page and other forms preserve them only if it `is_lasting`.
@@ -82,7 +85,7 @@ class View:
 
 
 class Place(StrEnum):
-    """Positions on the conversation page where rooms can add parts.
+    """Positions on the conversation page where rooms (features) can add parts.
 
     Parts above or below the text of a step stay there when a room's panel replaces this text.
     """
@@ -106,8 +109,8 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Part(Fragment):
-    """A part that a room adds to the conversation page. Parts at the same place are sorted by
-    `order`.
+    """A part that a room (feature) adds to the conversation page. Parts at the same place are
+    sorted by `order`.
 
     `dots` are CSS classes of the timeline's cells by step. A phone shows the panel first if a part
     `asks_to_be_seen`. If a part `awaits` derived data, the page is updated when the data is stored.
@@ -129,7 +132,9 @@ class Badge(Fragment):
 
 @dataclass(frozen=True)
 class FeedEntry(Fragment):
-    """An entry in the feed of the overview, of an event at a `moment` (in microseconds) and a step.
+    """An entry in the feed of the overview, about an event at a step. `moment` is its time in
+    microseconds since 1970.
+
     Entries with `is_first` are sorted before all others.
     """
 
@@ -182,10 +187,10 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """What a room found about the change before a cause: whether the change helped.
+    """Whether a change helped against a kind of problem, as a room (feature) found.
 
-    `effect` is a sentence. `closed_at` is the time since which the cause has had no case, or None.
-    `is_again` means that new cases came later. A closed cause `is_shown` for a while.
+    `effect` is a sentence. `closed_at` is the time since which the problem has not begun again, or
+    None. `is_again` means that it came back later. An ended problem `is_shown` for a while.
     """
 
     effect: str = ""
@@ -196,12 +201,12 @@ class Told:
 
 @dataclass(frozen=True)
 class OverTime:
-    """The parts of the overview that a room adds about changes over time.
+    """The parts of the overview that a room (feature) adds about changes over time.
 
-    `strip` is shown above the causes. `causes` are further causes that the room has found. `told`
-    has the effects of changes by the name of a flag or of its part. `facets` are the values that
-    filters offer, by the filter's name: each with its number of conversations, and with words if
-    they differ from the value.
+    `strip` is shown above the problems. `causes` are further problems that the room has found.
+    `told` has the effects of changes by the name of a flag or of its part. `facets` are the values
+    that filters offer, by the filter's name. Each value has its number of conversations, and words
+    if they differ from the value.
     """
 
     strip: Fragment
@@ -211,8 +216,8 @@ class OverTime:
 
 
 class SiteRoom(kernel.Room):
-    """The base class of a room's configuration, with the hooks of the site. Pages show its
-    `verbose_name`.
+    """The base class of a room's (feature's) configuration, with the hooks of the site. Pages show
+    its `verbose_name`.
     """
 
     urls: str = ""  # a module whose `urlpatterns` are in the namespace "inspector"

@@ -59,7 +59,7 @@ def urlpatterns() -> list[Any]:
 
 
 def page_url(route: str, *arguments: str) -> str:
-    """Return the URL of a page, or "" if its room is not installed."""
+    """Return the URL of a page, or "" if the feature with this page is not installed."""
     try:
         return reverse(f"inspector:{route}", args=arguments)
     except NoReverseMatch:
@@ -91,8 +91,8 @@ def tools() -> list[Callable[..., Any]]:
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Enter the contexts that rooms put around a request, and yield a function that passes the
-    answer to all of them.
+    """Enter the context managers of all rooms that observe a request, and yield a function that
+    passes the answer to all of them.
     """
     with ExitStack() as stack:
         surrounding = (room.observing(method, headers) for room in rooms())
@@ -203,7 +203,9 @@ def narrowing(name: str, value: str) -> Q | None:
 
 
 def value_columns() -> dict[str, str]:
-    """Return, for filters with a column of derived data, this column by the filter's name."""
+    """Return the column of derived data for each filter whose values are in such a column, by the
+    filter's name.
+    """
     return {name: column for room in rooms() for name, column in room.value_columns.items()}
 
 

@@ -1,5 +1,5 @@
-"""The state of a conversation page, from which presenters and rooms build its parts without further
-queries.
+"""The state of a conversation page, from which the page and its features build all parts without
+further queries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Builds the server of the Model Context Protocol (MCP), with the tools that rooms offer to agents.
+"""Builds the server of the Model Context Protocol (MCP), with the tools for agents that the
+installed features offer.
 
 Each answer has words and JSON, is bounded in size, and names the URL of the inspector at which
 people see the same data.
@@ -54,7 +55,7 @@ class _Server(MCPServer[Any]):
 
 
 def mcp_server(agent: Agent, conversation: str | None = None) -> MCPServer[Any]:
-    """Return an MCP server for an agent, with the tools of all rooms.
+    """Return an MCP server for an agent, with the tools of all installed features.
 
     With a `conversation`, the server is for the model of that conversation. Then its only tool is
     `search_history(query, limit)`, which can read no other conversation.

@@ -212,7 +212,9 @@ def provider_conversation(request: Mapping[str, Any]) -> str:
 
 
 def usage_in(response: Any, format: str) -> Usage:
-    """Return the tokens that a provider counted, from the `usage` of its answer."""
+    """Return the token counts in a provider's response. A count that the provider did not send is
+    None.
+    """
     name = "usageMetadata" if format == GEMINI else "usage"
     usage = response.get(name) if isinstance(response, dict) else None
     if not isinstance(usage, dict):

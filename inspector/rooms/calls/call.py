@@ -80,7 +80,7 @@ def count_in(value: object) -> int | None:
 
 
 class DropReason(StrEnum):
-    """The reason why a call cannot be stored."""
+    """Why a model call was not stored, such as a trace span without messages."""
 
     NO_MESSAGES = "no_messages"
     HIDDEN = "hidden"

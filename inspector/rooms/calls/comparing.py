@@ -1,5 +1,5 @@
-"""Compares a model call with the previous one: the end of their shared prefix, and the cost of the
-rest.
+"""Compares a model call with the previous one: where their shared prefix ends, and how many tokens
+are sent again.
 
 A provider reads the shared prefix of two prompts from its cache: the tools, the system message,
 then the messages.
@@ -30,8 +30,10 @@ NOTHING_BEFORE = Difference(None, 0, False, 0)
 
 
 class Place(NamedTuple):
-    """A message of a prompt: its seq, its tokens, and the JSON of changed fields (`overrides`) if
-    the prompt has it in another form than the history.
+    """A message of a prompt: its seq, its tokens, and `overrides`.
+
+    `overrides` is the JSON of changed fields if the prompt has the message in another form than the
+    history.
     """
 
     seq: int

@@ -42,8 +42,8 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
     """Derive a factor and a constant from pairs of our count and the provider's. Return None for
     too few pairs.
 
-    The factor is the median slope between two pairs, at least 1, and the constant is the median of
-    the remaining differences, so that a few odd calls change neither.
+    The factor is the median slope between two pairs, at least 1. The constant is the median of the
+    remaining differences. So a few odd calls change neither.
     """
     if len(counts) < FEWEST:
         return None

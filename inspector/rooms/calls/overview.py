@@ -308,7 +308,7 @@ class CallsPage:
 
     @property
     def models(self) -> list[ModelRow]:
-        """The models of the last days, the one with the most tokens first."""
+        """The models of the last days with their totals, most tokens first."""
         found: dict[str, CallTotals] = defaultdict(CallTotals)
         for (day, model), totals in self._totals.items():
             if not self.which.day or f"{day}" == self.which.day:

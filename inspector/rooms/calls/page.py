@@ -222,7 +222,7 @@ class CallPage:
 
     @cached_property
     def sums(self) -> Mapping[str, int]:
-        """The tokens of the prompt by category."""
+        """The tokens of the prompt by category, such as tools and tool results."""
         found = dict.fromkeys(("tools", "idle", "system", "results", "talk"), 0)
         found["tools"], found["idle"] = self.tool_tokens - self.idle_tokens, self.idle_tokens
         for row in self.call.rows:

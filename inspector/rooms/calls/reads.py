@@ -42,7 +42,7 @@ LISTED = 100
 
 
 class CallNotFound(ChatMemoryError, LookupError):
-    """The conversation has no call of this number."""
+    """Raised if the conversation has no call of this number."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,8 @@ def keep_newest(call: ModelCall, prompt: Prompt) -> None:
 
 
 def known_before(call: ModelCall) -> KnownCall | None:
-    """Return the previous call of a numbered new call from the cache; None if it is not there.
+    """Return the previous call of the conversation from the cache; None if it is not cached. `call`
+    is new, and already has its number.
 
     Numbers follow the order of storing, so no other call was stored between consecutive numbers. A
     redaction may have changed the prompt since.

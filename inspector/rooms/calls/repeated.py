@@ -17,7 +17,9 @@ LEAST = 4  # items of a list whose beginning is kept
 
 
 class ReadBody(NamedTuple):
-    """The JSON of a body, or None if there is none, and the style in which it is written, or ""."""
+    """The JSON value of a request's body (None if the body is no JSON), and the style in which it
+    was written (see `spelling`).
+    """
 
     request: Any
     style: str = ""
@@ -55,7 +57,7 @@ _NEWEST: Newest[tuple[str, bytes], _Beginning] = Newest()
 
 
 def read_body(body: bytes, name: str) -> ReadBody:
-    """Read a body whose list has this name."""
+    """Decode the body of a request. `name` is the member of the request that has its messages."""
     for known in _NEWEST.values():
         if known.name == name and body.startswith(known.key[1]):
             if found := _continued(known, body):

@@ -1,4 +1,4 @@
-"""The routes of the pages of calls."""
+"""The routes of the pages about model calls."""
 
 from __future__ import annotations
 

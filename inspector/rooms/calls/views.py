@@ -36,8 +36,8 @@ POLICY = 200  # characters of a policy that is tried
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def intake(request: HttpRequest) -> HttpResponse:
-    """Show the totals of calls by day and model, the newest calls, calls that were not stored, and
-    the settings by which an app sends its calls here.
+    """Show the start page: totals by day and model, the newest calls, and calls that were not
+    stored. Show also the settings by which an app sends its calls here.
 
     A POST creates a token, and shows it once within these settings.
     """
@@ -62,7 +62,7 @@ def intake(request: HttpRequest) -> HttpResponse:
 
 @runtime_checkable
 class CallSource(Protocol):
-    """A room that records model calls."""
+    """A feature that records model calls, and can explain how an app sends its calls."""
 
     def how_to_send(self, site: str, token: str) -> Fragment:
         """Return instructions for an app to send its calls to this site with a token."""

@@ -21,8 +21,10 @@ from inspector.shell.rooms import page_url
 
 
 def flags_by_rule(past: PastCases) -> list[Flag]:
-    """Return a flag for each rule by which a provider in use rejects windows. The list is empty
-    while nobody has chosen providers. `past` finds the past cases of the flag `refused`.
+    """Return a flag (a reason for attention) for each rule by which a provider in use rejects
+    windows. Return [] while nobody has chosen providers.
+
+    `past` finds the past cases of the flag `refused`.
     """
     made = choices()
     if not made.is_made:

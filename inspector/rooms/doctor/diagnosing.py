@@ -136,7 +136,7 @@ class KnownDiagnosis:
 
     @property
     def as_of(self) -> int | None:
-        """The step of the diagnosis, if the window has changed since then."""
+        """The step of the diagnosis if the window has changed since then; otherwise None."""
         return None if self.is_current or self.diagnosis is None else self.diagnosis.step
 
 
@@ -193,8 +193,8 @@ RULES_READ = 3  # raise it with each change of the linter's rules
 
 
 class DiagnosisKeeper(Keeper):
-    """Derives and stores the diagnosis of each conversation, and the recent messages for which its
-    limit had no room.
+    """Derives and stores the diagnosis of each conversation, and its recent messages that were too
+    large for the limit.
 
     Sends signals about rules that the window has newly broken.
     """
@@ -226,8 +226,10 @@ class DiagnosisKeeper(Keeper):
         return memory.window_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send `problems_found` with the rules that the window has newly broken for providers in
-        use, and `cases_found` for each new case.
+        """Send signals about a newly stored diagnosis, compared with the one `before`.
+
+        `problems_found` has the rules that the window has newly broken for providers in use.
+        `cases_found` is sent for each new reason for attention.
         """
         use = choices().of(str(row.pk))
         known = _rules_of(before, use) if before else set()
@@ -297,7 +299,7 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
 
 
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
-    """Look at the last 40 steps for messages that the limit had no room for.
+    """Look at the last 40 steps for messages that were too large for the limit.
 
     Return the newest step whose message is larger than an empty window, and the newest step whose
     message left memory in the same step; None if there is none. Only steps that added messages and

@@ -252,7 +252,8 @@ def diagnose(
 
 
 def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
-    """Return the listed rules for which a provider would reject a window now, whatever comes next.
+    """Return the rules for which a provider would reject a window now, whatever messages come next.
+    Only rules for which the doctor lists conversations are checked.
 
     `turns` are the messages of the window in the provider's form.
     """

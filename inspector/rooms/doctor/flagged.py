@@ -1,5 +1,5 @@
-"""Flags conversations that providers in use would reject, and conversations whose limit had no room
-for a message.
+"""Flags conversations that providers in use would reject, and conversations with a message that was
+too large for the limit.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """Who is affected: for each case, values such as its tenant and labels, and how many
-    conversations of the site have each value.
+    """Who is affected by a problem: for each conversation with it, values such as its tenant and
+    labels. Also how many conversations of the site have each value.
     """
 
     values: Values
@@ -94,17 +94,21 @@ class MendLine(Line):
 
     @cached_property
     def common(self) -> Common:
-        """The tenant or label that most of the cases have in common."""
+        """What most conversations of the line have in common, such as a tenant or a label."""
         return common_in(self._times, *self._whose)
 
     @property
     def since(self) -> datetime | None:
-        """The time since which most cases exist, the same as the overview shows for this cause."""
+        """The time since which most conversations of the line have the problem, the same as the
+        overview shows.
+        """
         return self.common.since
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The cases grouped by tenant, for the tenants with the most cases."""
+        """The conversations of the line grouped by tenant, for the tenants with the most of
+        them.
+        """
         return groups_in(self._times, *self._whose)[:GROUPS]
 
     @cached_property
@@ -130,8 +134,9 @@ class MendLine(Line):
 
     @cached_property
     def to_copy(self) -> str:
-        """A text for the developer of a client: the problem of the newest list, and its messages
-        with their positions. "" if no client writes the window.
+        """A text for the developer of a client; "" if no client writes the window.
+
+        It has the problem of the newest list, and its messages with their positions.
         """
         return list_to_copy(self._newest_first[0], self.providers) if self.by_client else ""
 
@@ -182,11 +187,11 @@ class Mends(NamedTuple):
 def mends(
     issues: Iterable[Issue], midnight: datetime, is_used: bool, everywhere: Everywhere
 ) -> Mends:
-    """Return a line for each way to repair rejected windows, those with the most new cases today
-    first.
+    """Return a line for each way to repair rejected windows. Those with the most new conversations
+    today come first.
 
-    Rare lines, with no case today and fewer than three in all, are folded, and so are all after the
-    first five.
+    Rare lines, with no new conversation today and fewer than three in all, are folded, and so are
+    all after the first five.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

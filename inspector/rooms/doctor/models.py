@@ -11,7 +11,7 @@ from chatmemory.managers import TableManager
 
 class KeptDiagnosis(KeptRow):
     """The stored diagnosis of a conversation's window (see `diagnosing`), and the recent steps
-    whose messages its limit had no room for.
+    whose messages were too large for the limit.
 
     The row has only numbers, and names of rules and providers.
     """

@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 def rows_of(cases: Sequence[Case]) -> list[Row]:
-    """Return the rows for the first cases of a line, as many as the page shows."""
+    """Return the rows that a line shows: its first few conversations."""
     return [
         Row(
             case.memory_id,
@@ -69,7 +69,7 @@ class Line(ABC):
     unfolds to the first of them.
 
     `verb` is the label of the button for this change; `address` and `fields` lead to its preview.
-    `verb` is "" if no such change exists, or if no room makes it.
+    `verb` is "" if no such change exists, or if no installed feature can make it.
     """
 
     is_red = False
@@ -106,7 +106,7 @@ class Line(ABC):
 
     @property
     def new(self) -> int:
-        """The number of conversations that got the problem today."""
+        """The number of conversations that have the problem since today."""
         return sum(at >= self._midnight for at in self.times)
 
     @property

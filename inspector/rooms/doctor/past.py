@@ -111,8 +111,10 @@ class _Requests:
 
 
 def counting(rule: str = "") -> Callable[[str, str], bool]:
-    """Return a function that tells whether a case counts: a provider in use rejected the window,
-    and for the given `rule`, if any.
+    """Return a function that tells whether a past rejection of a window still counts.
+
+    It counts if one of the rejecting providers is in use, and if it is about the given `rule`, if
+    any.
     """
     made = choices()
     signs = "".join(MARKS.values())

@@ -152,7 +152,7 @@ def is_unexamined(changed: int, id_prefix: str = "") -> bool:
 def doctor_page(
     which: IllFilter, *, cursor: str = "", size: int = 25
 ) -> CursorPage[IllConversation]:
-    """Return a page of conversations with problems, the newest case first.
+    """Return a page of conversations with problems, the newest problem first.
 
     Raises InvalidValue for an unknown rule or provider, and for an invalid cursor.
     """
@@ -164,7 +164,7 @@ def doctor_page(
 
 
 def ill_ids(which: IllFilter, most: int) -> list[str]:
-    """Return the IDs of up to `most` conversations with problems, the newest case first."""
+    """Return the IDs of up to `most` conversations with problems, the newest problem first."""
     rows = which.rows().order_by("-keptdiagnosis__ill_at", "-id")
     return list(rows.values_list("id", flat=True)[:most])
 

@@ -187,8 +187,8 @@ def cause_title(providers: str, rule: str) -> str:
 
 
 def issue_why(issue: Issue) -> str:
-    """Describe how the newest case of a cause began, after a note if windows are accepted but
-    mishandled.
+    """Describe how a problem began in the newest conversation that has it, after a note if its
+    window is accepted but mishandled.
     """
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)

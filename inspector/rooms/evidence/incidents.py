@@ -200,7 +200,9 @@ def _check(row: KeptIncident | KeptFact) -> None:
 
 
 def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
-    """Return the incidents of a stored row, with the texts of their facts. Raises CorruptRow."""
+    """Return the incidents of a stored row, with the texts of their facts. `kept` is None if no row
+    is stored. Raises CorruptRow.
+    """
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)
     with kept.reading() as values:

@@ -38,7 +38,9 @@ class NewestIncident:
 
 @dataclass(frozen=True)
 class NewestIncidents:
-    """The newest incidents of conversations by id, and a sentence for each unreadable row."""
+    """The newest incident of each conversation, and a sentence about each stored row that cannot be
+    read, both by conversation ID.
+    """
 
     by_id: Mapping[str, NewestIncident]
     unreadable: Mapping[str, str]

@@ -102,10 +102,10 @@ class StoredEvidence(NamedTuple):
 
     `trigger` is the note of the step, and `summarizer` the author of the summary, if known. The
     summary replaced the messages from `first` to `last`. `dropped_count` is the number of terms
-    that it lacks. For the best 50 of them, `dropped_tokens` is the sum of their tokens, and
-    `dropped` has the messages that mention them, with the index of each term in its message.
-    `boundary` tells the compaction from others of its session and its branches, and `later` is the
-    number of messages after it that were read.
+    that it lacks. `dropped_tokens` is the sum of the tokens of the best 50 of them. `dropped` has
+    the messages that mention these, with the index of each term in its message. `boundary` tells
+    the compaction from others of its session and its branches. `later` is the number of messages
+    after it that were read.
     """
 
     step: int

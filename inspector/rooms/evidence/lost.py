@@ -25,10 +25,10 @@ from inspector.rooms.evidence.losses import StoredEvidence
 
 @dataclass(frozen=True)
 class TermsBar:
-    """A bar that shows how many needed terms a text holds: the summary, the summary with `more`
-    appended terms, or, if `is_tail`, the last messages kept as they were.
+    """A bar that shows how many needed terms a text holds.
 
-    `share` and `more` are percentages.
+    The text is the summary, the summary with `more` appended terms, or, if `is_tail`, the last
+    messages kept as they were. `share` and `more` are percentages.
     """
 
     label: str

@@ -1,4 +1,6 @@
-"""Finds past cases of this room's flags in the ledger of a conversation."""
+"""Finds in the ledger of a conversation when its incidents and losses of terms began, for counts of
+the past.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,7 @@ T = TypeVar("T")
 
 
 def repeated(passage: Passage) -> Iterable[Case]:
-    """Return the cases in which a user had to repeat a fact, each with its step. `passage` gives
-    the conversation.
-    """
+    """Return the steps at which a user had to repeat a fact. `passage` gives the conversation."""
     memory = passage.memory
     found: Sequence[KeptIncident] | None = _kept(IncidentKeeper(), memory, rows_of)
     if found is None:
@@ -33,9 +33,8 @@ def repeated(passage: Passage) -> Iterable[Case]:
 
 
 def lost(passage: Passage) -> Iterable[Case]:
-    """Return the compactions whose summaries lost a needed term.
-
-    Each case has the step of the first message that needed such a term.
+    """Return, for each compaction whose summary lost a needed term, the step of the first message
+    that needed such a term.
     """
     memory = passage.memory
     found: Sequence[StoredEvidence] | None = _kept(CompactionKeeper(), memory, evidence_rows)

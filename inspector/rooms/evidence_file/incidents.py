@@ -61,7 +61,7 @@ def advice_in(memory_id: str, masker: Masker) -> tuple[AdviceCard | None, dict[s
     shows them.
 
     The sentences say what to do, the cost of today's policy, the effect, the reason, and what was
-    measured. Return None and no sentences if no room measures conversations.
+    measured. Return None and no sentences if no installed feature measures conversations.
     """
     card = advice_on(memory_id)
     if card is None:

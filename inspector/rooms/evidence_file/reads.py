@@ -62,8 +62,8 @@ class Evidence:
 
     @property
     def incident(self) -> dict[str, Any] | None:
-        """The incident at the top of the file: the newest incident whose term had left memory by
-        the chosen step; None without one.
+        """The incident at the top of the file: the newest incident whose fact had left memory by
+        the chosen step. None if there is none.
         """
         at = self.data["at"]
         found = [each for each in self.data["incidents"] if each["left"] <= at]

@@ -1,3 +1,3 @@
-"""Hours: messages, prompts and cases that need attention, counted by the hour for all conversations
-and for groups.
+"""Hours: messages, prompts and problems in each hour, counted for all conversations and for
+groups.
 """

@@ -4,8 +4,9 @@ A change of a policy is a step of a conversation. A step that changes labels doe
 labels. So a new value of a label counts from the first hour of a conversation that has it. Earlier
 turns of its tenant are compared with the turns of the conversations that have the value.
 
-Before and after a change, the cases of a flag are counted per 100 turns that could have had a case,
-only in the affected conversations. The hour of the change itself counts for neither side.
+Cases are times at which a problem of a kind (a "flag") began in a conversation. They are counted
+before and after a change, per 100 turns that could have had a case. Only the affected conversations
+count. The hour of the change itself counts for neither side.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a change, before or after it: the number of cases, and of turns that could have
-    had a case.
+    """One side of a change, before or after it. `cases` is the number of problems that began, and
+    `turns` the number of turns in which one could have begun.
     """
 
     cases: int = 0
@@ -123,14 +124,15 @@ class Side:
 
     @property
     def rate(self) -> float:
-        """The cases per 100 turns."""
+        """The number of problems that began per 100 turns; 0 without turns."""
         return 100 * self.cases / self.turns if self.turns else 0.0
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a change: the cases before and after it, and the length of both periods in
-    seconds.
+    """The effect of a change on a problem: how often the problem began before and after the change.
+
+    `time_before` and `time_after` are the lengths of both periods in seconds.
     """
 
     change: Change
@@ -146,8 +148,8 @@ class Effect:
 
 
 def could_have(row: Spent, flag: Flag) -> int:
-    """Return how many turns of an hour could have had a case of a flag, such as only those after an
-    eviction.
+    """Return in how many turns of an hour the problem of a flag could have begun. For some flags,
+    only turns after an eviction or a compaction count.
     """
     turns = flag.past.turns if flag.past else Turns.ALL
     if turns is Turns.EVICTED:
@@ -158,8 +160,8 @@ def could_have(row: Spent, flag: Flag) -> int:
 def effect_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Effect:
-    """Count the cases of a flag, and the turns that could have had one, before and after a
-    change.
+    """Count how often the problem of a flag began before and after a change, and in how many turns
+    it could have begun.
     """
     sums = {False: [0, 0], True: [0, 0]}
     first = change.at
@@ -187,10 +189,10 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 
 @dataclass(frozen=True)
 class Closing:
-    """Whether a cause of cases ended after a change. `at` is when it ended (None if it did not),
-    and `came_back` whether cases followed.
+    """Whether a problem ended after a change. `at` is when it ended (None if it did not), and
+    `came_back` tells whether it began again later.
 
-    `last` is the hour of the last case after the change, or of the change.
+    `last` is the hour in which it last began after the change, or else the hour of the change.
     """
 
     at: int | None
@@ -201,11 +203,10 @@ class Closing:
 def closing_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Closing:
-    """Return whether and when a cause of cases was closed after a change, and whether a case came
-    later.
+    """Return whether and when the problem of a flag ended after a change, and whether it came back.
 
-    A cause is closed after 2 days without any case, and after 50 turns of the changed conversations
-    in which there could have been one.
+    It has ended if it did not begin for 2 days, and in 50 turns of the changed conversations in
+    which it could have begun.
     """
     last, turns, came_back = change.at, 0, False
     closed: int | None = None

@@ -1,5 +1,5 @@
-"""Adds up turns, tokens, cost and cases by hour and by day, for any groups of conversations. The
-hours of a conversation are added up only once, for all groupings and filters.
+"""Adds up turns, tokens, cost and problems by hour and by day, for any groups of conversations. The
+hours of a conversation are added up only once for all groupings.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ Written = list[Any]  # turns, tokens and cost a turn, cases, and how many have c
 
 @dataclass
 class Column:
-    """The conversations of an hour or a day, by their places in the fleet.
+    """The figures of one hour or day, for all conversations with turns in it. A conversation is
+    identified by its index in the fleet (`places`).
 
-    The lists are parallel: turns, tokens a turn, and cost a turn in thousandths of a token, which
-    are 0 without an answer. `counted` are the places whose tokens are those of recorded calls, and
-    `cases` the number of cases of each flag by place.
+    The lists are parallel: turns, tokens for each turn, and cost for each turn in thousandths of an
+    input token; both are 0 without an answer. `counted` are the conversations whose tokens are
+    those of recorded calls. `cases` are the problems that began in a conversation, by flag (kind of
+    problem).
     """
 
     places: list[int] = field(default_factory=list)
@@ -33,14 +35,16 @@ class Column:
     cases: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
     def add(self, place: int, turns: int, tokens: int, cost: int) -> None:
-        """Add a conversation with its sums."""
+        """Add a conversation by its index, with the sums of its hours."""
         self.places.append(place)
         self.turns.append(turns)
         self.tokens.append(round(tokens / (turns or 1)))
         self.costs.append(round(cost / (turns or 1)))
 
     def grouped(self, groups: Sequence[int]) -> dict[int, Written]:
-        """Return the figures of each group. `groups` has the group of each place, or NOBODY."""
+        """Return the figures of each group. `groups` has the group number of each conversation, or
+        NOBODY to leave it out.
+        """
         found: dict[int, _Sums] = {}
         counted = set(self.counted)
         for place, turns, tokens, cost in zip(
@@ -114,8 +118,10 @@ def columns_of(
     places: Mapping[str, int],
     counting: Counting,
 ) -> list[Column]:
-    """Return a column for each of the `starts`. `column_of` has the number of the column of an
-    hour that is in one, and `places` the places of conversations.
+    """Return the figures of each hour or day that begins at one of the `starts`.
+
+    `column_of` tells to which of them an hour belongs, and `places` has the index of each
+    conversation.
     """
     sums: list[dict[int, list[int]]] = [{} for _ in starts]
     columns = [Column() for _ in starts]

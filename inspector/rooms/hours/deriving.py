@@ -1,7 +1,7 @@
 """Derives the hourly figures of a conversation from its ledger and from its recorded calls.
 
-New steps are added to existing rows: a row has the sums of earlier steps, and the `content` of the
-conversation's row the rest of the state. The prompt of an answer is estimated from the window
+New steps are added to existing rows: a row has the sums of earlier steps. The `content` of the
+conversation's row has the rest of the state. The prompt of an answer is estimated from the window
 before it; its shared prefix with the previous prompt is what a cache could read.
 """
 
@@ -31,7 +31,7 @@ _SUMMARIZED = "SUMMARIZED"
 
 
 def past_flags() -> list[Flag]:
-    """Return the flags whose past cases can be found in a ledger."""
+    """Return the flags (kinds of problems) whose past beginnings can be found in a ledger."""
     return [each for each in flags() if each.past]
 
 
@@ -40,8 +40,8 @@ class State:
     """The state of the derivation after a step, from which later steps continue.
 
     `said` counts the messages with a time, `untimed` those without. `prompt_step` and `prompt_at`
-    belong to the latest prompt. `found` is the state of each flag's search, and `cases` are the
-    cases so far.
+    belong to the latest prompt. `found` is the state of the search for each flag (kind of problem),
+    and `cases` are the problems found so far.
     """
 
     has_evicted: bool = False
@@ -106,7 +106,7 @@ class Derivation:
         self._arriving = {(each.seq, each.entered): each.tokens for each in passage.held}
 
     def run(self) -> None:
-        """Add all steps of the passage to the hours, and find the cases of flags."""
+        """Add all steps of the passage to the hours, and find the problems that began in them."""
         for step, window, leaving in self.passage.walk():
             if step.n > self.passage.after:
                 self._add(step, window, leaving)

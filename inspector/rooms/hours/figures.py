@@ -1,8 +1,8 @@
 """The hourly and daily figures of groups, which are computed in the background and stored for the
 overview.
 
-Each group and each hour or day has turns, medians of tokens and of cost for a turn, and the cases
-of each flag. The medians are over the conversations with an answer in this time, so that a huge
+Each group and each hour or day has turns, the medians of tokens and cost for a turn, and the number
+of new problems. The medians are over the conversations with an answer in this time, so that a huge
 conversation does not change them.
 """
 
@@ -57,8 +57,10 @@ LEAST_TURNS, FROM = 20, 0.15
 
 @dataclass(frozen=True)
 class Grouped:
-    """The groups of a split: their names, and the number of the group of each conversation.
-    `words` are those of groups that are not called by their own names.
+    """The groups of one grouping, such as by tenant: their `names`, and in `numbers` the group of
+    each conversation.
+
+    `words` are the titles of groups that differ from their names.
     """
 
     names: list[str]
@@ -68,12 +70,12 @@ class Grouped:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Many conversations with their groups and columns, from which the figures of every grouping
-    and every filter are computed. A conversation has a place in all lists.
+    """All conversations with their groups and hourly figures, from which the figures of every
+    grouping and every filter are computed. A conversation has the same index in all lists.
 
-    `ids` are digests, so that no erased ID is stored. `changes` have a time and words, short and
-    full. `changed` has the newest change of a place that has one, and whether there were turns
-    since.
+    `ids` are digests, so that no erased ID is stored. `changes` are the changes of policies and
+    labels: their time, and short and long words. `changed` has the newest change of each changed
+    conversation, and whether turns followed.
     """
 
     ids: list[str]
@@ -93,7 +95,9 @@ class Fleet:
         changes: Sequence[Change],
         now: datetime,
     ) -> Fleet:
-        """Add up the hours of known conversations."""
+        """Add up the `rows` of all conversations in `known`, and note the changes that affected
+        them.
+        """
         places = {memory_id: n for n, memory_id in enumerate(known)}
         starts = {"days": days_until(now, DAYS), "hours": hours_until(now, HOURS)}
         counting = Counting.of(counted_flags())
@@ -119,7 +123,7 @@ class Fleet:
 
     @classmethod
     def read(cls, content: str) -> Fleet:
-        """Return the fleet that `written` wrote."""
+        """Return the fleet from the JSON that `written` returned."""
         values = json.loads(content)
         values["groups"] = {name: Grouped(**each) for name, each in values["groups"].items()}
         values["columns"] = {
@@ -132,8 +136,10 @@ class Fleet:
 
     def by(self, split: str, listed: Iterable[str] | None = None) -> dict[str, Any]:
         """Return the figures of all conversations and of each group, by hour and by day, as values
-        for JSON: of the `listed` conversations, or of the whole fleet. `split` is the grouping,
-        such as `tenant` or `label:release`.
+        for JSON.
+
+        `split` is the grouping, such as `tenant` or `label:release`. With `listed`, only these
+        conversations count.
         """
         is_in = self._is_in(listed)
         split = self.usual_split(is_in) if split == TENANT and is_in else split
@@ -245,8 +251,8 @@ def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> fl
     """Return the ratio of a value after a change to the value before it, such as `2.2`.
 
     `columns` are the figures by day or hour, `place` is the value's index, and `at` the index of
-    the change. Return None if the change is unknown or at an end, if a side has fewer than 20
-    turns, or if the difference is below 15 %.
+    the change. Return None if the change is unknown or at an end, or if a side has fewer than 20
+    turns. Return None also for a difference below 15 %.
     """
     if at is None or not 0 < at < len(columns):
         return None
@@ -306,8 +312,8 @@ def _stored(split: str) -> str:
 
 
 def computed(split: str, which: MemoryQuerySet) -> Made | None:
-    """Compute the figures of a grouping for some conversations, as of the last refresh, without
-    storing them; None before the first refresh.
+    """Return the figures of a grouping for some conversations, as of the last refresh; None before
+    the first refresh. Nothing is stored.
     """
     row = KeptFigures.objects.filter(split=_stored(FLEET)).first()
     if row is None:

@@ -1,5 +1,5 @@
-"""Filters of conversation lists by an hour or day with messages or cases, and by the provider and
-model of recorded calls.
+"""Filters of conversation lists: by an hour or day with messages or new problems, and by the
+provider and model of recorded calls.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def narrowing(name: str, value: str) -> Q | None:
     """Return the database condition of a filter; None for an unknown filter. An invalid day matches
     nothing.
 
-    `cases` is a flag and a day: conversations with a case on that day, even if it was repaired
-    later.
+    `cases` is a flag and a day: conversations in which the problem of the flag began on that day,
+    even if it was repaired later.
     """
     if name == "provider":
         return Q(kepthours__provider=value)

@@ -1,7 +1,7 @@
 """Reads the hours of many conversations together, and the groups to which they belong.
 
-A group is a tenant (the beginning of the ID, up to a slash or a colon), a value of a label as it is
-today, a policy, a provider or a model.
+A group is a tenant, a value of a label as it is today, a policy, a provider or a model. A tenant is
+the beginning of the ID, up to a slash or a colon.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Spent(NamedTuple):
 
 
 def spent(first: int, end: int | None = None, flag: str = "") -> Iterator[Spent]:
-    """Yield the hours of all conversations, also of deleted ones, from `first` to before `end`.
-    With a `flag`, only hours with cases of this flag.
+    """Yield the hours of all conversations, or of the given ones, from `first` to before `end`.
+    With a `flag`, only hours in which its problem began.
     """
     rows = Hour.objects.filter(hour__gte=first).order_by()
     if end is not None:
@@ -182,26 +182,31 @@ def _place(name: str) -> int:
 
 
 def counted_flags() -> list[Flag]:
-    """Return the flags that count conversations today and whose past cases can be found."""
+    """Return the flags (kinds of problems) that count today and whose past beginnings can
+    be found.
+    """
     return [each for each in flags() if each.past and each.counts]
 
 
 def causes() -> list[Flag]:
-    """Return the counted flags. A flag that has parts is replaced by them."""
+    """Return the counted flags. A flag that has parts, such as the rules of providers, is replaced
+    by them.
+    """
     return [part for each in counted_flags() for part in (each.parts and each.parts()) or [each]]
 
 
 @dataclass(frozen=True)
 class Counting:
-    """Decides which past cases count today. `rules` has a function for each flag by name, or None
-    if all its cases count.
+    """Decides which past problems still count today, such as only those for providers in use.
+
+    `rules` has a function for each flag by name, or None if all its problems count.
     """
 
     rules: dict[str, Callable[[str, str], bool] | None]
 
     @classmethod
     def of(cls, these: Iterable[Flag]) -> Counting:
-        """Return how the past cases of the given flags are counted."""
+        """Return how past problems of the given flags are counted."""
         return cls(
             {
                 each.name: each.past.counting() if each.past.counting else None
@@ -211,14 +216,16 @@ class Counting:
         )
 
     def cases(self, row: Spent) -> dict[str, int]:
-        """Return how many cases in an hour count, by flag; flags without such cases are
-        left out.
+        """Return how many problems that began in an hour count, by flag; flags without any are left
+        out.
         """
         found = {each: self._number(row, each, each) for each, _ in row.cases if each in self.rules}
         return {name: number for name, number in found.items() if number}
 
     def number(self, row: Spent, flag: Flag) -> int:
-        """Return how many cases in an hour count for a flag, or for a part of a flag."""
+        """Return how many problems of a flag, or of a part of a flag, began in an hour and
+        count.
+        """
         return self._number(row, flag.name.partition(".")[0], flag.name) if row.cases else 0
 
     def _number(self, row: Spent, whole: str, name: str) -> int:

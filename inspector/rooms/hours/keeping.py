@@ -30,8 +30,8 @@ _COUNTED = ("calls", "call_tokens", "call_cost")
 
 
 class HoursKeeper(Keeper):
-    """Derives and stores the hours of each conversation: turns, prompts, their cost, and the cases
-    of flags.
+    """Derives and stores the hours of each conversation: turns, prompts, their cost, and the
+    problems that began.
     """
 
     model = KeptHours
@@ -150,7 +150,7 @@ def _keep_counts(derivation: Derivation, memory: Memory) -> None:
 
 
 def hours_of(memory_ids: Collection[str]) -> dict[str, list[Hour]]:
-    """Return the hours of conversations, by id, in order."""
+    """Return the hourly rows of conversations by conversation ID, in order of time."""
     found: dict[str, list[Hour]] = {each: [] for each in memory_ids}
     for row in Hour.objects.filter(memory__in=list(memory_ids)).order_by("hour"):
         found[row.memory_id].append(row)

@@ -1,4 +1,4 @@
-"""Tables of hourly figures: turns, prompts, cost and cases in each hour of a conversation.
+"""Tables of hourly figures: turns, prompts, cost and new problems in each hour of a conversation.
 
 The only texts are names of flags, rules, providers and models.
 """
@@ -42,7 +42,8 @@ class Hour(KeptPart):
     `after_eviction` and `after_compaction` count turns before which messages had left memory, or
     had been replaced by a summary. `tokens` and `cost` are estimates for the prompts; `call_tokens`
     and `call_cost` are counts of providers for recorded calls. A cost is in thousandths of the
-    price of an input token. `cases` is JSON: pairs of a flag and a detail.
+    price of an input token. `cases` are the problems that began, as JSON: pairs of a flag (kind of
+    problem) and a detail.
     """
 
     key = "hour"

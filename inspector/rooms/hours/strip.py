@@ -1,5 +1,5 @@
-"""The "strip" of the overview: a table of cost, tokens, cases and turns by hour or by day, with a
-column for each group.
+"""The "strip" of the overview: a table of cost, tokens, new problems and turns by hour or by day,
+with a column for each group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Says whether a change helped against the cases of a flag, by the hourly figures."""
+"""Says whether a change of a policy or label helped against a kind of problem, by the hourly
+figures.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ from inspector.shell.times import written
 
 @dataclass(frozen=True)
 class Telling:
-    """What the overview says about the change before the cases of a flag.
+    """What the overview says about a change before a kind of problem, and whether the change
+    helped.
 
-    `effect` is a sentence. `closed` is the time since which the cause is closed, in seconds since
-    1970, or 0. `is_again` means that cases came back since. A closed cause `is_shown` for a week.
+    `effect` is a sentence. `closed` is the time since which the problem has ended, in seconds since
+    1970, or 0. `is_again` means that it came back since. An ended problem `is_shown` for a week.
     """
 
     effect: str
@@ -39,11 +42,11 @@ def told(
     now: datetime,
     before: Mapping[str, Telling],
 ) -> dict[str, Telling]:
-    """Return what to say about each cause: whether the change that affects most of its cases
-    helped.
+    """Return what to say about each flag (kind of problem): whether the change that affects most of
+    its conversations helped.
 
-    `before` is the previous result. A cause stays closed until its next case, even when its change
-    is too old to be read.
+    `before` is the previous result. A problem counts as ended until it begins again, even when the
+    change is too old to be read.
     """
     these = causes()
     counting, by_id = Counting.of(these), _by_id(rows)

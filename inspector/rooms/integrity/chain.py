@@ -202,10 +202,9 @@ def digest_as_sealed(
     begun: Sequence[Stay | InsertedStay],
     ended: Sequence[tuple[int, str]],
 ) -> bytes:
-    """Return the digest of a step in the version of the given digest.
+    """Compute the digest of a step again, in the version of rules with which `digest` was made.
 
-    The result differs from the given digest if the step, or the rows that it wrote, were altered
-    since.
+    The result differs from `digest` if the step, or the rows that it wrote, were altered since.
     """
     found = b""
     for version in VERSIONS_OF_STEPS:

@@ -37,7 +37,7 @@ class ChainCheck(LedgerCheck):
         self._begun: list[Stay] = []
 
     def message(self, row: Message) -> None:
-        """Check a message in its original or its redacted form."""
+        """Check a message, redacted or not, against its stored digest."""
         self._commitments.append(row.commitment)
         if not stored(row.commitment):  # its step has no digest either
             return

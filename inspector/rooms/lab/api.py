@@ -184,8 +184,8 @@ class RecallOf(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """Measure policies on stored conversations.
 
-        The share of the facts that the assistant needed which each policy would have held, in up to
-        20,000 messages.
+        For each policy, the answer has the share of the needed facts that the policy would have
+        held. Up to 20,000 messages are measured.
         """
         policies, own = parameters.pop("policies"), prefix_of(request)
         prices, rules = _prices(parameters), rules_of(parameters.pop("provider", ""))
@@ -201,8 +201,8 @@ class RecallOf(Resource):
     def post(self, request: Request, parameters: Parameters) -> Response:
         """Measure policies on the conversations sent.
 
-        The share of the facts that the assistant needed which each policy would have held. Nothing
-        is stored.
+        For each policy, the answer has the share of the needed facts that the policy would have
+        held. Nothing is stored.
         """
         policies, rules = parameters["policies"], rules_of(parameters.get("provider", ""))
         conversations = parameters["said"]

@@ -61,7 +61,7 @@ class FleetQuery:
     group: str = ""
 
     def key(self, tried: TriedPolicies) -> str:
-        """Return a digest of everything besides the conversation that its figures depend on."""
+        """Return a digest of all settings that the figures of a conversation depend on."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
         text = f"{FIGURES_RULES} {INCIDENT_RULES} {text} {words}"
@@ -91,7 +91,7 @@ class Chosen:
 
 
 class Known(NamedTuple):
-    """A chosen conversation, measured."""
+    """A chosen conversation with its measured figures."""
 
     chosen: Chosen
     measured: Measured

@@ -43,8 +43,8 @@ def recall_of_stored(
     most: int | None = None,
     rules: CacheRules = NO_BOUNDS,
 ) -> Recalls:
-    """Return how many needed facts each policy would have held in the matching conversations, and
-    the measurements for advice.
+    """Return how many needed facts each policy would have held in the matching conversations. The
+    result also has the measurements from which advice is derived.
 
     Conversations are read one after the other. A conversation deleted meanwhile is left out. Raises
     InvalidValue if there are more than `most` messages, and UnknownEstimator.

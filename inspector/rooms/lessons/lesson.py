@@ -179,8 +179,8 @@ class InvalidLesson(Exception):
 
 
 def read_lesson(content: bytes, source: str) -> Lesson:
-    """Return the lesson from the bytes of a TOML file. `source` names its slug. Raises
-    InvalidLesson.
+    """Return the lesson from the bytes of a TOML file. Its slug is derived from `source`, the
+    file's name. Raises InvalidLesson.
     """
     if len(content) > BYTES_MAX:
         raise InvalidLesson((), f"is larger than {BYTES_MAX:,} bytes", line=1)

@@ -134,9 +134,9 @@ async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
     """Return 200 if the sender of these headers may follow this conversation, otherwise an HTTP
     error status.
 
-    401 without a valid session or token, 403 for ALL_CONVERSATIONS with a token that is limited to
-    a prefix, 404 for an unknown conversation or one outside the token's prefix, and 503 while the
-    database cannot answer.
+    401 means no valid session or token. 403 means ALL_CONVERSATIONS with a token that is limited to
+    a prefix. 404 means an unknown conversation, or one outside the token's prefix. 503 means that
+    the database cannot answer.
     """
     (answer,) = await sync_to_async(_authorize)([(credentials, memory_id)])
     return answer

@@ -164,9 +164,8 @@ def problems_found(new: tuple[str, ...], **_: Any) -> None:
 
 
 def begin_cases() -> None:
-    """Set the metric of each red cause to 0, so that its first case is counted as an increase.
-
-    A red cause is a reason for attention that the overview shows as a fault.
+    """Set the counter of each kind of fault on the overview to 0, so that its first case is counted
+    as an increase.
     """
     for flag in flags():
         if flag.line and flag.is_fault:
@@ -174,7 +173,9 @@ def begin_cases() -> None:
 
 
 def cases_found(cause: str, **_: Any) -> None:
-    """Signal receiver for `cases_found`: count a new case of a cause."""
+    """Signal receiver for `cases_found`: count a conversation that newly needs attention, by the
+    cause.
+    """
     _cases.labels(cause).inc()
 
 

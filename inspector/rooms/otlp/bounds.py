@@ -97,8 +97,8 @@ def check(body: bytes, descriptor: Any) -> None:
     """Count the spans, events, attributes and levels of a body. `descriptor` describes its protobuf
     message.
 
-    A log record counts as a span, a link as an event, an item of a list as an attribute, and any
-    other message as a group. Raises TooMuch as soon as there are too many, and NoProtobuf.
+    A log record counts as a span, a link as an event, and an item of a list as an attribute. Any
+    other message counts as a group. Raises TooMuch as soon as there are too many, and NoProtobuf.
     """
     counter = _Counter(len(body))
     waiting = [(0, len(body), _plan_of(descriptor), 1)]

@@ -1,8 +1,8 @@
 """Finds whether and when a phrase was in memory.
 
 A phrase is in memory while any message in the window contains it. If only the assistant's own
-messages or a system message contain it, this is a separate state, because the assistant may only
-have asked for it.
+messages or a system message contain it, this is a separate state: the assistant may only have asked
+for it.
 
 The newest 500 messages with the phrase are examined. If there are more, the messages in memory at
 the requested step are examined, too. Then the answer is still correct, and only earlier steps are

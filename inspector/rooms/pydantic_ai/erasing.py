@@ -1,4 +1,6 @@
-"""Erases redacted texts from the copies that this room stores beside the history."""
+"""Erases redacted texts from the copies of Pydantic AI's messages that are stored beside the
+history.
+"""
 
 from __future__ import annotations
 

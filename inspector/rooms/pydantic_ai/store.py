@@ -51,16 +51,17 @@ _RECORDS = TypeAdapter(ConversationRecord)
 class ChatMemoryConversationStore(ConversationStore):
     """A store of Pydantic AI's conversations. Each message is a message of a memory's history.
 
-    - `memories` returns the memory of a conversation by its id, such as `ChatMemoryProvider.get`.
+    - `memories` returns the memory of a conversation by its ID, such as `ChatMemoryProvider.get`.
       Its store is a DjangoChatMemoryStore; the first save makes the conversation with its policy.
-    - `load` returns the whole history, and `load_window` the messages that the policy keeps. A save
-      after either adds what is new, and the policy decides what leaves.
-    - A branch of a conversation replaces the window, as `memory.set` does: the history keeps what
-      was left, and a branch back shows the same messages again. A fork is a new conversation with a
-      copy of the messages: redact and delete it by itself.
+    - `load` returns the whole history, and `load_window` the messages that the policy keeps. A
+      later save adds the new messages, and the policy decides which messages leave memory.
+    - A branch of a conversation replaces the window, as `memory.set` does: the history keeps the
+      abandoned messages, and a branch back shows the same messages again. A fork is a new
+      conversation with a copy of the messages: redact and delete the copy separately.
     - `delete` deletes the conversation with its history and all entries. A redaction erases the
-      words from the entries, and the requests of calls that wait.
-    - Messages that other programs add to the memory are part of its window, and no entries.
+      words from the entries, and the requests of tool calls that wait for approval.
+    - Messages that other programs add to the memory are in its window, but are no entries of the
+      store.
 
     Raises InvalidValue for a memory in another store, and the exceptions of the memories.
     """

@@ -175,8 +175,8 @@ def _mendable(asked: QueryDict, visit: Visit) -> list[str]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def raise_limits(request: HttpRequest) -> HttpResponse:
-    """Show the limits that are too small for the largest recorded turn, and policies with enough
-    room.
+    """Show the limits that are too small for the largest recorded turn, and policies that are large
+    enough.
 
     Such a policy has a higher limit, or sends everything if that is better in every way. A POST
     with the shown `policies` sets them.

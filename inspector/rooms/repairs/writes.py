@@ -108,9 +108,8 @@ def undo_repair(
     placeholders leave.
 
     Messages that have left or arrived since then are not affected. Raises MemoryNotFound,
-    StepNotFound, InvalidValue (the step is not a repair), VersionConflict, and NotRepairable if
-    nothing of the repair is left to undo, or if the limit has no room for the messages that would
-    return.
+    StepNotFound, InvalidValue (the step is not a repair) and VersionConflict. Raises NotRepairable
+    if nothing of the repair is left to undo, or if the returning messages would exceed the limit.
     """
     note = _note(reason, f"Undone: the repair of step {step:,}.")
     plan = planned(

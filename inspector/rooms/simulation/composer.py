@@ -101,7 +101,7 @@ class DraftForm(forms.Form):
 
     @property
     def kept(self) -> dict[str, str]:
-        """The URL parameters of other rooms, which the links of the page preserve."""
+        """The URL parameters of other features of the page, which its links preserve."""
         names = parameters().keys() & self.data.keys() - self.fields.keys()
         return {name: searchable(self.data[name]) for name in sorted(names)}
 

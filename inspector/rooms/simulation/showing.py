@@ -34,8 +34,8 @@ from inspector.shell.state import ConversationQuery, ConversationState
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
-    """Return the state of the page at a step with the drafts and the limit of a trial, or the
-    replay that the URL asks for.
+    """Return the state of the page after a trial's drafts and limit, or the replay that the URL
+    asks for.
 
     Without a trial, or if no policy decides the window, nothing is simulated. Raises the exceptions
     of `conversation_state` and `simulate`.

@@ -1,11 +1,11 @@
 """Imports transcript files, with one step for each message.
 
-An agent's recorded session becomes a conversation whose client decides its window: memory has the
+An agent's recorded session becomes a conversation whose client decides its window. Memory has the
 messages that the agent saw at each step, and each compaction is a step.
 
 All messages are checked before anything is stored. A long conversation is stored in slices.
-Meanwhile other changes raise ImportUnfinished. Its row has the fingerprint of the content as a
-label, the policy, and the number of stored messages, so that importing the same file again
+Meanwhile other changes raise ImportUnfinished. Its row has the policy, the number of stored
+messages, and the fingerprint of the content as a label. With these, importing the same file again
 continues after an interruption.
 
 A file that has grown is continued, too: if the stored messages are the beginning of its

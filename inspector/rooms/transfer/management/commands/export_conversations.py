@@ -69,9 +69,7 @@ class Command(DatabaseCommand):
             )
 
     def write_evidence(self, ids: list[str], options: dict[str, Any]) -> None:
-        """Write the evidence file of one conversation, with the command of the room
-        `evidence_file`.
-        """
+        """Write the evidence file of one conversation, with the command for evidence files."""
         check_ignored("html", ("format", "json"), options)
         if len(ids) != 1:
             raise wrong_arguments("--html writes one conversation: name its id")
