@@ -49,12 +49,12 @@ class Addresses:
 
     @property
     def selected_message(self) -> int | None:
-        """The number of the selected message; None if a draft or nothing is selected."""
+        """The number of the selected message; None if a draft message or nothing is selected."""
         return self.msg if self.msg and self.msg > 0 else None
 
     @property
     def chosen_query(self) -> str:
-        """The URL parameter of the selected message or draft, as text."""
+        """The URL parameter that selects the message or draft message, as text."""
         return urlencode(chosen(self.msg))
 
     @cached_property
@@ -133,7 +133,7 @@ class Addresses:
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:
-        """Return the URL of a step with the message that arrived at it, or of a draft.
+        """Return the URL of a step with the message that arrived at it, or of a draft message.
 
         A page has many of these, so they are short: relative to the page, unless it answers a POST
         to another URL.

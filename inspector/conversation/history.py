@@ -40,7 +40,7 @@ _ESCAPES = declared_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\
 class MessageLine:
     """A message as a row of the history or memory pane, with CSS classes.
 
-    Their button sends the `number` of the message as `param`, which is `msg` or `draft`.
+    A row's button sends the `number` of the message as `param`, which is `msg` or `draft`.
     """
 
     def __init__(

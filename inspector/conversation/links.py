@@ -27,7 +27,9 @@ def query_of(parameters: Mapping[str, int | str | None]) -> str:
 
 
 def chosen(msg: int | None) -> dict[str, int]:
-    """Return the URL parameter that selects a message: `msg`, or `draft` for a negative number."""
+    """Return the URL parameter that selects a message: `msg`, or `draft` for the negative number of
+    a draft message.
+    """
     if not msg:
         return {}
     return {"msg": msg} if msg > 0 else {"draft": -msg}

@@ -133,7 +133,9 @@ def cells(
 
 
 def flag_of(state: ConversationState) -> str:
-    """Return the text of the flag that marks the shown step: its number, or "draft"."""
+    """Return the text of the flag that marks the shown step: its number, or "draft" for simulated
+    messages.
+    """
     return "draft" if state.drafts else f"{state.at:,}"
 
 

@@ -20,11 +20,11 @@ LOOKED_FOR = 400  # the newest messages of a list: one of them must be the end o
 
 
 def key_of(name: str, prefix: str) -> str:
-    """Return a digest that identifies a call or its response among those of tokens with the same
-    prefix.
+    """Return a digest that identifies a call or its response among the calls of API tokens with the
+    same prefix.
 
-    `name` is the recorder's, span's or provider's ID. The prefix limits which conversations a token
-    can reach.
+    `name` is the recorder's, span's or provider's ID. The prefix limits which conversations an API
+    token can reach.
     """
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]

@@ -106,7 +106,7 @@ def newest_of_all(size: int) -> list[ModelCall]:
 
 def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
     """Return the counts of calls that were not stored, newest first. With a `prefix`, return only
-    those of tokens with this prefix.
+    counts for API tokens that are limited to this prefix.
     """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
@@ -114,7 +114,8 @@ def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
 
 def mentions_on(view: ConversationState) -> Mentions | None:
     """Find the phrase that a page searches in messages that calls sent and that are not in history.
-    Return None if there are none, or no phrase.
+
+    Return None without a phrase, or if no such message has it.
     """
     phrase = searchable(view.query.room_parameters.get("find", ""))
     if not phrase:

@@ -133,8 +133,8 @@ def record_call(
     """Replace memory with the messages of a request, as `update_messages` does, and add the answer.
     Raises OthersDecide, and the exceptions of `update_messages`.
 
-    An earlier answer that a program sends in another spelling counts as the stored answer. `prefix`
-    limits which conversations the call's token can reach.
+    An earlier answer that a program sends in another spelling counts as the stored one. `prefix`
+    limits which conversations the sender's API token can reach.
     """
     request, answer = storable_messages(request), storable_messages(answer)
     window = _WINDOWS.get(memory_id)

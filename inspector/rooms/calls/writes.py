@@ -111,8 +111,9 @@ class Stored:
 def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
     """Store a model call in its conversation, and return its conversation and number.
 
-    `prefix` limits which conversations the sender can reach. Raises ChatMemoryError if the call
-    cannot be stored, for example while its conversation is being imported, and DatabaseError.
+    `prefix` limits which conversations the sender's API token can reach. Raises ChatMemoryError if
+    the call cannot be stored, for example while its conversation is being imported, and
+    DatabaseError.
     """
     key = key_of(call.key, prefix)
     if place := place_of(key):

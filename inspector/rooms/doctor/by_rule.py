@@ -1,5 +1,5 @@
-"""Divides the flag of rejected conversations by the rule that they break, each rule with the
-providers that would reject them.
+"""Splits the flag (reason for attention) of rejected conversations by the rule that they break.
+Each rule names the providers that would reject them.
 """
 
 from __future__ import annotations

@@ -44,14 +44,16 @@ def found_incidents(memory: Memory) -> list[Incident]:
 
 
 def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents up to the message `settled`, which later messages cannot change."""
+    """Find the incidents up to the message `settled`. Later messages cannot change these (see
+    `stretches`).
+    """
     if not settled:
         return []
     return _incidents_between(memory, first_of_newest(memory.pk, settled), settled)
 
 
 def later_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents after the message `settled`."""
+    """Find the incidents after the message `settled`, which later messages may still change."""
     found = _incidents_between(memory, first_behind(memory, settled), memory.last_seq)
     return [each for each in found if each.again > settled]
 

@@ -49,8 +49,10 @@ class KeptFact(NamedTuple):
     """The stored numbers of a fact that left memory and was repeated; see `Forgotten`.
 
     `place` is its index among the facts of the message that repeats it; None for a repeated tool
-    call. `pair` is `Forgotten.is_pair`. `said` and `last` are the first and last messages that
-    mentioned it, `left_step` is when it left memory.
+    call. `said` is the message of a user, or else of a tool, that mentioned the fact, and `last`
+    its last mention. `left_step` is when that mention left memory, and `cause` why. `limit` would
+    have kept the fact, and `tried_every` is how far apart limits were tried. `pair` is
+    `Forgotten.is_pair`.
     """
 
     place: int | None
@@ -122,8 +124,10 @@ class IncidentKeeper(Keeper):
 
 
 def found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
-    """Compute the incidents of a conversation. Those in the settled part (see `stretches`) come
-    from the previous row `before`, if there is one.
+    """Compute the incidents of a conversation.
+
+    Incidents that later messages cannot change (see `stretches`) come from the previous row
+    `before`, if there is one.
     """
     settled = settled_until(memory.last_seq)
     known = settled_part(memory, before, _rows_in, _settled_rows) or []

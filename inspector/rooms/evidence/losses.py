@@ -162,7 +162,7 @@ class FoundCompactions(NamedTuple):
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Join these compactions to the earlier ones of `settled`, whose summaries come before
+        """Join these compactions to the earlier ones in `settled`, whose summaries come before
         message `first`.
         """
         earlier = [each for each in settled.compactions if each.summary < first]
@@ -173,8 +173,8 @@ class FoundCompactions(NamedTuple):
 def found_compactions(memory: Memory, before: KeptRow | None = None) -> FoundCompactions:
     """Find the newest 100 compactions of a conversation, with the terms they lost.
 
-    The settled part (see `stretches`) comes from the row `before`, if there is one. Compactions
-    before the messages read now are known only from that row.
+    The part that later messages cannot change (see `stretches`) comes from the row `before`, if
+    there is one. Compactions before the messages read now are known only from that row.
     """
     first = first_behind(memory, settled_until(memory.last_seq))
     later = _found_between(memory, first, memory.last_seq)

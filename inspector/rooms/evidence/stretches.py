@@ -24,7 +24,7 @@ Known = TypeVar("Known")
 
 
 def settled_until(last_seq: int) -> int:
-    """Return the seq of the last settled message; 0 for a short conversation, which is read as a
+    """Return the seq of the last "settled" message; 0 for a short conversation, which is read as a
     whole.
 
     Later messages cannot change the incidents and losses up to a settled message.
@@ -39,10 +39,11 @@ def settled_part(
     read: Callable[[KeptRow], Known],
     find: Callable[[Memory, int], Known],
 ) -> Known | None:
-    """Return the findings up to the last settled message; None if no message is settled.
+    """Return the incidents or losses up to the last settled message, which later messages cannot
+    change. Return None if no message is settled.
 
     `read` takes them from the previous row `before`, if this has the same last settled message.
-    Otherwise, or if the row cannot be read, `find` computes them up to a seq.
+    Otherwise, or if the row cannot be read, `find` computes them up to the seq that it is given.
     """
     settled = settled_until(memory.last_seq)
     if not settled:

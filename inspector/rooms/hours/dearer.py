@@ -26,7 +26,7 @@ class Dearer:
     """A group whose turns cost more than before its change, as a line of the overview.
 
     `ratio` is the cost of a turn `after` the change divided by the cost `before`. `count` is the
-    number of conversations.
+    number of conversations with turns since the change.
     """
 
     ratio: float

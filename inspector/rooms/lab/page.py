@@ -38,8 +38,8 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 
 class Way(NamedTuple):
-    """A row of the table of policies, with its figures in words. `by_index` is about facts that
-    only an index names.
+    """A row of the table of policies, with its figures in words. `by_index` counts lost facts that
+    an index of exact terms still listed.
     """
 
     name: str

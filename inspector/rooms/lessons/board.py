@@ -105,7 +105,9 @@ class Board:
 
     @property
     def slots(self) -> list[bool]:
-        """For a small limit on messages, whether each slot is taken; empty for other limits."""
+        """For a small limit that does not count tokens, whether each slot is taken; empty for other
+        limits.
+        """
         if self.unit == "tokens" or self.limit > SLOTS_MAX:
             return []
         return [i < self.load for i in range(self.limit)]

@@ -51,7 +51,8 @@ class TurningPoint:
     """A step at which a phrase came into memory or left it, with the messages that mention it.
 
     `type` and `has_calls` describe the first of these messages. `arrived` is the message that was
-    added at the step. `is_new` tells whether the phrase came into memory for the first time.
+    added at the step. `is_new` means that one of the messages had never been in memory before, so
+    that the phrase did not only return.
     """
 
     seqs: tuple[int, ...]

@@ -53,7 +53,7 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """The content of a call: the request, the answer if there is any, and how the call ended."""
+    """A recorded call: the request, the answer if there is any, and how the call ended (`end`)."""
 
     name: str
     head: dict[str, Any]
@@ -64,10 +64,10 @@ class RecordedExchange:
 
 
 def waiting(folder: Path, size: int | None = None) -> list[Path]:
-    """Return up to `size` files that wait to be stored, oldest first: of ended calls, and of calls
-    whose proxy was killed.
+    """Return up to `size` files that wait to be stored, oldest first. Their calls have ended, or
+    their proxy was killed.
 
-    A proxy holds a lock on the files of calls in flight.
+    A proxy holds a lock on the files of calls in progress.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]
@@ -95,9 +95,9 @@ def _is_left(path: Path) -> bool:
 
 
 class CallFrames(NamedTuple):
-    """The frames of a call, which can be a file by themselves.
+    """The bytes of a single call in a file of the spool.
 
-    `name` is that of the file; a further call of the same file has its number behind it.
+    `name` is the name of the file; further calls of the same file have their number appended.
     """
 
     name: str
@@ -105,7 +105,7 @@ class CallFrames(NamedTuple):
 
 
 def read(path: Path) -> list[CallFrames]:
-    """Read the calls of a file. An incomplete frame at its end is left out.
+    """Read a file, and return its calls. An incomplete frame at its end is ignored.
 
     Raises FileNotFoundError.
     """
@@ -122,7 +122,7 @@ def read(path: Path) -> list[CallFrames]:
 
 
 def exchange_of(call: CallFrames) -> RecordedExchange:
-    """Return the content of a call. Raises ValueError for bytes that the proxy has not written."""
+    """Decode a call. Raises ValueError for bytes that the proxy has not written."""
     frames: dict[str, list[memoryview]] = {}
     for each in _frames(call.data):
         frames.setdefault(each.kind, []).append(call.data[each.content])
@@ -159,7 +159,7 @@ def _is_cut(data: memoryview, end: int) -> bool:
 
 
 def call_of(exchange: RecordedExchange) -> NewCall | Dropped:
-    """Return the model call of a spool file, or the reason why it cannot be stored."""
+    """Return the model call of a recorded call, or the reason why it cannot be stored."""
     head = exchange.head
     if "passed" in head:
         return Dropped(DropReason.PASSED, str(head["passed"]))
@@ -217,7 +217,9 @@ def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -
 
 
 def key_of(name: str) -> str:
-    """Return the key by which the call of a spool file is stored only once."""
+    """Return the key by which a recorded call is stored only once. `name` is the name of its file,
+    with its number.
+    """
     return f"recorder:{name}"
 
 

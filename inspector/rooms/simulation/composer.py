@@ -50,7 +50,9 @@ class DraftForm(forms.Form):
 
     @classmethod
     def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
-        """Return the form for a page: for the next message, or with the text of a draft to edit."""
+        """Return the form for a page: for the next draft message, or with the text of a draft to
+        edit.
+        """
         drafts = trial.drafts if trial else ()
         if not draft or draft > len(drafts):
             return cls(initial={"role": write_draft(drafts[-1])[0] if drafts else "user"})
@@ -107,7 +109,9 @@ class DraftForm(forms.Form):
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether the form has nothing to simulate: no text, no limit and no change of a draft."""
+        """Whether the form has nothing to simulate: no text, no limit and no change of a draft
+        message.
+        """
         is_only = list(self.errors) == [NON_FIELD_ERRORS]
         return is_only and self.has_error(NON_FIELD_ERRORS, ASKS_NOTHING)
 
@@ -118,15 +122,15 @@ class DraftForm(forms.Form):
         return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
     def first_written(self, revised: WhatIf) -> int:
-        """Return the index of the first draft that this form wrote, among the drafts of
+        """Return the index of the first draft message that this form wrote, among the drafts of
         `revised`.
         """
         draft: int | None = self.cleaned_data["draft"]
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
     def revised(self, trial: WhatIf, current: Policy | None) -> WhatIf:
-        """Return the trial after the changes of the form: drafts written, replaced or removed, and
-        its limit.
+        """Return the trial (drafts and limit) after the changes of the form: draft messages added,
+        replaced or removed, and its limit.
 
         Raises InvalidValue for more messages than can be added at a time.
         """

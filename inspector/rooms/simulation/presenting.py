@@ -39,7 +39,7 @@ class SimulationView:
 
     @property
     def previews(self) -> list[tuple[Caption, Receipt]]:
-        """The caption and the arithmetic of each draft, or of a limit that is tried without
+        """The caption and the arithmetic of each draft message, or of a limit that is tried without
         drafts.
         """
         if self._state.trim:
@@ -93,8 +93,8 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
 
 
 def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
-    """Return what the drafts and the limit of a trial would do, while no text is being written.
-    Return None without drafts and limit.
+    """Return what the draft messages and the limit of a trial would do, while no text is being
+    written. Return None without drafts and limit.
     """
     policy = state.window.policy
     if policy is None or trial is None or not (state.drafts or trial.limit):

@@ -70,8 +70,8 @@ class Imported:
     """The result for one conversation of a file: imported, imported before (`already`), or
     `refused` with a reason.
 
-    `messages` is the number of stored messages. `is_empty` means that the file's conversation has
-    no messages of a user. `losses` are parts that could not be stored.
+    `messages` is the number of stored messages. `is_empty` means that nobody has begun the
+    conversation, so that there is nothing to store. `losses` are parts that could not be stored.
     """
 
     memory_id: str

@@ -1,8 +1,8 @@
-"""Writes the files of the spool (the folder of recorded calls): the frames of calls, one after the
-other.
+"""Writes the files of the spool (the folder of recorded calls). A file has one call, or several
+calls that follow each other soon.
 
-A frame is a letter, the length in four bytes, and the content. `recording` has the kinds. A file is
-locked until its last call has ended, and is named `.call` from then on.
+A call consists of frames: a letter, the length in four bytes, and the content; `recording` lists
+them. A file is locked until its last call has ended, and is then renamed to `.call`.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Unwritten:
 class SpoolFile:
     """A file of the spool, which can be opened before its first call begins.
 
-    If the file cannot be written, the call continues without it. `weight` is the number of calls
-    that are then counted as lost.
+    If the file cannot be written, the call continues without being recorded. `weight` is the number
+    of calls that are then counted as unwritten.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:
@@ -90,12 +90,14 @@ class SpoolFile:
 
     @property
     def seconds_left(self) -> float:
-        """The seconds in which the file takes further calls."""
+        """The seconds during which further calls may still begin in this file."""
         return self._began + _SHARED_SECONDS - time.monotonic()
 
     @property
     def takes_more(self) -> bool:
-        """Whether a further call fits in the room of the file."""
+        """Whether a further call can be written to this file: it is open, and neither full nor too
+        old.
+        """
         is_new = not self._name
         return self.is_open and (is_new or (self._written < _FULL and self.seconds_left > 0))
 
@@ -106,7 +108,9 @@ class SpoolFile:
                 os.pwrite(self._file, _ROOM, 0)
 
     def begin(self, head: bytes) -> None:
-        """Begin a call. The time of the first one is in the name of the file."""
+        """Begin a call with its head as JSON. The name of the file has the time of its
+        first call.
+        """
         if not self._name:
             self._name, self._began = _new_name(), time.monotonic()
         self._start = self._written
@@ -134,7 +138,7 @@ class SpoolFile:
             self.give_up(error)
 
     def end(self, end: bytes) -> None:
-        """Write how the call ended, as JSON. The call is complete from then on."""
+        """Write how the call ended, as JSON. This completes the call."""
         self.add(b"E", end)
         self.flush()
 
@@ -152,7 +156,7 @@ class SpoolFile:
         os.close(file)
 
     def give_up(self, error: Exception) -> None:
-        """Close the file without the newest call, and count this one as unwritten."""
+        """Close the file without the current call, and count that call as unwritten."""
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
         logger.warning("a call is not recorded: %s", why)
         self._unwritten.add(self._weight)
@@ -161,11 +165,11 @@ class SpoolFile:
 
 
 class FileKeeper:
-    """Opens files before their calls begin, and closes them after their calls have ended, in a
-    thread of its own: so no call waits for the folder.
+    """Opens files before calls begin and closes them after calls have ended, in its own thread. So
+    no call waits for the file system.
 
-    Calls that follow each other soon share a file, because a new one costs as much as all else that
-    is done for a call.
+    Calls that follow each other soon share a file, because creating a file takes as long as
+    everything else that is done for a call.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -177,13 +181,17 @@ class FileKeeper:
         self._thread.start()
 
     def take(self) -> SpoolFile:
-        """Return a file for a call: the last that was given back, so that calls stay in order."""
+        """Return an open file for a new call: the file that was given back last, so that calls stay
+        in order.
+        """
         with suppress(IndexError):
             return self._ready.pop()
         return self._new()
 
     def give_back(self, file: SpoolFile) -> None:
-        """Let the next call have the file of a call that has ended, or close the file soon."""
+        """Offer the file of an ended call to the next call, or have it closed soon if it takes no
+        more calls.
+        """
         if file.takes_more:
             self._ready.append(file)
             if file.has_one_call:

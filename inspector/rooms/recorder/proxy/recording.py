@@ -1,14 +1,14 @@
 """Writes each call that passes the proxy to a file of the spool (the folder of recorded calls).
 
-A file has these frames:
+A call has these frames:
 
     H  the request without its body, as JSON          Q  a piece of its body
     A  the status and some headers of the answer      B  a piece of its body
     E  how it ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
 
 Zeros follow the last frame if the call was interrupted. Bodies are decoded, and secrets from
-headers are removed. A request that passes unrecorded has a file without a body. Another such file
-has the number of calls that could not be written.
+headers are removed. A request that passes unrecorded has only H and E. The same form has the number
+of calls that could not be written.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Recording:
 
     @_harmless
     def request_piece(self, data: bytes, is_last: bool) -> None:
-        """Write a piece of the request, which the provider has by now."""
+        """Write a piece of the request. The provider has already received this piece."""
         if data:
             self._request.add(data)
         if is_last:
@@ -186,7 +186,7 @@ def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
 
 
 def count_passed(file: SpoolFile, head: RequestHead) -> None:
-    """Write a file that counts a request which passed unrecorded, by the name of its path."""
+    """Write that a request passed unrecorded, by the name of its path, so that it is counted."""
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())
         file.end(b"{}")
