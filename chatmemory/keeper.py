@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -87,6 +90,29 @@ class Keeper(ABC):
         """
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the stored row of a conversation if it has the current version, or None."""
+        """Return the row of a conversation if it has the current version, or None. A row that was
+        derived in the same round is returned before it is stored.
+        """
+        made = _SHARED.get().get((self.model, memory.pk))
+        if made is not None:
+            return made
         rows = self.model.objects.filter(memory=memory, version=self.version())
         return next(iter(rows), None)
+
+
+# The rows that were derived and are not stored yet, by their table and conversation
+_Rows = dict[tuple[type[KeptRow], str], KeptRow]
+_SHARED: ContextVar[_Rows] = ContextVar("_SHARED", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def shared_rows() -> Iterator[_Rows]:
+    """Yield a dict for the rows that keepers derive. Within this context, `Keeper.row` returns
+    them before they are stored.
+    """
+    made: _Rows = {}
+    token = _SHARED.set(made)
+    try:
+        yield made
+    finally:
+        _SHARED.reset(token)

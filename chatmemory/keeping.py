@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
-from functools import reduce
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache, reduce
 from itertools import chain
 from operator import and_, or_
 from time import monotonic
@@ -26,7 +26,7 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.database_errors import outage
 from chatmemory.exceptions import MemoryNotFound
-from chatmemory.keeper import Keeper
+from chatmemory.keeper import Keeper, shared_rows
 from chatmemory.kept import KeptPart, KeptRow
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.transaction import notify_followers, unless_changing
@@ -42,7 +42,7 @@ STALE_AT_ONCE = 50
 STORED_AT_ONCE = 20  # rows in a transaction
 STORED_AFTER = 0.2  # seconds for which a row waits for others
 COMMITTED_WITHIN = timedelta(minutes=1)  # a change becomes visible after its own time
-# A row that took more than SLOW seconds rests for REST times as long.
+# A conversation whose rows took more than SLOW seconds rests for REST times as long.
 SLOW, REST = 0.1, 5
 
 logger = logging.getLogger(__name__)
@@ -63,16 +63,37 @@ class DerivedRow:
 # One conversation
 
 
+@dataclass(frozen=True)
+class _Made:
+    """The new rows of a conversation, and the errors of keepers that could make none."""
+
+    rows: Sequence[DerivedRow] = ()
+    errors: Mapping[Keeper, Exception] = field(default_factory=dict)
+
+
 @one_snapshot()
-def _current_or_derived(keeper: Keeper, memory_id: str) -> KeptRow | DerivedRow:
-    """Return the row of a conversation if it is current, else a new one. Raises MemoryNotFound, and
-    the exceptions of `Keeper.make`.
+def _made(memory_id: str, some: Iterable[Keeper]) -> _Made:
+    """Derive the rows of a conversation that are not up to date.
+
+    The keepers read the history once, and know the rows that the keepers before them derived.
+    Raises MemoryNotFound, and the error of a database that does not answer.
     """
     memory = find_memory(memory_id)
-    before = keeper.row(memory)
-    if before is not None and keeper.is_current(before, memory):
-        return before
-    return _derive(keeper, memory, before)
+    rows: list[DerivedRow] = []
+    errors: dict[Keeper, Exception] = {}
+    with shared_histories(), shared_rows() as known:
+        for keeper in some:
+            try:
+                before = keeper.row(memory)
+                if before is not None and keeper.is_current(before, memory):
+                    continue
+                rows.append(_derive(keeper, memory, before))
+                known[keeper.model, memory.pk] = rows[-1].row
+            except Exception as error:
+                if outage(error):
+                    raise
+                errors[keeper] = error
+    return _Made(rows, errors)
 
 
 def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRow:
@@ -107,13 +128,30 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
     return found.row
 
 
-def keep(memory_id: str) -> None:
-    """Derive and store all rows of a conversation that are not up to date. Raises
-    MemoryNotFound.
+@one_snapshot()
+def _current_or_derived(keeper: Keeper, memory_id: str) -> KeptRow | DerivedRow:
+    """Return the row of a conversation if it is current, else a new one. Raises MemoryNotFound, and
+    the exceptions of `Keeper.make`.
     """
-    with shared_histories():
-        for keeper in keepers():
-            current(keeper, memory_id)
+    memory = find_memory(memory_id)
+    before = keeper.row(memory)
+    if before is not None and keeper.is_current(before, memory):
+        return before
+    return _derive(keeper, memory, before)
+
+
+def keep(memory_id: str) -> None:
+    """Derive and store all rows of a conversation that are not up to date.
+
+    Raises MemoryNotFound. If a keeper fails, its exception is raised after the rows of the other
+    keepers are stored.
+    """
+    made = _made(memory_id, keepers())
+    if made.rows:
+        with suppress(DatabaseError):  # the database is read-only, or locked for long
+            store(made.rows)
+    for error in made.errors.values():
+        raise error
 
 
 def store(some: Sequence[DerivedRow]) -> None:
@@ -124,7 +162,10 @@ def store(some: Sequence[DerivedRow]) -> None:
     moment. It is also skipped if a row of a later step is stored.
     """
     with database.atomic():
-        kept = [each for each in some if _may_store(each)]
+        may_store = cache(_may_store)
+        kept = [
+            each for each in some if may_store(each.row.memory, each.row.step) and _is_newest(each)
+        ]
         for each in kept:
             each.row.kept_at = microseconds(timezone.now())
             _upsert(each.row)
@@ -157,15 +198,19 @@ def _store_parts(each: DerivedRow) -> None:
     )
 
 
-def _may_store(each: DerivedRow) -> bool:
-    row, memory = each.row, each.row.memory
-    state = unless_changing(row.pk, "created_at", "last_step")
-    if state is None or state[0] != memory.created_at or state[1] < row.step:
+def _may_store(memory: Memory, step: int) -> bool:
+    """Return whether rows of a step may be stored. Locks the conversation."""
+    state = unless_changing(memory.pk, "created_at", "last_step")
+    if state is None or state[0] != memory.created_at or state[1] < step:
         return False
-    if state[1] > row.step:
-        later = Step.objects.filter(memory=memory, n__gt=row.step, kind=Step.Kind.REDACT)
-        if later.exists():
-            return False
+    if state[1] == step:
+        return True
+    later = Step.objects.filter(memory=memory, n__gt=step, kind=Step.Kind.REDACT)
+    return not later.exists()
+
+
+def _is_newest(each: DerivedRow) -> bool:
+    row = each.row
     newer = type(row).objects.filter(pk=row.pk, step__gt=row.step, version=row.version)
     return not newer.exists()
 
@@ -231,97 +276,80 @@ class Rounds:
     """The rounds in which one process derives rows of changed conversations.
 
     Conversations that change now come first, then those that changed before the first round, newest
-    change first. A conversation that fails is logged once; its row is derived when somebody reads
-    it.
+    change first. All rows of a conversation are derived together. A keeper that fails for a
+    conversation is logged once; that row is derived when somebody reads it.
     """
 
     def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:
-        followed = keepers() if chosen is None else chosen
-        self._followers = [_Follower(keeper) for keeper in followed]
-
-    def keep_some(self, seconds: float) -> bool:
-        """Derive rows for about `seconds` per keeper, at least one row. Returns whether there is
-        more to do. If the database cannot be written, no rows are made.
-        """
-        if not self._followers or not is_writable():
-            return False
-        since = min(each.since for each in self._followers)
-        may_be_stale = reduce(or_, {each.keeper.changed_since(since) for each in self._followers})
-        has_changed = Memory.objects.filter(may_be_stale).exists()
-        waiting = [each for each in self._followers if has_changed or each.is_behind]
-        with shared_histories():
-            have_more = [each.keep_some(seconds) for each in waiting]
-        for each in waiting:
-            each.keeper.after_round()
-        return any(have_more)
-
-    def left(self) -> int:
-        """Return the number of conversations with any row that is not up to date."""
-        if not self._followers:
-            return 0
-        known = reduce(and_, (each.keeper.current() for each in self._followers))
-        return _followed().exclude(known).count()
-
-
-def _followed() -> MemoryQuerySet:
-    """Return the conversations of which rows are kept."""
-    found: MemoryQuerySet = Memory.objects.filter(imported=None).exclude(last_step=0)
-    return found
-
-
-class _Follower:
-    """The progress of one keeper over the conversations."""
-
-    def __init__(self, keeper: Keeper) -> None:
-        self.keeper = keeper
-        self._begun_at = self.since = timezone.now() - COMMITTED_WITHIN
+        self._keepers = tuple(keepers() if chosen is None else chosen)
+        self._begun_at = self._since = timezone.now() - COMMITTED_WITHIN
         self._earliest: str | None = ""  # of earlier changes; None once all are examined
-        self._failed: set[str] = set()
+        self._failed: dict[Keeper, set[str]] = {each: set() for each in self._keepers}
         self._resting: dict[str, float] = {}  # the time until which a conversation rests, by id
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether conversations wait that have not changed since the last round."""
-        return self._earliest is not None or bool(self._resting)
-
     def keep_some(self, seconds: float) -> bool:
+        """Derive the rows of conversations for about `seconds`, of at least one. Return whether
+        there is more to do. If the database cannot be written, no rows are made.
+        """
+        if not self._keepers or not is_writable():
+            return False
+        has_changed = Memory.objects.filter(self._changed_since(self._since)).exists()
+        if not has_changed and self._earliest is None and not self._resting:
+            return False
+        has_more = self._keep_waiting(seconds)
+        for keeper in self._keepers:
+            keeper.after_round()
+        return has_more
+
+    def left(self) -> int:
+        """Count the conversations of which a row is not up to date."""
+        if not self._keepers:
+            return 0
+        known = reduce(and_, (each.current() for each in self._keepers))
+        return _followed().exclude(known).count()
+
+    def _keep_waiting(self, seconds: float) -> bool:
         now = timezone.now()
         self._wake_rested()
-        changed = self._stale(self.keeper.changed_since(self.since))
+        changed = self._stale(self._changed_since(self._since))
         is_full = len(changed) == STALE_AT_ONCE
         earlier = [] if is_full else self._stale_earlier()
         waiting = chain(_in_own_order(changed), _in_own_order(earlier))
-        for part in _parts(self._derived(database.for_seconds(seconds, waiting))):
+        for part in _parts(self._made(database.for_seconds(seconds, waiting))):
             store(part)
         if next(waiting, None) is not None or is_full:
             return True
         if not self._resting:
-            self.since = now - COMMITTED_WITHIN
+            self._since = now - COMMITTED_WITHIN
         self._earliest = earlier[-1] if earlier else None
         return bool(earlier)
 
-    def _derived(self, memory_ids: Iterable[str]) -> Iterator[DerivedRow]:
+    def _made(self, memory_ids: Iterable[str]) -> Iterator[DerivedRow]:
         for memory_id in memory_ids:
             began = monotonic()
+            some = [each for each in self._keepers if memory_id not in self._failed[each]]
             try:
-                found = _current_or_derived(self.keeper, memory_id)
+                made = _made(memory_id, some)
             except MemoryNotFound:  # deleted meanwhile
                 continue
             except Exception as error:
                 if outage(error):
                     raise
-                name = self.keeper.model._meta.verbose_name
-                logger.exception("the %s of %r cannot be made", name, memory_id)
-                self._failed.add(memory_id)
-                continue
+                made = _Made(errors=dict.fromkeys(some, error))
+            for keeper, why in made.errors.items():
+                name = keeper.model._meta.verbose_name
+                logger.error("the %s of %r cannot be made", name, memory_id, exc_info=why)
+                self._failed[keeper].add(memory_id)
             if (took := monotonic() - began) > SLOW:
                 self._resting[memory_id] = monotonic() + REST * took
-            if isinstance(found, DerivedRow):
-                yield found
+            yield from made.rows
 
     def _wake_rested(self) -> None:
         begun = monotonic()
         self._resting = {name: until for name, until in self._resting.items() if until > begun}
+
+    def _changed_since(self, at: datetime) -> Q:
+        return reduce(or_, {each.changed_since(at) for each in self._keepers})
 
     def _stale_earlier(self) -> list[str]:
         """Return conversations that had changed before the first round, starting after the last one
@@ -334,11 +362,17 @@ class _Follower:
         return self._stale(Q(updated_at__lte=Coalesce(Subquery(then), self._begun_at)))
 
     def _stale(self, when: Q) -> list[str]:
-        """Return conversations whose row is stale, newest change first."""
-        rows = _followed().filter(when).exclude(self.keeper.current())
-        rows = rows.exclude(id__in=[*self._failed, *self._resting])
-        newest = rows.order_by("-updated_at", "-id").values_list("id", flat=True)
-        return list(newest[:STALE_AT_ONCE])
+        """Return conversations of which a row is stale, newest change first."""
+        known = (each.current() | Q(id__in=self._failed[each]) for each in self._keepers)
+        rows = _followed().filter(when).exclude(reduce(and_, known))
+        newest = rows.exclude(id__in=self._resting).order_by("-updated_at", "-id")
+        return list(newest.values_list("id", flat=True)[:STALE_AT_ONCE])
+
+
+def _followed() -> MemoryQuerySet:
+    """Return the conversations of which rows are kept."""
+    found: MemoryQuerySet = Memory.objects.filter(imported=None).exclude(last_step=0)
+    return found
 
 
 def _parts(found: Iterable[DerivedRow]) -> Iterator[list[DerivedRow]]:
@@ -354,6 +388,8 @@ def _parts(found: Iterable[DerivedRow]) -> Iterator[list[DerivedRow]]:
         yield part
 
 
-def _in_own_order(memory_ids: Iterable[str]) -> list[str]:
-    """Shuffle the ids per process, so that processes rarely take the same conversation."""
-    return sorted(memory_ids, key=lambda memory_id: hash((os.getpid(), memory_id)))
+def _in_own_order(memory_ids: Sequence[str]) -> list[str]:
+    """Shuffle each ten ids per process, so that processes rarely take the same conversation."""
+    own = {each: hash((os.getpid(), each)) for each in memory_ids}
+    tens = (memory_ids[first : first + 10] for first in range(0, len(memory_ids), 10))
+    return [each for ten in tens for each in sorted(ten, key=own.__getitem__)]

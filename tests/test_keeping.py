@@ -20,6 +20,7 @@ from chatmemory.reading import conversations
 from chatmemory.reading.history import shared_histories
 from chatmemory.reading.recall import recall_history
 from chatmemory.recall.history import history_from
+from chatmemory.recall.incidents import incidents_of
 from chatmemory.services import Rounds, keepers
 from inspector.rooms.evidence.incidents import IncidentKeeper, incidents
 from inspector.rooms.evidence.models import KeptIncidents
@@ -67,17 +68,21 @@ def test_a_row_is_known_up_to_the_newest_step_and_is_made_once(django_assert_num
         assert known_steps(model) == {"a": 4}
     of_prices = 2  # which provider is in use, for costs and for hours
     of_calls = 1  # the newest recorded call, by which hours are stale, too
-    with django_assert_num_queries(2 * len(keepers()) + of_prices + of_calls):
+    of_conversation = 1
+    with django_assert_num_queries(of_conversation + len(keepers()) + of_prices + of_calls):
         services.keep("a")
 
 
-def test_all_keepers_read_the_history_of_a_conversation_once():
+@pytest.mark.parametrize("keep", [lambda: services.keep("a"), lambda: Rounds().keep_some(0)])
+def test_all_keepers_read_the_history_of_a_conversation_and_find_its_incidents_once(keep):
     create_and_add("a", MessageWindow(2), SAID)
     called: list[str] = []
     sys.setprofile(lambda frame, event, _: event == "call" and called.append(frame.f_code.co_name))
-    services.keep("a")
+    keep()
     sys.setprofile(None)
     assert called.count(history_from.__name__) == 1
+    assert called.count(incidents_of.__name__) == 1
+    assert all(known_steps(model) == {"a": 4} for model in MODELS)
 
 
 def test_a_shared_history_is_of_one_step():
@@ -191,7 +196,7 @@ def test_rows_follow_what_changes_and_only_that(django_assert_max_num_queries):
     rounds.keep_some(LONG)
     assert known_steps() == {"a": 4, "b": 2}
     of_prices = 2  # which provider is in use, for costs and for hours
-    with django_assert_max_num_queries(2 + len(keepers()) + of_prices):
+    with django_assert_max_num_queries(2 + 1 + of_prices):
         assert not rounds.keep_some(LONG)
     Memory.objects.update(updated_at=F("updated_at") - timedelta(hours=1))
     with django_assert_max_num_queries(2 + 1):

@@ -18,7 +18,7 @@ from chatmemory.signals import memory_changed
 
 # Delays in seconds after a change: by this process, and by another process.
 SOON, PAUSE = 0.1, 1.0
-AT_A_STRETCH = 0.5  # rows, for each keeper
+AT_A_STRETCH = 1.0  # a round
 # The rest after a round: at least so many seconds, and so many times as long as the round took
 LEAST, REST = 0.25, 3
 
