@@ -146,8 +146,8 @@ class ChosenPrices:
         return self.input is not None
 
     def money(self, tokens: Decimal, times: float) -> str:
-        """Return the cost of `times` as many tokens at the input price as text, such as `€2.43`; ""
-        without an input price.
+        """Return the cost of `times` times `tokens` at the input price, such as `€2.43`; "" without
+        an input price.
         """
         if self.input is None:
             return ""

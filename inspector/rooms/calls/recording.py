@@ -91,7 +91,7 @@ class _KnownWindow(NamedTuple):
     places: Sequence[Place]
 
     def put_into(self, recorder: Recorder) -> bool:
-        """Put the window into a recorder. Return False if it has changed."""
+        """Put the cached window into a recorder. Return False if the stored window has changed."""
         if not is_unchanged(recorder.memory, self.memory):
             return False
         recorder.window.refill(self.entries)
@@ -102,7 +102,7 @@ class _KnownWindow(NamedTuple):
         return [each.message for each in self.entries]
 
     def keep(self) -> None:
-        """Let this process know the window, once it is stored."""
+        """Cache the window in this process. Called once the window is stored."""
         kept = self._replace(memory=copy(self.memory))
         _WINDOWS.put(self.memory.pk, kept, self.memory.window_size)
 

@@ -43,7 +43,10 @@ class _Beginning:
         return self.name, self.data[: self.ends[1]]
 
     def common_with(self, body: bytes) -> int:
-        """Return how many items a body repeats. It is looked for near the end."""
+        """Return how many leading items a body repeats, or fewer.
+
+        Ends are tried in growing steps from the last one, because mostly all items are repeated.
+        """
         back = 0
         while back < len(self.items):
             end = self.ends[-1 - back]

@@ -165,7 +165,7 @@ class _Placed:
 
     @property
     def tokens(self) -> int:
-        """The tokens of the messages, by our count."""
+        """The tokens of the sent messages, as counted by chatmemory."""
         return self.beside.tokens if self.beside else _tokens(self.recorded.request)
 
 

@@ -91,12 +91,12 @@ class _Requests:
         self._refusals = Refusals(plain, self._turns)
 
     def refused_by(self, window: Sequence[Held]) -> set[str]:
-        """Return the names of the providers that would refuse a window."""
+        """Return the names of the providers that would reject a window."""
         positions = dict.fromkeys(self._places_of(window))
         return {_NAMES[label] for label in self._refusals.of(positions)} if positions else set()
 
     def marks(self, window: Sequence[Held], providers: Iterable[str]) -> str:
-        """Return the marks of the rules for which these providers refuse a window, in commas."""
+        """Return why these providers reject a window, as `openai:orphan_result!` with commas."""
         shown = self._places_of(window)
         return ",".join(
             sorted(

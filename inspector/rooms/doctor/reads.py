@@ -326,7 +326,7 @@ class _Causes:
                     self.refused.update([memory_id] if severity == "refused" else ())
 
     def issues(self) -> list[Issue]:
-        """Return the causes, refusals first. Providers with the same cases share one cause."""
+        """Return the causes, rejections first. Providers with the same conversations share one."""
         found = []
         for (rule, severity), by_provider in self._cases.items():
             if RULES[rule].laws:

@@ -80,7 +80,7 @@ class _Sums:
 
     @classmethod
     def of(cls, parts: Iterable[_Sums]) -> _Sums:
-        """Return the sums of all groups together."""
+        """Return the total of the sums of several groups."""
         some = list(parts)
         whole = cls(
             sum(each.turns for each in some),

@@ -158,7 +158,7 @@ class Playground:
     def kinds(self) -> Iterator[tuple[str, str, bool]]:
         """Yield the kinds of policy to switch to: name, URL, and whether it is chosen now.
 
-        Each URL has a limit that fits half of the chat.
+        The URL of another kind has a limit that fits half of the chat.
         """
         for name, kind in policy_kinds().items():
             is_chosen = name == self.play.kind

@@ -198,7 +198,7 @@ class _Script:
         self._summary: tuple[int, int, Outcome] | None = None
 
     def moment(self, i: int, step: LessonStep) -> LessonMoment:
-        """Play a step. Raises InvalidLesson."""
+        """Play step number `i`, and return its moment. Raises InvalidLesson."""
         before = self._play(i, step)
         try:
             scenes = rehearse(self._lesson.policy, self._events)

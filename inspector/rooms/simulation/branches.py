@@ -51,8 +51,9 @@ class _Copied:
 
     @classmethod
     def at(cls, step: Step, policy: Policy) -> _Copied:
-        """Read the rows and count them under a policy. A message in both history and window is one
-        object.
+        """Read the history and the window at a step, counted by a policy's estimator.
+
+        A message that is in both is the same object.
         """
         window = list(stays_at(step).select_related("message"))
         history = _history(step, window, policy)
@@ -66,7 +67,7 @@ class _Copied:
         return cls(list(history.values()), window, messages)
 
     def count(self, first: Policy, in_force: Policy) -> None:
-        """Count the history and the window by the first policy, and the window by the other."""
+        """Count the tokens of history and window for `first`, and of the window for `in_force`."""
         count_all((each.message for each in self.history), first.estimator)
         count_all(self.messages, first.estimator)
         count_all(self.messages, in_force.estimator)

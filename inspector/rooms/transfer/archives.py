@@ -216,7 +216,7 @@ class _FileRows:
         self._is_ended = False
 
     def read(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Read the next line. Raises InvalidValue and other errors of chatmemory."""
+        """Check and store the row of the next line. Raises ChatMemoryError if it is invalid."""
         if self._is_ended:
             raise InvalidValue("the conversation ended with the line before")
         match kind:
@@ -234,7 +234,7 @@ class _FileRows:
                 raise InvalidValue("it is no line of this conversation")
 
     def finish(self) -> None:
-        """Write the last rows. Raises InvalidValue if lines are missing."""
+        """Write the last rows of the conversation. Raises InvalidValue if lines are missing."""
         if not self._is_ended:
             raise InvalidValue("the conversation ends here without its last line: it was cut off")
         if self._head != self.memory.head:

@@ -130,7 +130,7 @@ class _Column:
         self._most = 2 ** (63 if isinstance(field, BigIntegerField) else 31)
 
     def read(self, name: str, value: Any) -> Any:
-        """Return the value of the column. Raises InvalidValue."""
+        """Return the column's value from the value in a line. Raises InvalidValue."""
         try:
             if not isinstance(value, self._type) or type(value) is bool is not self._type:
                 raise TypeError
@@ -148,7 +148,7 @@ class _Column:
         return found
 
     def nothing(self, name: str) -> Any:
-        """Return the value of the column if a line has none. Raises InvalidValue."""
+        """Return the column's value if a line has none. Raises InvalidValue if it is required."""
         if self._is_declared:
             return self._field.get_default()
         if self._field.null:

@@ -21,7 +21,7 @@ AT_ONCE = 2**16  # bytes that a decoder returns at a time
 
 class _Decoder(Protocol):
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield what these bytes contain, in pieces of a bounded size."""
+        """Yield the decoded content of these bytes, in pieces of a bounded size."""
 
     def is_whole(self) -> bool: ...
 

@@ -58,7 +58,7 @@ class _Copy:
         self._write(self.cleaner.clean(b"", is_last=True))
 
     def tell(self, found: dict[str, Any]) -> None:
-        """Add to the end of a call what is special about this body."""
+        """Add to `found` if the body is cut, lost secrets, or cannot be decoded."""
         if self.is_cut:
             found["is_cut"] = True
         if self.cleaner.removed:

@@ -89,17 +89,17 @@ class _Connection:
         self._poll.register(self._client, events)
 
     def has_data(self) -> bool:
-        """Whether decrypted bytes wait, which a poll does not see."""
+        """Return whether decrypted bytes are waiting, which a poll of the socket does not see."""
         return isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
 
     def is_idle(self) -> bool:
-        """Whether it is open and the upstream has sent nothing since its last answer."""
+        """Return whether the connection is open and has received nothing since its last answer."""
         return not self.has_data() and self.socket.fileno() not in dict(self._poll.poll(0))
 
     def wait(self) -> None:
-        """Wait until the upstream has sent something. Raises _ClientGone if the client leaves.
+        """Wait until the provider has sent data. Raises _ClientGone if the client disconnects.
 
-        Data of the client is its next request.
+        Data from the client does not end the wait, because it is the next request.
         """
         if self.has_data():
             return
@@ -118,7 +118,7 @@ class _Connection:
             raise _UpstreamGone from error
 
     def read(self) -> None:
-        """Read what has come of the answer. Raises _Broken."""
+        """Read the part of the answer that has arrived. Raises _Broken."""
         is_stale = self.is_used and not self.reader.has_begun
         try:
             data = self.socket.recv(READ)
@@ -148,8 +148,8 @@ class Session:
         self._has_begun = False  # the answer that is passed back
 
     def end_if_idle(self) -> None:
-        """Close the connection if no call is in progress. Bytes that have already arrived are still
-        read.
+        """Let the connection end if no call is in progress. Bytes that have already arrived are
+        still read.
         """
         with self._turn, suppress(OSError):
             if not self._is_busy:
