@@ -1,10 +1,10 @@
-"""Transcripts in the field's formats: pure readers and writers that report every loss.
+"""Reads and writes transcripts in the formats of providers, libraries and agents. Every detail that
+is lost is reported.
 
 read_transcripts(text)            a whole file, its format detected or named
-stream_transcripts(file)          the same, conversation by conversation
-parse_messages(values, format)    one list of messages
-parse_objects(values, format)     objects of a provider's library
-render_messages(messages, format)
+stream_transcripts(file)          the same, conversation by conversation parse_messages(values,
+format)    one list of messages, as JSON values parse_objects(values, format)     objects of a
+provider's library render_messages(messages, format) messages as JSON values of a format
 
 A format is one `Format` in `FORMATS`. `Reader` and `Writer` are base classes for your own.
 """

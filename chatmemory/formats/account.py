@@ -1,8 +1,9 @@
-"""The account of a conversation's records: what became of each one, and where it is in its file.
+"""Accounts for the records of a conversation, so that none is dropped silently.
 
-A reader gets records only from here, and gives each of them back: as read, as named by a loss, or
-as refused. Types of records that have no words are listed by each format. All that is left is not
-known: the record is named with its place and type, unless all its words are in messages.
+A reader gets its records from an `Account`, and marks each as read, as named by a loss, or as
+refused. A record without a mark is of an unknown type, unless its format lists the type as having
+no words. It is reported as a loss with its position and type if it has words that are in no
+message.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ NOTHING: tuple[()] = ()
 
 
 class Places:
-    """Where the records of a conversation are in their file.
+    """The positions of a conversation's records in their file, as shown in error messages.
 
     A record of JSON Lines has its line; `numbers` has the line of each record. A record of a JSON
     document has its path in the `root`, in the notation of jq, such as `.messages[2]`. A document
@@ -54,13 +55,13 @@ class Places:
         self._root, self._line, self._prefix = root, line, prefix
 
     def of(self, records: Iterable[int]) -> Places:
-        """Return the places of some of the records."""
+        """Return the positions of some of the records, given by their indexes."""
         if not self.numbers:
             return self
         return Places((self.numbers[n] for n in records), self._root, self._line, self._prefix)
 
     def name(self, n: int, record: Any) -> str:
-        """Return the place of the n-th record, from 0."""
+        """Return where the n-th record (from 0) is, such as "line 5" or ".messages[2]"."""
         if n < len(self.numbers):
             return line_name(self.numbers[n])
         path = _path_to(unwrapped(record), self._root)
@@ -68,8 +69,8 @@ class Places:
         return where if self._line is None else f"{line_name(self._line)}, {where}"
 
     def of_value(self, n: int = 0) -> str:
-        """Return the place of a whole value: the line of value `n`, from 0, where each value has a
-        line of its own, otherwise the place of the document.
+        """Return where a whole JSON value is: the line of value `n` (from 0) if each value has a
+        line of its own, otherwise the line or path of the document.
         """
         if n < len(self.numbers):
             return line_name(self.numbers[n])
@@ -100,8 +101,10 @@ def _step(name: str) -> str:
 
 
 class Account(Sequence[Any]):
-    """The records of one conversation, and whether each was used or lost. Reading a record, such as
-    for the order of all records, does not count as using it.
+    """The records of one conversation, and for each whether a reader used, lost or refused it.
+
+    Only a call of a method such as `read` marks a record. Looking at a record, such as to sort all
+    records, does not.
     """
 
     def __init__(self, records: Sequence[Any], places: Places | None = None) -> None:
@@ -129,7 +132,9 @@ class Account(Sequence[Any]):
         return isinstance(self._records, Packed)
 
     def each(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield records with their numbers, in this order, else all of them."""
+        """Yield records with their indexes: those at the indexes in `order`, else all of them. `at`
+        has the index of the record that was yielded last.
+        """
         if order is None:
             for n, record in enumerate(self._records):
                 self.at = n
@@ -141,11 +146,11 @@ class Account(Sequence[Any]):
         self.at = None
 
     def read(self, *records: int) -> None:
-        """Account for records of which a message was read."""
+        """Mark records from which a message was read."""
         self._set(READ, records)
 
     def name(self, *records: int) -> None:
-        """Account for records that a loss names."""
+        """Mark records that a loss already reports."""
         self._set(NAMED, records)
 
     def leave(self, *records: int) -> None:
@@ -162,8 +167,8 @@ class Account(Sequence[Any]):
             self.left_out.append(SkippedTurn(record, why))
 
     def take_over(self, inner: Account, records: Sequence[int]) -> None:
-        """Mark records as an inner account did. Record n of the inner account is `records[n]`
-        here.
+        """Copy the marks of another account. Record n of `inner` is record `records[n]` of this
+        account.
         """
         for n, state in enumerate(inner._states):
             self._states[records[n]] = max(state, self._states[records[n]])
@@ -178,8 +183,10 @@ class Account(Sequence[Any]):
         content_of: Callable[[Any], Any] | None = None,
         kinds: Kinds | None = None,
     ) -> Iterator[Loss]:
-        """Yield a loss for each record that is not known and has words, and for all words of known
-        records that are not in the messages.
+        """Yield the losses of the conversation that was `read`: each unmarked record that has
+        words, and in all other records the words that are in no message.
+
+        `content_of` and `kinds` are the fields of `Format` with these names.
         """
         known = Words(read)
         for n, record in enumerate(self._records):
@@ -228,8 +235,8 @@ _ABOUT_WHOLE = {"settings", "extensiondata", "revert", "todos"}
 
 
 def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]:
-    """Yield a loss for each property beside the turns that contains words which are in no
-    message.
+    """Yield a loss for each property of a conversation, outside its list of turns, that contains
+    words that are in no message.
     """
     known = Words(read)
     inner = {id(unwrapped(each)) for each in turns}
@@ -263,7 +270,9 @@ def _message(n: int) -> str:
 
 @contextmanager
 def refusing_faults(called: str) -> Iterator[None]:
-    """Raise UnreadableTranscript in place of an unexpected exception of a reader."""
+    """Turn an unexpected exception of a reader into UnreadableTranscript. `called` names the file
+    in the error.
+    """
     try:
         yield
     except ChatMemoryError:
@@ -273,7 +282,9 @@ def refusing_faults(called: str) -> Iterator[None]:
 
 
 def fault(error: Exception, where: str) -> str:
-    """Log an unexpected exception of a reader, and return the reason of a refusal."""
+    """Log an unexpected exception of a reader, and return the sentence that explains why the file
+    is refused. `where` is the position in the file.
+    """
     logger.error("a transcript cannot be read at %s", where, exc_info=error)
     name = type(error).__name__
     return f"chatmemory failed to read it ({name}), which is a fault of chatmemory: please report"

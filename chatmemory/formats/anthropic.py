@@ -2,8 +2,8 @@
 
 Source of the shapes: Anthropic's API reference, Messages.
 
-- A user's turn with tool results becomes a message for each result, and one for the text beside
-  them.
+- A user's turn with tool results becomes one message for each result, and one message for the
+  text in the same turn.
 - Tools that run at Anthropic or on an MCP server have their calls and results in one turn of the
   assistant. That turn becomes a call, its result, and the text after it. A JSON result becomes its
   JSON text, without the encrypted parts.
@@ -63,8 +63,8 @@ _OWN_BLOCKS = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of turns in a value: the list itself, the `messages` of an object, or one
-    answer.
+    """Return the list of turns in a value: the list itself, the `messages` of an object, or a
+    single answer. None if the value is in another format.
     """
     if isinstance(value, dict) and _is_answer(value):
         known = ("type", "role", "content")
@@ -75,8 +75,8 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def claims(value: JsonValue) -> bool:
-    """Whether a conversation has a mark of Anthropic: a system prompt beside the list, or one of
-    its blocks.
+    """Return whether a value can only be Anthropic's: it is an answer, or has a system prompt
+    outside the list of messages, or a block type of Anthropic.
     """
     found = find(value)
     if found is None or isinstance(found.turns[0], Response):
@@ -208,7 +208,9 @@ class _Reader(TurnReader):
 
 
 def server_result(content: JsonValue) -> tuple[list[Content], bool | None]:
-    """Return the JSON text of the result of a tool at Anthropic, and whether it is an error."""
+    """Return the JSON text of a result of a tool that ran at Anthropic, and whether the result is
+    an error (None if unknown).
+    """
     is_error = True if type_in(content).endswith("_error") else None
     return [TextContent(arguments_text(_readable(content)) or "")], is_error
 

@@ -3,11 +3,12 @@
 A block is an object with one property, whose name is its kind: `{"text": …}`, `{"toolUse": {…}}`.
 Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
 
-- A user's turn with tool results becomes a message for each result, and one for the text beside
-  them.
-- A result has text, JSON or media. JSON is read as its text, and written as JSON only if it was
-  JSON.
-- Reasoning is sent back with the signature that the model gave it; without one it is a loss.
+- A user's turn with tool results becomes one message for each result, and one message for the
+  text in the same turn.
+- A result has text, JSON or media. JSON is read as text, and is written as JSON only if the
+  original was JSON.
+- Reasoning is sent back with the signature that the model gave it. Reasoning without a signature
+  is a loss.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ _KINDS = (*_OF_MODEL, *_MEDIA, *_OTHERS)
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of turns in a value: the list itself, the `messages` of a request, or one
-    response.
+    """Return the list of turns in a value: the list itself, the `messages` of a request, or a
+    single response. None if the value is in another format.
     """
     output = dict_in(value, "output")
     if _are_turns([dict_in(output, "message")]):

@@ -1,4 +1,4 @@
-"""Puts the sessions of agents together, as their files are read."""
+"""Builds the `Session` of an agent from the records of its file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from chatmemory.messages.sessions import Compaction, Session
 
 
 class SessionBuilder:
-    """Puts a session together, one message after the other."""
+    """Builds a `Session`: all messages in order, the agent's current window, and its compactions.
+
+    Positions are indexes in `messages`, from 0, where summaries count as messages.
+    """
 
     def __init__(self) -> None:
         self.messages: Packed[ChatMessage] = Packed()
@@ -23,7 +26,9 @@ class SessionBuilder:
         self._prompts: dict[int, int] = {}
 
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
-        """Add a message and return its position."""
+        """Append a message to the session and to its window, and return its position. `by_program`
+        marks a message that the agent's program wrote, not a person or model.
+        """
         position = len(self.messages)
         self.messages.append(message)
         self.window.append(position)
@@ -32,7 +37,9 @@ class SessionBuilder:
         return position
 
     def join(self, position: int, part: AiMessage) -> None:
-        """Add a part to the answer at a position: agents write answers part by part."""
+        """Add a part of an answer to the AI message at a position. Agents write answers part by
+        part.
+        """
         whole = self.messages[position]
         assert isinstance(whole, AiMessage)
         self.messages[position] = AiMessage(
@@ -50,7 +57,9 @@ class SessionBuilder:
         self._prompts[position] = tokens
 
     def clear(self, positions: Iterable[int]) -> None:
-        """Remove the texts of results from the agent's window."""
+        """Note that the agent replaced the tool results at these positions by placeholders in its
+        window. The messages keep their texts.
+        """
         self._cleared.update(dict.fromkeys(positions, len(self.messages)))
 
     def compact(
@@ -63,8 +72,10 @@ class SessionBuilder:
         tokens_after: int | None = None,
         is_opaque: bool = False,
     ) -> None:
-        """Replace the window except for the kept messages. Some of these are `ahead` of the
-        summary.
+        """Add a summary that replaces the messages of the window, except the `kept` positions. The
+        first `ahead` kept messages come before the summary, the rest after it.
+
+        `is_opaque` is True if the file has no readable text of the summary.
         """
         covered = tuple(position for position in self.window if position not in kept)
         stay = [position for position in self.window if position in kept]
@@ -77,7 +88,9 @@ class SessionBuilder:
         )
 
     def session(self) -> Session:
-        """Return the session. Missing token counts of compactions come from the prompts."""
+        """Return the session built so far. If a compaction has no token counts, they are taken from
+        the prompts before and after its summary.
+        """
         return Session(
             self.messages,
             tuple(map(self._with_tokens, self.compactions)),

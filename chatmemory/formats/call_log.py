@@ -1,14 +1,15 @@
-"""Logs of calls, one call a line or in a list, and batches. They are only read.
+"""Logs of model calls, as one call a line or as a list, and batches of requests. These formats are
+only read.
 
     {"request": {…}, "response": {…}}                        a request and its answer
-    {"model": …, "messages": […], "response": {…}}           the request beside the answer
+    {"model": …, "messages": […], "response": {…}}           the answer inside the request
     {"custom_id": …, "method": …, "url": …, "body": {…}}     input of a batch of OpenAI
-    {"custom_id": …, "response": {"body": {…}}, "error": …}  its output
+    {"custom_id": …, "response": {"body": {…}}, "error": …}  output of a batch of OpenAI
     {"custom_id": …, "result": {"type": …, "message": {…}}}  output of a batch of Anthropic
 
-Requests and answers may be in any format that this library reads. The lines of a batch with one
-custom_id are one conversation: `cat input.jsonl output.jsonl` brings questions and answers
-together.
+Requests and answers may be in any format that this library reads. The lines of a batch with the
+same custom_id are one conversation, so that `cat input.jsonl output.jsonl` joins questions with
+their answers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""ChatGPT's export, conversations.json. It is only read.
+"""ChatGPT's export, conversations.json. This format is only read.
 
 {"conversation_id": …, "current_node": …, "mapping": {id: {"parent": …, "message": {…}}, …}}
 
-A node is a message or nothing. A message of the model whose `recipient` is a tool is a call; a call
-of code has its text as its only argument. Thoughts belong to the answer after them. Nodes that the
-page hides are read if they have text: settings of the user become a system message. Source of the
-shapes: public descriptions of the export; OpenAI documents none.
+A node has a message or none. A message of the model whose `recipient` is a tool is a tool call. A
+call that runs code has the code as its only argument. Thoughts belong to the answer after them.
+Nodes that the page hides are read if they have text: the user's settings become a system message.
+Source of the shapes: public descriptions of the export; OpenAI documents none.
 """
 
 from __future__ import annotations

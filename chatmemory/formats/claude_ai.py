@@ -1,9 +1,9 @@
-"""Claude.ai's export, conversations.json. It is only read.
+"""Claude.ai's export, conversations.json. This format is only read.
 
 {"uuid": …, "chat_messages": [{"uuid": …, "parent_message_uuid": …, "sender": …, …}, …]}
 
-A message repeats its text blocks under `text`, which is read only if there are no blocks. The text
-extracted from an attachment is a text of the user. Tools run within an answer, which becomes a
+A message repeats its text blocks under `text`, which is read only if there are no blocks. Text
+extracted from an attachment becomes text of the user. Tools run within an answer, which becomes a
 call, its result, and the text after it. Source of the shapes: public descriptions of the export;
 Anthropic documents none.
 """

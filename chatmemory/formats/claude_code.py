@@ -1,10 +1,10 @@
-"""Claude Code: session files, one JSON record a line. They are only read.
+"""Claude Code: session files, one JSON record a line. This format is only read.
 
-Each record names its parent. A record holds one content block: an answer of the model is several
-records with one `message.id`. A boundary and the summary after it are a compaction. Where the user
-went back and asked something else, the tree has a fork: the path to the last record is the
-conversation, and each other path is a branch of it. Source of the shapes: files of Claude Code
-2.0.76 to 2.1.42, and test files of other readers.
+Each record names its parent and has one content block, so that an answer of the model is several
+records with the same `message.id`. A record that marks a boundary, and the summary after it, are a
+compaction. If the user went back and asked something else, the tree of records has a fork. The path
+to the last record is the conversation, and each other path is a branch of it. Source of the shapes:
+files of Claude Code 2.0.76 to 2.1.42, and test files of other readers.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ _PUT_BACK = "compactions whose restored context, such as files read last, is not
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file, a list or the list under `loglines`, if any is a message or
-    names a session.
+    """Return the records of a file: a list, or the list under `loglines`. None unless a record is a
+    message or names a session.
     """
     if isinstance(value, dict) and isinstance(value.get("loglines"), list):
         value = value["loglines"]
@@ -109,8 +109,8 @@ def _may_be_record(value: Any) -> bool:
 
 
 def find_each(value: Any) -> list[RawTranscript]:
-    """Return the sessions of a file. A session continues another session if its records name a
-    parent there.
+    """Return the sessions of a file, each with its records. Records with another session id belong
+    to the same session if they name a record of it as their parent.
     """
     found = find(value)
     records = found.turns if found else ()
@@ -630,10 +630,10 @@ def _content(block: dict[str, Any]) -> Content:
 
 
 def content_of(record: Any) -> Any:
-    """Return the content of a record's message, or the text that the user typed while the agent
-    worked, and what stands beside it that no known version writes.
+    """Return the parts of a record that may have words: its message's content, or text typed while
+    the agent worked, and properties that no known version writes.
 
-    Results are repeated beside the message, as values of the program; these are not read.
+    The program repeats tool results outside the message; these copies are left out.
     """
     if record.get("type") in SPEAKERS:
         return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]
@@ -659,8 +659,8 @@ _OF_A_MESSAGE = Beside(wholes=("container", "context_management", "diagnostics",
 
 
 def type_of(record: Mapping[str, Any]) -> str:
-    """Return the type of a record with its subtype, such as `progress/…` with the type of its
-    data.
+    """Return the type of a record with its subtype. The subtype of progress and attachment records
+    is the type of their data.
     """
     type = type_in(record)
     inner = {"progress": "data", "attachment": "attachment"}.get(type)

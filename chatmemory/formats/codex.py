@@ -1,10 +1,10 @@
-"""Codex CLI: rollout files, one JSON record a line. They are only read.
+"""Codex CLI: rollout files, one JSON record a line. This format is only read.
 
 `response_item` records are the model's input and output. `event_msg` records are copies for the
-screen, which are read if the item is missing. In older files the items are not wrapped in records.
-A `compacted` record has the new window, or in older files only the summary. Source of the shapes:
-openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs; of the first version,
-codex-cli/src/utils/storage/save-rollout.ts.
+screen, which are read only if the item itself is missing. In older files the items are not wrapped
+in records. A `compacted` record has the new window, or in older files only the summary. Source of
+the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs; for the first
+version, codex-cli/src/utils/storage/save-rollout.ts.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _ABOUT_TURNS = (
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file. Each record has a type and a payload, or is an item without a
-    payload.
+    """Return the records of a file, or None if it is in another format. Each record has a type and
+    a payload, or is itself an item.
 
     The first version of Codex wrote one object, with the session and its items.
     """
@@ -487,8 +487,9 @@ def _output(output: Any) -> str | list[Content]:
 
 
 def content_of(record: Any) -> Any:
-    """Return the item of a record, or an event's items, and what stands beside it. Other records
-    are about the session, which has a system prompt.
+    """Return the parts of a record that may have words: its item, or the items of an event, and
+    properties that no known version writes. Records about the session have a system prompt at
+    most.
     """
     item = _item_in(record)
     if "payload" not in record or item is not None:

@@ -1,4 +1,4 @@
-"""The base classes of readers and writers. They convert message by message and record each loss."""
+"""Base classes of readers and writers. They convert message by message and record each loss."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from chatmemory.messages.message import (
 
 @dataclass(frozen=True)
 class ReadMessage:
-    """A message and the JSON values that it was read from. The reader keeps the details that the
-    message cannot hold.
+    """A message and the JSON `values` that it was read from. From the values, the reader keeps
+    details that have no field in a message.
 
-    `joins` is True if the message before it was in the same value, as with several tool results,
-    and False if it was not, although the writer would join the two. `response` is the provider's
-    data about its answer, such as its usage: it is kept, and not sent back.
+    `joins` is True if this message and the previous message were read from the same value, such as
+    two tool results. It is False if they were not, although the writer would join them. `response`
+    is data of the provider about its answer, such as token usage: it is kept, but not sent back.
     """
 
     message: ChatMessage
@@ -75,11 +75,11 @@ class _Conversion:
 
 
 class Reader(_Conversion, ABC):
-    """Reads the turns of one conversation; subclasses read one turn.
+    """Base class that reads the turns of one conversation; subclasses read one turn.
 
-    Details that a message cannot hold are kept in its attributes under the name of the format, as
-    their difference from the values that the `writer` writes for the message (see `difference`).
-    Readers without a writer keep nothing.
+    Details that have no field in a message are kept in its attributes, under the name of the
+    format. They are kept as the difference from the values that the `writer` would write (see
+    `difference`). Readers without a writer keep no details.
     """
 
     writer: ClassVar[type[Writer] | None] = None
@@ -90,9 +90,11 @@ class Reader(_Conversion, ABC):
         self.messages: list[ReadMessage] | Packed[ReadMessage] = []
 
     def read_all(self, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
-        """Return the messages of all turns. Raises UnreadableTranscript with the index of a turn.
+        """Return a transcript with the messages of all turns. Raises UnreadableTranscript with the
+        index of a turn that cannot be read.
 
-        `after` are the messages before them, whose open calls they may answer.
+        `after` are the messages of the conversation before these turns; results in the turns may
+        answer their tool calls.
         """
         after = tuple(after)
         account = Account.of(turns)
@@ -147,7 +149,9 @@ class Reader(_Conversion, ABC):
         yield from map(writer.with_difference, self.finished())
 
     def finished(self) -> Iterable[ReadMessage]:
-        """Return the messages, after the last turn."""
+        """Return all messages that were read; called after the last turn. Subclasses may still
+        complete a message here.
+        """
         return self.messages
 
     def expect(self, value: JsonMap, *read: str) -> None:
@@ -155,7 +159,9 @@ class Reader(_Conversion, ABC):
         self.losses += unread(self._place, value, read, self._turn)
 
     def system(self, text: str | None) -> Iterator[SystemMessage]:
-        """Yield a system message. A blank one, which LangChain4j refuses, is a loss."""
+        """Yield a system message, or record a loss if the text is None or blank: LangChain4j
+        refuses blank system messages.
+        """
         if text is None or all(character <= " " for character in text):
             self.lose("a blank system message")
         else:
@@ -163,11 +169,11 @@ class Reader(_Conversion, ABC):
 
 
 class Writer(_Conversion, ABC):
-    """Writes the messages of one conversation; subclasses write one message.
+    """Base class that writes the messages of one conversation; subclasses write one message.
 
-    `within` is the name of the list of values in the format. Values that `write` returns as
-    `{"system": …}`, with a name of `beside`, are written beside the list. `cannot_say` names the
-    fields of messages, of "name", "thinking" and "is_error", that the format does not have.
+    `within` is the name of the list of values in the format, such as "messages". A value `{name:
+    …}` whose name is in `beside`, such as "system", is written outside that list. `cannot_say`
+    names those fields among "name", "thinking" and "is_error" that the format does not have.
     """
 
     within: ClassVar[str] = ""
@@ -176,9 +182,9 @@ class Writer(_Conversion, ABC):
     last: ChatMessage | None = None  # the message that was written last
 
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
-        """Return messages as JSON values, to be written message by message.
+        """Return a stream of the messages as JSON values of the format.
 
-        Custom messages and foreign attributes are losses.
+        Custom messages, and attributes that other formats have left, are losses.
         """
         beside: JsonDict = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
@@ -234,7 +240,9 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return a message whose attributes keep the details that have no field in a message."""
+        """Return the message that was read, with attributes for the details that have no field in a
+        message.
+        """
         message = read.message
         differs = difference(self._written(message), [*read.values], sources_of(message))
         attributes = getattr(message, "attributes", {})
@@ -247,10 +255,11 @@ class Writer(_Conversion, ABC):
         return with_attributes(message, {**attributes, self.format: own})
 
     def write(self, message: ChatMessage) -> Iterable[JsonDict]:
-        """Return the JSON values of one message, which is never a custom one.
+        """Return the JSON values of one message of any type but custom. Calls the method for the
+        message's type, such as `user`.
 
-        Each kind of message has a method, unless a subclass overrides this one. If neither a role
-        nor a type tells the kind of a value, its first property does.
+        If a value has neither a role nor a type, its first property must tell its kind: differences
+        name values by their kinds.
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -280,23 +289,28 @@ class Writer(_Conversion, ABC):
         raise NotImplementedError
 
     def is_value(self, value: JsonValue) -> bool:
-        """Whether `join` can take a value of a message's attributes. Clients may have sent it."""
+        """Return whether `join` can take this value, restored from a message's attributes. Clients
+        may have sent anything there.
+        """
         return isinstance(value, dict)
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Add a value to the previous value, and return whether both are one value now.
+        """Add a value to the previous value, and return whether that was done. The default joins
+        nothing.
 
-        `joins` is True if both were read from one value. Most formats never join values.
+        `joins` is True if both were read from the same value.
         """
         return False
 
     def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
-        """Add a value beside the list of turns. An earlier value of the same name is replaced."""
+        """Add a value, such as `{"system": …}`, to the values outside the list of turns. An earlier
+        value of the same name is replaced.
+        """
         beside.update(value)
 
     def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:
-        """Return the tool calls of a message, and note that they wait for results. Each has an id
-        and a name, which may be empty; empty calls are losses.
+        """Return the tool calls of a message, each with an id and a name (possibly ""), and note
+        that they wait for results. Empty calls are losses.
         """
         calls = [call for call in message.tool_execution_requests if call is not None]
         if len(calls) < len(message.tool_execution_requests):
@@ -309,8 +323,8 @@ class Writer(_Conversion, ABC):
         ]
 
     def answered(self, message: ToolExecutionResultMessage) -> tuple[str, dict[str, str]]:
-        """Return the id of the call that a result answers, and `{"name": …}` if the call has no
-        tool name.
+        """Return the id of the call that a result answers ("" if unknown), and `{"name": …}` if the
+        result names another tool than that call.
         """
         id, known = self.calls.answered(message.id)
         is_known = message.tool_name in (None, "", known)
@@ -320,7 +334,9 @@ class Writer(_Conversion, ABC):
         self.lose("empty content" if content is None else f"{content.type.lower()} content")
 
     def lose_contents(self, contents: Sequence[Content | None]) -> None:
-        """Record the losses when contents are written as one text."""
+        """Record what is lost when these contents are written as a single text: all media, and the
+        division into parts.
+        """
         for content in contents:
             if not isinstance(content, TextContent):
                 self.lose_content(content)
@@ -336,7 +352,9 @@ _FIELDS = {
 
 
 def format_attribute(message: ChatMessage, format: str) -> JsonMap:
-    """Return the attribute of a message that has a format's name. Clients may have sent it."""
+    """Return the details that a format has kept in a message's attributes; {} if there are none.
+    Clients may have sent any other details.
+    """
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
 
@@ -369,10 +387,10 @@ def find_turns(
     names: Collection[str] = ("id",),
     beside: Collection[str] = (),
 ) -> RawTranscript | None:
-    """Return the turns of a list, or of an object with such a list; None for any other value.
+    """Return the turns of a list, or of an object that has such a list; None for any other value.
 
-    The object has the list under a name of `within`, its id under a name of `names`, and leading
-    turns under names of `beside`.
+    The object has the list under a name in `within`, and its id under a name in `names`. Values
+    under names in `beside`, such as a system prompt, become turns before the list.
     """
     if are_turns(value):
         return RawTranscript(None, value)
@@ -397,7 +415,9 @@ def is_list_of(value: JsonValue, *keys: str) -> bool:
 
 
 def name_of(value: JsonMap, *keys: str) -> str | None:
-    """Return the first of these properties that can be a conversation's id: text or a number."""
+    """Return the first of these properties that can be a conversation's id, which is text or a
+    number; None if there is none.
+    """
     for key in keys:
         found = value.get(key)
         if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
@@ -408,8 +428,10 @@ def name_of(value: JsonMap, *keys: str) -> str | None:
 def unread(
     where: str, value: JsonMap, read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
-    """Yield a loss for each property that is not in `read` and holds something, and for an object
-    where a text should be, such as an id.
+    """Yield a loss for each property that is not in `read` and is not empty, and for each object in
+    place of a text, such as an id.
+
+    `where` is the position that losses name, and `turn` the index of the turn.
     """
     for name in value:
         is_read = name in read and not is_misplaced(name, value[name])
@@ -418,14 +440,18 @@ def unread(
 
 
 def object_in(value: JsonValue, what: str) -> JsonDict:
-    """Return the value, which must be a JSON object. Raises InvalidMessage."""
+    """Return the value, which must be a JSON object. Raises InvalidMessage with the message
+    `what`.
+    """
     if not isinstance(value, dict):
         raise InvalidMessage(what)
     return value
 
 
 def objects_in(value: JsonMap, name: str, each: str = "part") -> list[JsonDict]:
-    """Return a property that must be a list of objects. Raises InvalidMessage."""
+    """Return a property that must be a list of objects. Raises InvalidMessage, which calls an item
+    `each`.
+    """
     found = value.get(name)
     if not isinstance(found, list):
         raise InvalidMessage(f"{name} must be a list")
@@ -439,7 +465,9 @@ def list_in(value: JsonValue, name: str) -> JsonList:
 
 
 def dicts_in(value: JsonValue, name: str) -> list[JsonDict]:
-    """Return the objects in the list under a name. Other values of the list are left out."""
+    """Return the objects in the list under a name; [] if there is no list. Values that are not
+    objects are left out.
+    """
     return [each for each in list_in(value, name) if isinstance(each, dict)]
 
 
@@ -450,7 +478,8 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the first of these properties that has text; each must be a string or missing.
+    """Return the first of these properties that has text, or None. Each must be a string or
+    missing.
 
     Raises InvalidMessage.
     """
@@ -469,9 +498,9 @@ _TEXTS = ("text", "content", "value")
 
 
 def part_text(part: JsonMap, name: str = "text") -> str:
-    """Return the text of a text part: under the given name, or where other formats have it.
+    """Return the text of a text part: under the given name, or under a name that other formats use.
 
-    Raises InvalidMessage if the part has something else in place of a text.
+    Raises InvalidMessage if the part has a value that is not text there.
     """
     if isinstance(part.get(name), str):
         return str(part[name])
@@ -512,16 +541,16 @@ def answer_of(
     thoughts: Iterable[str | None],
     attributes: JsonMap | None = None,
 ) -> AiMessage:
-    """Return the message of a model's texts and thoughts, joined by line breaks."""
+    """Return an AI message with the model's texts and thoughts, each joined by line breaks."""
     text = "\n".join(texts) if texts else None
     return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None, attributes)
 
 
 def stand_in(kind: str, name: str | None) -> TextContent:
-    """Return a text that replaces content without a field in messages, such as a file at the
-    provider.
+    """Return a placeholder text for content that has no field in a message, such as a file stored
+    at the provider.
 
-    The content is restored if the unchanged message is sent back to the provider.
+    The original content is written again if the message is sent back to the provider unchanged.
     """
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
 
@@ -546,9 +575,10 @@ def json_object(text: str) -> JsonDict | None:
 def plain_values(
     value: LibraryValue, dump: Callable[[LibraryValue], JsonValue] | None = None
 ) -> JsonValue:
-    """Return objects of a library as JSON values, in lists and objects too.
+    """Return objects of a library as JSON values, also objects inside lists and objects.
 
-    Most providers' objects are Pydantic's. Without `dump` they are dumped as they were set.
+    `dump` turns an object into JSON. Without `dump`, objects of Pydantic are dumped with the fields
+    that were set.
     """
     if isinstance(value, list | tuple):
         return [plain_values(each, dump) for each in value]
@@ -560,7 +590,7 @@ def plain_values(
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    """Return the ids of all calls. Generated ids must not repeat them."""
+    """Return the ids of all tool calls in the messages, which generated ids must not repeat."""
     calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
     return frozenset(call.id for call in calls if call is not None and call.id)
 
@@ -586,9 +616,10 @@ def _ids_within(turn: JsonValue) -> set[str]:
 
 
 class Calls:
-    """The calls of a conversation so far, paired with results by id, or by position without ids.
+    """The tool calls of a conversation so far. Results are matched to calls by id, or in order if
+    they have no id.
 
-    `taken` holds the ids that generated ones must not repeat.
+    An open call has no result yet. `taken` holds ids that generated ids must not repeat.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
@@ -598,7 +629,7 @@ class Calls:
         self._waiting: dict[str, None] = {}
 
     def continue_from(self, messages: Iterable[ChatMessage]) -> None:
-        """Take over the calls of earlier messages. Calls without a result are open."""
+        """Add the calls of earlier messages. Those without a result are open."""
         for message in messages:
             if isinstance(message, AiMessage):
                 for call in message.tool_execution_requests:
@@ -608,7 +639,9 @@ class Calls:
                 self.answered(message.id)
 
     def opened(self, id: str | None, name: str | None) -> str:
-        """Return the id of a new call: its own, else the next free of `call_1`, `call_2`…"""
+        """Add an open call, and return its id: its own, else the next free id of `call_1`,
+        `call_2`…
+        """
         id = id or next(self._new_ids)
         self._names[id] = name
         self._waiting[id] = None
@@ -617,13 +650,17 @@ class Calls:
     def request(
         self, id: str | None, name: str | None, arguments: JsonValue
     ) -> ToolExecutionRequest:
-        """Return a new call, whose arguments are JSON values or text. Raises InvalidMessage."""
+        """Return a new open tool call. Its arguments may be JSON values or text. Raises
+        InvalidMessage.
+        """
         return ToolExecutionRequest(self.opened(id, name), name, arguments_text(arguments))
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
-        """Return the call id and tool name of a result.
+        """Close the call that a result answers, and return the call's id and tool name, each None
+        if unknown.
 
-        A result without an id answers the oldest open call of that name, else the oldest open call.
+        A result without an id answers the oldest open call of that tool name, else the oldest open
+        call.
         """
         if not id:
             named = (each for each in self._waiting if name and self._names[each] == name)

@@ -1,9 +1,10 @@
-"""GitHub Copilot's chat in VS Code: *Chat: Export Chat…*, and sessions. They are only read.
+"""GitHub Copilot's chat in VS Code: exports by *Chat: Export Chat…*, and session files. This format
+is only read.
 
     {"responderUsername": …, "requests": [{"message": {"text": …}, "response": […], "result": …}]}
 
-An answer of an agent has its rounds, with their calls and results, in the metadata of its result;
-`response` is what people saw of it. Source of the shapes: an export of version 0.32.3 that its
+An answer of an agent has its rounds, with their calls and results, in the metadata of its result.
+`response` is the answer as displayed. Source of the shapes: an export of version 0.32.3 that its
 author has published, and readers of other programs.
 """
 
@@ -84,8 +85,8 @@ _STEP_KINDS = (
 
 
 def content_of(request: Any) -> Any:
-    """Return the text of the user and the answer of the model. The answer is read from its rounds,
-    or without rounds, from the displayed response.
+    """Return the parts of a request that may have words: the user's text and the model's answer.
+    The answer comes from its rounds, or if it has none, from the displayed response.
     """
     known = _BESIDE.without(request)
     if not isinstance(known, dict):

@@ -1,10 +1,10 @@
-"""GitHub Copilot CLI: the events of a session, one JSON record a line. They are only read.
+"""GitHub Copilot CLI: the events of a session, one JSON record a line. This format is only read.
 
     {"type": "assistant.message", "data": {"content": …, "toolRequests": […]}, "id": …}
 
-VS Code writes transcripts of Copilot's chat in the same way, whose results have no text. Source of
-the shapes: github/copilot-sdk, nodejs/src/generated/session-events.ts, and published events of
-versions 0.0.369 to 1.0.88.
+VS Code writes transcripts of Copilot's chat in the same format, but with tool results that have no
+text. Source of the shapes: github/copilot-sdk, nodejs/src/generated/session-events.ts, and
+published events of versions 0.0.369 to 1.0.88.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ _BESIDE = Beside(
 
 
 def content_of(record: Any) -> Any:
-    """Return the content of an event from people, models or tools. Tool calls are repeated in the
-    event of their start.
+    """Return the parts of an event that may have words of people, models or tools. None if the type
+    of the event is unknown.
     """
     kind = type_in(record)
     if kind in SILENT:

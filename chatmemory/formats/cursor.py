@@ -1,8 +1,8 @@
-"""Cursor: transcripts of its agent, one JSON record a line. They are only read.
+"""Cursor: transcripts of its agent, one JSON record a line. This format is only read.
 
     {"role": "assistant", "message": {"content": [{"type": "tool_use", "name": …, "input": …}]}}
 
-Blocks are those of Anthropic, without ids. Most transcripts have no results of tools. Source of the
+Blocks have Anthropic's shape, without ids. Most transcripts have no tool results. Source of the
 shapes: published lines of transcripts of 2026, and readers of other programs.
 """
 
@@ -42,7 +42,7 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def is_record(value: JsonValue) -> bool:
-    """Whether a value may be a message or an event: it has a role or a type."""
+    """Return whether a value may be a message or an event: it has a role or a type."""
     return isinstance(value, dict) and any(isinstance(value.get(n), str) for n in ("role", "type"))
 
 
@@ -56,7 +56,7 @@ def _is_message(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the blocks of a message. The time that Cursor puts before a question is no word."""
+    """Return the blocks of a message, without the time that Cursor writes before a question."""
     if record.get("type") not in (None, "turn_ended", "message"):
         return None
     message = dict_in(record, "message")

@@ -1,6 +1,8 @@
-"""Databases of agents: SQLite files, opened read-only. Their sessions become the JSON of exports.
+"""Databases of agents: SQLite files, opened read-only. Each session is returned in the JSON that
+the agent's own export has.
 
-A database is recognized by its tables. Each session is read by itself, in the order of its id.
+A database is recognized by its tables. Its sessions are read one after the other, in the order of
+their ids.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ _MODES = slice(18, 20)  # the bytes of the header that say whether there is a wr
 
 @dataclass(frozen=True)
 class KnownDatabase:
-    """A database of a program, recognized by its `tables`.
+    """The database of a supported program, recognized by its `tables`.
 
-    `sessions` yields the JSON of its sessions, for the format named by `format`.
+    `sessions` yields the sessions as JSON values in the format named `format`. It gets the
+    connection, and a function that decodes the JSON text of a column.
     """
 
     format: str
@@ -34,7 +37,7 @@ class KnownDatabase:
 
 
 def is_database(content: str | bytes | IO[bytes]) -> bool:
-    """Return whether content begins like a database of SQLite."""
+    """Return whether content begins like an SQLite database."""
     if isinstance(content, str):
         return False
     if isinstance(content, bytes):
@@ -47,8 +50,10 @@ def is_database(content: str | bytes | IO[bytes]) -> bool:
 def sessions_of(
     content: bytes | IO[bytes], bounds: JsonBounds | None
 ) -> tuple[str, Iterator[JsonValue]] | None:
-    """Return the format of a database, and its sessions; None if the database is of no known
-    program. Raises UnreadableTranscript.
+    """Return the name of the format of a database, and its sessions as JSON values; None if no
+    supported program writes such tables.
+
+    Raises UnreadableTranscript if the database is damaged, or for a value beyond `bounds`.
     """
     connection = _opened(content)
     try:
@@ -67,7 +72,9 @@ def sessions_of(
 
 
 def unwritten_log(content: bytes | IO[bytes]) -> bool:
-    """Return whether a database file has a write-ahead log with data. The log is not read."""
+    """Return whether a database file has a write-ahead log with data. The log is not read, so its
+    changes are missing.
+    """
     name = getattr(content, "name", None)
     try:
         return isinstance(name, str) and os.path.getsize(f"{name}-wal") > 0

@@ -55,7 +55,7 @@ _LONG = 8  # the fewest characters of a text that is looked for within another s
 
 
 def texts_of(message: ChatMessage) -> dict[str, str]:
-    """Return the texts of a message by the names that holes use."""
+    """Return the texts of a message, each under the name by which holes refer to it."""
     return {name: text for name, text in _texts(message) if text}
 
 
@@ -74,7 +74,9 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
 
 
 def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
-    """Yield the strings of a JSON value at the places where formats write texts."""
+    """Yield the strings of a JSON value at the positions where formats write texts. `name` is the
+    property that holds the value.
+    """
     if isinstance(value, dict):
         for key, each in value.items():
             yield from texts_in(each, key)
@@ -86,7 +88,9 @@ def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
 
 
 def sources_of(message: ChatMessage) -> dict[str, str]:
-    """Return the sources of holes: the texts, and the data or URLs of images and files."""
+    """Return all values that holes can refer to, by name: the texts of a message, and the data or
+    URLs of its images and files.
+    """
     contents = getattr(message, "contents", ())
     media = {f"media.{i}": _data_of(content) for i, content in enumerate(contents)}
     return texts_of(message) | {name: data for name, data in media.items() if data}
@@ -109,7 +113,9 @@ def _json_of(texts: Texts) -> JsonDict:
 
 
 def difference(written: JsonValue, original: JsonValue, texts: Texts) -> JsonDict | None:
-    """Return the difference from the written value to the original; None if they are equal."""
+    """Return the difference from the written value to the original; None if they are equal. `texts`
+    are the sources of holes.
+    """
     first = _Difference(texts)
     found = first.of(written, original, "")
     return _Difference(texts, first.in_holes).of(written, original, "") if first.in_holes else found
@@ -241,9 +247,11 @@ class _Difference:
 
 
 def applied(difference: JsonValue, written: JsonValue, texts: Texts) -> JsonValue:
-    """Return the original value. The written value wins where its message has been edited.
+    """Return the original value, restored from the written value. Where its message has been
+    edited, the written value stays.
 
-    Raises ValueError if `difference` did not make it: clients can send any attributes.
+    Raises ValueError if the function `difference` cannot have made this difference: clients can
+    send any attributes.
     """
     try:
         found = _Applied(texts).to(difference, written)
@@ -336,7 +344,9 @@ class _Applied:
 
 
 def names_in(difference: JsonValue) -> list[str]:
-    """Return the names of the properties and the kinds of the items in a difference, each once."""
+    """Return the names of the properties and the kinds of the list items in a difference, without
+    repetition.
+    """
     names: dict[str, None] = {}
     waiting = [("", difference)]
     while waiting:

@@ -1,7 +1,8 @@
-"""Calls of a model: a request and its answer, each in any format that this library reads.
+"""Conversations from logs and traces of model calls. A call is a request and its answer, in any
+format that this library reads.
 
-Logs and traces hold calls. Each call of a run repeats all earlier messages, so that the calls of a
-run become one conversation (see `formats.runs`).
+In a run of calls, each request repeats all earlier messages. So the calls of a run become one
+conversation (see `formats.runs`).
 """
 
 from __future__ import annotations
@@ -33,14 +34,17 @@ _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "resu
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a model.
+    """A model call found in a log or trace.
 
-    All calls of one `session` are one conversation, in the order of their `time` if it is known.
-    Calls without a session are grouped by their messages; then the conversation has the `name` of
-    its first call. Only the calls with the lowest `level` of a `trace` are read: a trace repeats
-    the messages of its generations, and is read itself only if it has no generation. Its messages
-    were said `at` that time, if it is known and they have none of their own. What stands `beside`
-    the request and the answer in its record is searched for words.
+    All calls of one `session` are one conversation, in the order of their `time` if known. Calls
+    without a session are grouped by their messages; then the conversation has the `name` of its
+    first call.
+
+    Of the records of one `trace`, only those with the lowest `level` are read. A trace repeats the
+    messages of its generations, so it is read itself only if it has none.
+
+    `at` is the time of messages that have no time of their own. `beside` has the other properties
+    of the record, which are searched for words.
     """
 
     request: Any
@@ -59,7 +63,9 @@ def format_of_calls(
     finds: Callable[[Any], bool],
     calls: Callable[[Iterable[Any]], Iterable[Call | Refused]],
 ) -> Format:
-    """Return the format of files whose values hold calls; `calls` finds the calls of all values."""
+    """Return a format of files that hold model calls. `finds` tells whether a value holds calls,
+    and `calls` yields the calls of all values.
+    """
 
     def find(value: Any) -> RawTranscript | None:
         return RawTranscript(None, [value]) if finds(value) else None
@@ -83,8 +89,8 @@ def format_around(
     find: Callable[[Any], RawTranscript | None],
     plain: Callable[[Any], Any] = lambda turn: turn,
 ) -> Format:
-    """Return the format of values around messages in another format, which `find` returns. `plain`
-    returns a message as that format has it.
+    """Return a format whose values wrap messages of another format. `find` returns the wrapped
+    messages, and `plain` turns one into a message of that format.
     """
 
     def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
@@ -120,7 +126,8 @@ def _format_in(turns: Sequence[Any]) -> Format:
 def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
     """Return the messages of a request or an answer, or None if no format can read it.
 
-    A plain text is a message of the user, or `by_model` of the model. Raises UnreadableTranscript.
+    Plain text becomes a message of the user, or if `by_model`, of the model. Raises
+    UnreadableTranscript.
     """
     value = decoded(value) if isinstance(value, str) and value[:1] in "{[" else value
     if isinstance(value, str):
@@ -137,9 +144,10 @@ def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
 
 
 def read_as(format: Format, raw: RawTranscript, plain: Sequence[Any] | None = None) -> Transcript:
-    """Return the transcripts found in a format, with all losses. Raises UnreadableTranscript.
+    """Return the found conversation, read in this format, with all losses. Raises
+    UnreadableTranscript.
 
-    `plain` are the turns as the format has them, if they stand otherwise in the file.
+    `plain` has the turns in the shape that the format reads, if the file wraps them.
     """
     account = Account(raw.turns)
     read = format.parse(account if plain is None else plain, ())
@@ -205,7 +213,9 @@ _AROUND = Beside(
 
 
 def read_call(call: Call) -> Transcript:
-    """Return the messages of a call, the answer last. Raises UnreadableTranscript."""
+    """Return the messages of a call: the request's, then the answer's. Raises
+    UnreadableTranscript.
+    """
     request = messages_in(call.request) if call.request else None
     answer = messages_in(call.answer, by_model=True) if call.answer else None
     is_around = call.beside is not None and not (call.request or call.answer)
@@ -413,5 +423,5 @@ class _Counted(Iterable[Any]):
 
 
 def at_value(n: int, read: Transcript) -> Transcript:
-    """Return a transcript whose losses are in the n-th value of a file."""
+    """Return the transcript with all its losses placed at the n-th value of a file (from 0)."""
     return replace(read, losses=tuple(replace(each, turn=n) for each in read.losses))

@@ -1,4 +1,4 @@
-"""The contract of a format, and the values that it takes and returns."""
+"""The contract of a format, and the types that its functions take and return."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from chatmemory.messages.sessions import Session
 
 @dataclass(frozen=True)
 class Loss:
-    """A detail that the target format or message cannot express, and where it was.
+    """A detail that the target format or a message cannot express.
 
-    `turn` is the index of the first turn with this loss, if the reader knows it. The reader of a
-    file derives the `place` from it, such as "line 5".
+    `where` is the part of the conversation, such as "message 3", and `what` the detail. `turn` is
+    the index of the first turn with this loss, if known. The reader of a file derives the `place`
+    from it, such as "line 5".
     """
 
     where: str
@@ -28,7 +29,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class SkippedTurn:
-    """A turn that cannot be read: its index, and the reason. The other turns are read."""
+    """A turn that cannot be read: its index, and the reason. The remaining turns are read."""
 
     turn: int
     why: str
@@ -36,7 +37,9 @@ class SkippedTurn:
 
 @dataclass(frozen=True)
 class Response:
-    """A turn that is a provider's answer, and the provider's data `about` it."""
+    """A turn that is a provider's answer. `about` is the data of the provider about it, such as
+    token usage.
+    """
 
     turn: JsonValue
     about: JsonMap
@@ -44,8 +47,8 @@ class Response:
 
 @dataclass(frozen=True)
 class Node:
-    """A message of a tree, as its site stores it. `is_shown` means that it is on the path to the
-    last message.
+    """A message of a tree of messages, as chat sites store them. `is_shown` means that the site
+    shows it: it is on the path to the last message.
     """
 
     id: str
@@ -55,14 +58,16 @@ class Node:
 
 
 def unwrapped(turn: JsonValue) -> JsonValue:
-    """Return the value of a turn that is an answer or a node of a tree; others are values."""
+    """Return the JSON value of a turn: of a `Response` its turn, of a `Node` its value, else the
+    turn itself.
+    """
     if isinstance(turn, Response):
         return turn.turn
     return turn.value if isinstance(turn, Node) else turn
 
 
 def kind_of(record: JsonValue) -> str:
-    """Return the type of a record as most formats name it, or "none"."""
+    """Return the type of a record as most formats name it, or "none" if it has no type."""
     names = ("type", "kind", "role", "sender", "from")
     found = (record.get(name) for name in names) if isinstance(record, dict) else ()
     return next((each for each in found if isinstance(each, str) and each), "none")
@@ -70,10 +75,10 @@ def kind_of(record: JsonValue) -> str:
 
 @dataclass(frozen=True)
 class RawTranscript:
-    """A conversation found in a file and not read yet; `name` is its id there, or None.
+    """A conversation found in a file but not read yet. `name` is its id in the file, or None.
 
-    `places` has the index of each turn among the records that `Format.find_each` was given. It is
-    empty where each turn has the index that it has in `turns`.
+    `places` has, for each turn, its index among the records that `Format.find_each` was given. It
+    is empty if each turn has the same index there as in `turns`.
     """
 
     name: str | None
@@ -86,17 +91,19 @@ class RawTranscript:
 class Transcript:
     """The messages of one conversation, and the losses of reading it.
 
-    `number` is its place among the conversations of its file, from 1. `turns` has the index of each
-    message's turn, or of its first turn if it was made from several; it is empty if a format's own
-    `parse` does not fill it, and then each turn is one message. `session` is an agent's recording,
-    if the format has it: the messages with summaries and compactions.
+    `number` is the position of the conversation in its file, from 1. `turns` has the index of each
+    message's turn, or of its first turn if it was made from several. It is empty if a format's own
+    `parse` does not fill it; then each turn is one message.
 
-    `times` has the time at which each message was said, None where the file has none, and also of
-    the summaries if there is a session. It is empty if no message has a time.
+    `session` is an agent's recording, if the format has it: the messages with summaries and
+    compactions.
 
-    `branches` are conversations that part from this one at some message. Each has the first
-    `shared` messages of this one (of its session, if it has one), then its own. In a file, a
-    conversation that `is_branch` follows the one that it parts from.
+    `times` has the time of each message, None where the file has none. With a session, it also has
+    those of the summaries. It is empty if no message has a time.
+
+    `branches` are other versions of this conversation, such as after an edited question. Each
+    begins with the first `shared` messages of this one (of its session, if it has one). In a file,
+    a conversation with `is_branch` follows the conversation that it is a version of.
     """
 
     name: str | None
@@ -113,10 +120,11 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Refused:
-    """A conversation or a line of a file that cannot be read, and why. The others are read.
+    """A conversation or a line of a file that cannot be read: its position, and why. The remaining
+    conversations are read.
 
-    `turn` is the index of the value of the file, if the format that found it knows no more. If it
-    `is_empty`, nobody began the conversation: that is no failure.
+    `turn` is the index of the value in the file, if known. `is_empty` marks a conversation without
+    any messages, which is no failure.
     """
 
     where: str
@@ -127,10 +135,10 @@ class Refused:
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages as a format's own JSON, and the losses of writing them.
+    """Messages as JSON values of a format, and the losses of writing them.
 
-    The value is a list, an object where the format has a name for the list or something beside it,
-    `{"system": …, "messages": […]}`, or the whole text of a format that writes text.
+    The value is a list; or an object, if the format has a name for the list or values outside it,
+    `{"system": …, "messages": […]}`; or the whole text, if the format writes text.
     """
 
     value: list[JsonDict] | JsonDict | str
@@ -139,10 +147,11 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Rendering:
-    """Messages as a format's JSON values, one after the other, with the `losses` so far.
+    """Messages as a stream of a format's JSON values, with the `losses` so far.
 
     `within` is the name of the list in the format, "" for a bare list. `beside` has the values
-    beside the list, complete after the last value. If it `is_text`, the values are strings to join.
+    outside the list, such as the system prompt; it is complete after the last value. If `is_text`,
+    the values are strings to join.
     """
 
     values: Iterable[JsonValue]
@@ -180,8 +189,8 @@ NOT_KNOWN = "not known"
 class Kinds:
     """The types of a format's records. `of` returns the name of a record's type.
 
-    `silent` are the types without words of people, models or tools, each with the newest version
-    of its program that is known to write it, or `NOT_KNOWN`.
+    `silent` lists the types whose records hold no words of people, models or tools. It maps each to
+    the newest version of the program that is known to write it, or to `NOT_KNOWN`.
     """
 
     of: Callable[[JsonValue], str]

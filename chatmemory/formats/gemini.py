@@ -4,9 +4,9 @@ Source of the shapes: Google's API reference, generateContent, Content and Part.
 in camelCase. A turn that was read in snake_case, as Google's libraries write it, is written in
 snake_case again.
 
-- The response of a function is an object. A message has its JSON text; `{"result": text}` and
-  `{"output": text}` are that text, and `{"error": …}` is an error. Google's library for Python
-  writes `result` and `error`.
+- The response of a function is an object, which becomes its JSON text in a message. But of
+  `{"result": text}` and `{"output": text}` only the text is taken, and `{"error": …}` becomes an
+  error. Google's library for Python writes `result` and `error`.
 - Code that Gemini runs becomes a call of `code_execution`, and its output the result.
 """
 
@@ -64,8 +64,8 @@ _CODE = "code_execution"
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of turns in a value: the list itself, the `contents` of an object, or one
-    response.
+    """Return the list of turns in a value: the list itself, the `contents` of an object, or a
+    single response. None if the value is in another format.
     """
     if is_list_of(value, "candidates") and _is_stream(value):
         return _response(_joined(value))
@@ -387,8 +387,8 @@ def _response_of(text: str, is_error: bool | None) -> JsonDict:
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return objects of Google's library, or a stream of them, as the JSON values that its service
-    takes.
+    """Return objects of Google's library, or a stream of them, as the JSON values of its HTTP
+    API.
     """
     return plain_values([*value] if isinstance(value, Iterator) else value, _dumped)
 

@@ -1,11 +1,12 @@
-"""Gemini CLI: session files, one JSON object, or since 2026 one record a line. They are only read.
+"""Gemini CLI: session files, one JSON object, or since 2026 one record a line. This format is only
+read.
 
     {"sessionId": …, "projectHash": …, "messages": [{"id": …, "type": "user", "content": …}, …]}
 
-A message that changed is written again under its id. `$set` and `$patch` change earlier records;
-`$rewindTo` takes back a message and all after it. A message of the model holds its thoughts, its
-calls and their results: text that is older than the first call comes before it. Source of the
-shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
+A message that changed is written again under its id. `$set` and `$patch` change earlier records.
+`$rewindTo` takes back a message and all messages after it. A message of the model holds its
+thoughts, its calls and their results. Text that is older than the first call comes before the call.
+Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def is_record(value: Any) -> bool:
 
 
 def content_of(record: Any) -> Any:
-    """Return the content, thoughts, arguments and results of the messages in a record."""
+    """Return the parts of a record that may have words: the content, thoughts, arguments and
+    results of its messages.
+    """
     if not type_of(record).startswith(("$", "user", "gemini", "none")):
         return None
     within = [dict_in(record, name) for name in ("$patch", "$set")]
@@ -304,7 +307,9 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
 
 
 def type_of(record: Any) -> str:
-    """Return the type of a message, or the name of a change."""
+    """Return the type of a record: that of its message, or the name of its change, such as
+    `$set`.
+    """
     return next((each for each in _CHANGES if each in record), "") or kind_of(record)
 
 

@@ -1,9 +1,10 @@
-"""Goose: `goose session export --format json`, and the sessions of sessions.db. They are only read.
+"""Goose: output of `goose session export --format json`, and the sessions of sessions.db. This
+format is only read.
 
     {"id": …, "working_dir": …, "conversation": [{"role": …, "created": …, "content": […]}, …]}
 
-A call and its result hold what happened, or an error. Source of the shape of a session:
-block/goose, crates/goose/src/session. Those of messages and tables are as other programs read them.
+A call and its result each hold a value, or an error. Source of the shape of a session: block/goose,
+crates/goose/src/session. The shapes of messages and tables are taken from programs that read them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def is_empty(value: Any) -> bool:
 
 
 def content_of(message: Any) -> Any:
-    """Return the texts, thoughts, calls and results of a message."""
+    """Return the parts of a message that may have words: its texts, thoughts, calls and results."""
     if not isinstance(message, dict):
         return None
     content, beside = message.get("content"), Beside().without(message, "content")

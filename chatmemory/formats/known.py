@@ -1,8 +1,8 @@
-"""Files of other programs that are recognized but not read. The error names the program.
+"""Recognizes files of other programs that cannot be read, so that the error names the program.
 
 Each program has an entry in `KNOWN`, or in `KNOWN_BEGINNINGS` if its files are not JSON. These
-entries are tried before the formats. `is_like` must be True only for files of its program, so that
-no readable file is refused.
+entries are tried before the formats. So `is_like` must be True only for files of its program, or a
+readable file would be refused.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from chatmemory.messages.json_values import JsonDict, JsonValue
 
 @dataclass(frozen=True)
 class KnownShape:
-    """A kind of file that is not read.
+    """A kind of JSON file that is recognized but cannot be read.
 
-    `name` completes "the file is …", such as "an export of Slack". `sign` describes what `is_like`
-    looks for, in the JSON value of a file, of any type, or in a list of the first lines of a JSON
-    Lines file. `instead` is a sentence that suggests another way, if there is one.
+    `name` completes "the file is …", such as "an export of Slack". `is_like` recognizes the JSON
+    value of a file, or the list of its first lines if it is JSON Lines. `sign` describes what
+    `is_like` looks for. `instead` is a sentence that suggests another way, or "".
     """
 
     name: str
@@ -30,7 +30,9 @@ class KnownShape:
 
 @dataclass(frozen=True)
 class KnownBeginning:
-    """A kind of file that is no JSON. `name` completes "the file is …"."""
+    """A kind of file that is not JSON, recognized by its first bytes. `name` completes "the file is
+    …", and `instead` suggests another way.
+    """
 
     name: str
     beginning: bytes
@@ -250,7 +252,7 @@ KNOWN_BEGINNINGS: tuple[KnownBeginning, ...] = (
 
 
 def known_beginning(first: bytes) -> str | None:
-    """Return why a file with these first bytes is not read, or None."""
+    """Return why a file with these first bytes cannot be read, or None if it is not recognized."""
     first = first.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n ")
     for each in KNOWN_BEGINNINGS:
         if first.startswith(each.beginning):
@@ -259,12 +261,12 @@ def known_beginning(first: bytes) -> str | None:
 
 
 def known_shape(value: JsonValue) -> KnownShape | None:
-    """Return the known shape of a file's value, or None."""
+    """Return the kind of unreadable file that a JSON value has the shape of, or None."""
     return next((each for each in KNOWN if each.is_like(value)), None)
 
 
 def why_unread(shape: KnownShape, called: str) -> str:
-    """Return the sentence of a refusal."""
+    """Return the sentence that says why a file of this kind is refused. `called` names the file."""
     return _sentence(called, f"{shape.name}, which is not read", shape.instead)
 
 
@@ -273,7 +275,7 @@ def _sentence(called: str, what: str, instead: str) -> str:
 
 
 def shape_of(value: JsonValue) -> str:
-    """Describe a file in words for an error."""
+    """Describe the JSON value of a file in a few words, for an error."""
     if isinstance(value, list) and value:
         return f"a list that begins with {_kind(value[0])}"
     return _kind(value)

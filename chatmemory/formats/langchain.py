@@ -81,7 +81,7 @@ _KINDS_OF_MEDIA |= dict.fromkeys(("file", "input_file", "document", "media"), "f
 
 def find(value: JsonValue) -> RawTranscript | None:
     """Return the list of messages in a value: the list itself, or the list in an object such as the
-    state of an agent.
+    state of an agent. None if the value is in another format.
     """
     names = ("thread_id", "id")
     if values := dict_in(value, "values"):
@@ -463,7 +463,9 @@ def as_dict(message: JsonMap) -> JsonDict:
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return messages of LangChain as messages_to_dict does, in lists and objects too."""
+    """Return LangChain's message objects in the spelling of messages_to_dict, also those inside
+    lists and objects.
+    """
     return plain_values(value, _dumped)
 
 

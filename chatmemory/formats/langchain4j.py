@@ -1,4 +1,4 @@
-"""LangChain4j's own JSON: what ChatMessageSerializer writes."""
+"""LangChain4j's own JSON: the output of its ChatMessageSerializer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from chatmemory.messages.message import ChatMessage, MessageType, SystemMessage
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of messages, or an object with an `id` and such `messages`."""
+    """Return a list of messages, or the `messages` of an object with an `id`. None if the value is
+    in another format.
+    """
     return find_turns(value, _is_ours)
 
 

@@ -1,9 +1,11 @@
-"""Langfuse: traces, sessions and observations, as its pages and its API export them; only read.
+"""Langfuse: traces, sessions and observations, as its pages and its API export them. This format is
+only read.
 
-A generation has the model's input under `input` and its answer under `output`. A trace without
-generations is read as a call. All calls of a session, or of a trace without a session, form one
-conversation, ordered by time; so do traces if one repeats the messages of another. Source of the
-shapes: Langfuse's API reference, traces, sessions and observations.
+A generation is a model call, with the model's input under `input` and its answer under `output`. A
+trace without generations is read as a call. All calls of a session, or of a trace without a
+session, form one conversation, ordered by time. Two traces without a session form one conversation,
+too, if one repeats the messages of the other. Source of the shapes: Langfuse's API reference,
+traces, sessions and observations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""LangGraph: the checkpoints of threads, as `get_state_history` returns them; only read.
+"""LangGraph: the checkpoints of threads, as `get_state_history` returns them. This format is only
+read.
 
     {"values": {"messages": […]}, "config": {"configurable": {"thread_id": …}}, "created_at": …}
 
-All checkpoints of one `thread_id` are one conversation, in any order. Messages that a later
+All checkpoints of one `thread_id`, in any order, are one conversation. Messages that a later
 checkpoint removed or summarized are kept. Source of the shapes: langgraph.types.StateSnapshot, and
 LangGraph's API, history of a thread.
 """

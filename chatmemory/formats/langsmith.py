@@ -1,9 +1,10 @@
-"""LangSmith: runs, as its pages and its API export them. They are only read.
+"""LangSmith: runs, as its pages and its API export them. This format is only read.
 
-An llm run has messages under `inputs` and `outputs`. If a trace has no llm run, its outermost run
-is read. All runs of a thread, or of a trace without a thread, form one conversation, ordered by
-time; so do traces if one repeats the messages of another. `session_id` is the project, not a
-conversation. Source of the shapes: LangSmith's documentation, run data format.
+A run of type llm is a model call, with messages under `inputs` and `outputs`. If a trace has no llm
+run, its outermost run is read. All runs of a thread, or of a trace without a thread, form one
+conversation, ordered by time. Two traces without a thread form one conversation, too, if one
+repeats the messages of the other. `session_id` is the project, not a conversation. Source of the
+shapes: LangSmith's documentation, run data format.
 """
 
 from __future__ import annotations

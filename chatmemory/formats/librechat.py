@@ -1,10 +1,10 @@
-"""LibreChat's export of a conversation as JSON. It is only read.
+"""LibreChat's export of a conversation as JSON. This format is only read.
 
 {"conversationId": …, "messages": [{"messageId": …, "isCreatedByUser": …, "text": …}, …]}
 
-A recursive export has `messagesTree`, whose messages hold the next ones as `children`. An answer of
-an agent has parts under `content`: there a call has its output beside it. Source of the shapes:
-LibreChat, the export of its client, and its types of content parts.
+A recursive export has `messagesTree`, whose messages hold the next messages as `children`. An
+answer of an agent has parts under `content`, where a call and its output are one part. Source of
+the shapes: LibreChat, the export of its client, and its types of content parts.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ _MEDIA = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of messages, each with its role and its blocks."""
+    """Return a list of messages, or None unless each has a role and blocks."""
     is_own = is_list_of(value, "role", "blocks") and isinstance(value[0]["blocks"], list)
     return RawTranscript(None, value) if is_own else None
 
@@ -177,7 +177,9 @@ def _message(role: str, blocks: list[JsonDict], more: dict[str, str] | None = No
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return messages of LlamaIndex with all properties, such as the types of their blocks."""
+    """Return LlamaIndex's message objects as JSON values with all properties, such as the types of
+    their blocks.
+    """
     return plain_values(value, lambda each: each.model_dump(mode="json", fallback=str))
 
 

@@ -1,10 +1,12 @@
-"""LlamaIndex's SimpleChatStore, as `persist` writes it: a conversation for each key. Only read.
+"""LlamaIndex's SimpleChatStore, as `persist` writes it: a conversation for each key. This format is
+only read.
 
 {"store": {"user-1": [message, …], …}, "class_name": "SimpleChatStore"}
 
-A buffer, such as ChatMemoryBuffer, writes its store under `chat_store`. The messages are
-LlamaIndex's; older ones are like messages of chat completions. Source of the shapes: llama_index,
-core/storage/chat_store/simple_chat_store.py, core/memory/types.py and chat_memory_buffer.py.
+A buffer, such as ChatMemoryBuffer, writes its store under `chat_store`. The messages are in
+LlamaIndex's format; older messages are like those of chat completions. Source of the shapes:
+llama_index, core/storage/chat_store/simple_chat_store.py, core/memory/types.py and
+chat_memory_buffer.py.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from chatmemory.messages.json_values import JsonValue
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the first conversation of a store."""
+    """Return the first conversation of a store, or None if the value is in another format."""
     return next(iter(find_each(value)), None)
 
 

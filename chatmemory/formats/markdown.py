@@ -1,7 +1,7 @@
-"""Markdown: a transcript for people. It is only written.
+"""Markdown: a transcript for people. This format is only written.
 
-Messages become block quotes, and calls and results fenced code, so that no text can break out and
-look like another message.
+Messages become block quotes, and calls and results fenced code, so that no text can pass for
+another message.
 """
 
 from __future__ import annotations

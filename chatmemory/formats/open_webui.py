@@ -1,10 +1,10 @@
-"""Open WebUI's export of chats. It is only read.
+"""Open WebUI's export of chats. This format is only read.
 
 {"id": …, "chat": {"history": {"messages": {id: {"role": …, "content": …}, …}, "currentId": …}}}
 
-An answer with calls has them under `output`, as items of the Responses API, and in its text as
-HTML. `chat.messages` repeats the path that is shown. It is read only if there is no history. Source
-of the shapes: Open WebUI's documentation of its chat API.
+An answer with calls has them under `output`, as items of the Responses API, and again as HTML in
+its text. `chat.messages` repeats the displayed path of the history, and is read only if there is no
+history. Source of the shapes: Open WebUI's documentation of its chat API.
 """
 
 from __future__ import annotations

@@ -61,12 +61,12 @@ _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of messages, or an object that holds one under `messages`.
+    """Return a list of messages, or the list under `messages` or, in files of tau-bench, under
+    `traj`. None if the value is in another format.
 
-    Files of tau-bench have the list under `traj`. A completion holds one message, in its first
-    choice. To tell this format from others with roles, the first message must have a role with
-    the properties of that role, and no `parts` (AI SDK 4 has both), and each part of a content
-    must have a type, unlike Bedrock's.
+    A completion is a list of one message, taken from its first choice. The first message must have
+    the properties of its role, and no `parts`, which messages of AI SDK 4 have. Each part of a
+    content must have a type, which Bedrock's parts have not.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
@@ -304,7 +304,7 @@ def _part(part: Any) -> Content | None:
 
 
 def file_content(file: dict[str, Any]) -> Content:
-    """Return a PDF, or a text that names a file whose data is missing."""
+    """Return a PDF file, or if its data is missing, a text that names the file."""
     data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):
         return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
@@ -380,7 +380,7 @@ class _Writer(PartWriter):
 
 
 def url_and_detail(content: ImageContent) -> dict[str, Any]:
-    """Return an image as OpenAI accepts it."""
+    """Return the URL and detail level of an image, in the shape that OpenAI accepts."""
     return {"url": url_of(content.image), "detail": detail_of(content)}
 
 

@@ -1,10 +1,11 @@
-"""Pages of OpenAI's API: messages of a thread, items of a conversation. They are only read.
+"""Pages of OpenAI's API: the messages of a thread, or the items of a conversation. This format is
+only read.
 
     {"object": "list", "data": [newest, …, oldest], "first_id": …, "last_id": …, "has_more": …}
 
-A page is reversed if its newest message is the first, and so is a bare list of a thread's messages.
-The text of a thread's message is under
-`text.value`. Source of the shapes: OpenAI's API reference, list messages, list conversation items.
+A page whose first message is the newest is reversed, and so is a bare list of a thread's messages.
+The text of a thread's message is under `text.value`. Source of the shapes: OpenAI's API reference,
+list messages, list conversation items.
 """
 
 from __future__ import annotations

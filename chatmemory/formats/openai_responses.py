@@ -1,21 +1,21 @@
-"""OpenAI's Responses API: a list of items, and `instructions` beside it.
+"""OpenAI's Responses API: a list of items, and outside of it `instructions`.
 
 Source of the shapes: OpenAI's API reference, responses: input items and output items.
 
-Reasoning, text and calls in a row become one AiMessage. A second text begins another one, unless a
-call still waits for its output. An item that is both call and result, such as `mcp_call`, becomes a
-call and its result, and is written as one item again. The attributes keep the types of the items:
-`{"openai_responses": {"types": [type, …]}}`.
+Reasoning, text and calls in a row become one AiMessage. A second text begins another AiMessage,
+unless a call still waits for its output. An item that is both call and result, such as `mcp_call`,
+becomes a call and its result, and is written as one item again. The attributes keep the types of
+the items: `{"openai_responses": {"types": [type, …]}}`.
 
-Items that no message can hold are kept with a message: `additional_tools`, `mcp_list_tools` and
-other settings with the one before them; `compaction`, `item_reference` and items of unknown types
-with the answer that they are part of. An item without such an answer becomes a message with a
-placeholder text, such as `[compaction cmp_1]`, so that the history shows it.
+Items that no message can hold are kept in the attributes of a message. Settings such as
+`additional_tools` and `mcp_list_tools` are kept with the message before them. `compaction`,
+`item_reference` and items of unknown types are kept with the answer that they are part of. Such an
+item without an answer becomes a message with a placeholder text, such as `[compaction cmp_1]`, so
+that the history shows it.
 
-Messages that were not read in this format are written as items that OpenAI accepts. System messages
-become items with the role system, in their place; only a system message that was read from
-`instructions` is written there again. Reasoning needs OpenAI's own ids: without them thinking is a
-loss.
+Messages that were read in another format are written as items that OpenAI accepts. A system message
+becomes an item with the role system, at its position; if it was read from `instructions`, it is
+written there again. Reasoning needs OpenAI's own ids: without them thinking is a loss.
 """
 
 from __future__ import annotations
@@ -153,11 +153,12 @@ _ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", 
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of items, a request with its `input`, or a response with its `output`.
+    """Return a list of items, the `input` of a request, or the `output` of a response. None if the
+    value is in another format.
 
-    One item of a list must be of a kind that only this format has: plain messages with a role and a
-    text are read as chat completions. A response repeats the request's instructions: they are not
-    read.
+    At least one item must be of a kind that only this format has: plain messages with a role and a
+    text are read as chat completions. The `instructions` of a response are left out, because they
+    repeat the request's.
     """
     if is_list(value):
         return RawTranscript(None, _newest(value)) if any(map(_is_item, value)) else None

@@ -1,10 +1,10 @@
-"""opencode: `opencode export`, and the sessions of opencode.db. They are only read.
+"""opencode: output of `opencode export`, and the sessions of opencode.db. This format is only read.
 
     {"info": {"id": …, …}, "messages": [{"info": {"role": …, …}, "parts": [{"type": …, …}, …]}, …]}
 
-An answer has a step for each call of the model: its thoughts, text and tools, whose results stand
-in the tools. A message with a part `compaction`, and the answer `summary` after it, are a
-compaction. What was reverted is a branch. Source of the shapes: anomalyco/opencode,
+An answer has parts for each call of the model: its thoughts, text and tools, where a tool's part
+also has its result. A message with a part `compaction`, and the answer `summary` after it, are a
+compaction. Messages that the user reverted are a branch. Source of the shapes: anomalyco/opencode,
 packages/opencode/src/session/message-v2.ts, session.sql.ts and cli/cmd/export.ts.
 """
 
@@ -44,7 +44,9 @@ _ABOUT = ("step-start", "step-finish", "snapshot", "patch", "agent", "compaction
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the session and its messages as records."""
+    """Return the session's data and its messages as records. None if the value is in another
+    format.
+    """
     messages, info = list_in(value, "messages"), dict_in(value, "info")
     if not messages or "id" not in info or not all(map(_is_message, messages)):
         return None
@@ -61,7 +63,9 @@ def is_empty(value: Any) -> bool:
 
 
 def content_of(record: Any) -> Any:
-    """Return the texts, thoughts, arguments and results of a message."""
+    """Return the parts of a record that may have words: the texts, thoughts, arguments and results
+    of a message.
+    """
     if "info" not in record:
         return _OF_A_SESSION.without(record)
     beside = [Beside().without(record, "info", "parts"), _BESIDE.without(record.get("info"))]

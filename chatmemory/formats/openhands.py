@@ -1,9 +1,10 @@
-"""OpenHands: the events of a conversation, a list or one JSON object a line. They are only read.
+"""OpenHands: the events of a conversation, as a list or one JSON object a line. This format is only
+read.
 
 The SDK's events have a `kind`; events of version 0 have an `action` or an `observation`. A
-condensation names the forgotten events and the place of its summary. Source of the shapes:
-OpenHands/software-agent-sdk, openhands-sdk/openhands/sdk/event, and OpenHands/OpenHands,
-openhands/events.
+condensation is a compaction: it names the events that left the window, and the position of its
+summary. Source of the shapes: OpenHands/software-agent-sdk, openhands-sdk/openhands/sdk/event, and
+OpenHands/OpenHands, openhands/events.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _SILENT_RESULTS = ("agent_state_changed", "null", "recall", "")
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the events of a conversation, or an object that has them under `events`."""
+    """Return the events of a conversation: a list, or the `events` of an object. None if the value
+    is in another format.
+    """
     name = None
     if isinstance(value, dict) and "events" in value:
         name, value = name_of(value, "id", "conversation_id"), value["events"]
@@ -47,7 +50,7 @@ def _is_event(value: JsonValue) -> bool:
 
 
 def content_of(event: JsonValue) -> JsonValue:
-    """Return the parts of an event that have text. A condensation is the program's own."""
+    """Return the parts of an event that may have words. Types in `SILENT` have none."""
     return NOTHING if type_of(event) in SILENT else _BESIDE.without(event)
 
 

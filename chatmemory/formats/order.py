@@ -1,4 +1,6 @@
-"""The order of lists whose messages have times: APIs and sites list the newest message first."""
+"""Detects and reverses lists of messages that begin with the newest message, as APIs and sites
+return them.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ _TIMES = (
 
 
 def is_newest_first(turns: Sequence[JsonValue]) -> tuple[bool, tuple[Loss, ...]]:
-    """Return whether the times of all messages fall, and what to report of their order.
+    """Return whether the times of all messages decrease, and the losses to report: that the list
+    was reversed, or that its times are in no order.
 
-    A list with a message without a time is read as it stands, and nothing is reported.
+    If a message has no time, the list is read as it is, and nothing is reported.
     """
     times: list[float] = []
     for turn in turns:
@@ -52,8 +55,8 @@ def time_of(turn: JsonValue) -> float | None:
 
 
 def seconds_of(value: JsonValue) -> float | None:
-    """Return a time as seconds since 1970: a number of seconds or milliseconds, or text in ISO
-    8601. None for any other value.
+    """Return a time as seconds since 1970, or None. Reads a number of seconds or milliseconds, or
+    text in ISO 8601.
     """
     if isinstance(value, bool):
         return None

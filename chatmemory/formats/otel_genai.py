@@ -1,17 +1,16 @@
-"""OpenTelemetry's semantic conventions for generative AI: messages of parts.
+"""OpenTelemetry's semantic conventions for generative AI: messages made of parts.
 
 Source of the shapes: the JSON schemas of gen_ai.input.messages, gen_ai.output.messages and
 gen_ai.system_instructions, of semantic conventions 1.37 and later.
 
-A conversation is a list of messages, or the attributes of a span, whose values may be JSON text:
-the system instructions, the input and last the output. A span's attributes about the output, such
-as its usage, are kept with the message and not written again, since the message is then input
-itself.
+A conversation is a list of messages, or the attributes of a span, whose values may be JSON text.
+They are read in the order system instructions, input, output. Attributes about the output, such as
+its usage, are kept with its message. They are not written again, since the message is then input.
 
-A message of the role tool becomes a result for each part, and is written as one message again. A
-server's tool call in an answer becomes a call, its result, and another AiMessage for the parts
-after it; they are written as one message again, too. Arguments and results are values or text: JSON
-objects and lists in this library's spelling are written as values, and all others as text.
+A message of the role tool becomes a result for each part. A tool call that the provider ran within
+an answer becomes a call, its result, and another AiMessage for the parts after it. Both are written
+as one message again. Arguments and results may be JSON values or text. JSON objects and lists in
+this library's spelling are written as values, and all other text as text.
 """
 
 from __future__ import annotations
@@ -89,7 +88,8 @@ _NEEDED = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of messages, or the attributes of a span, which may be an object in the span.
+    """Return a list of messages, or the attributes of a span, directly or under the span. None if
+    the value is in another format.
 
     At least one message must have a part in the shape of these conventions, because other formats
     have parts, too.

@@ -1,5 +1,5 @@
-"""Lists whose items are pickled and compressed. As Python objects, records and messages would take
-several times the size of their file.
+"""Lists that save memory: their items are pickled and compressed. As Python objects, records and
+messages would take several times the size of their file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ BLOCKS = 3  # unpacked at a time
 class Packed(Sequence[T]):
     """A list whose items are pickled, and compressed in blocks.
 
-    Only a few blocks stay unpacked, so that random access may unpack a block again and again: go
-    through the items in order, and keep only the ones that you need. An item is a copy: changing it
-    does not change the list. A replaced item is no longer compressed.
+    Only a few blocks stay unpacked, so that random access may unpack a block again and again. So go
+    through the items in order, and keep only the items that you need. An item is a copy: changing
+    it does not change the list. An item that was replaced by assignment is not compressed.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
@@ -113,7 +113,7 @@ class Packed(Sequence[T]):
 
 
 def is_list(value: JsonValue) -> bool:
-    """Return whether a JSON value is a list, as it is or packed."""
+    """Return whether a JSON value is a list or a `Packed` list."""
     return isinstance(value, list | Packed)
 
 

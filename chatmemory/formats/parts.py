@@ -1,4 +1,4 @@
-"""The base classes of formats whose messages are made of parts: texts, media, calls and results."""
+"""Base classes of formats whose messages are made of parts: texts, media, calls and results."""
 
 from __future__ import annotations
 
@@ -83,15 +83,17 @@ def detail_level(detail: JsonValue) -> DetailLevel:
 
 
 def detail_of(content: ImageContent) -> str:
-    """Return the detail level of an image in OpenAI's words: "high" for levels that OpenAI does not
-    have.
+    """Return the detail level of an image as OpenAI names it. Levels that OpenAI does not have
+    become "high".
     """
     detail = content.detail_level.value.lower()
     return detail if detail in _DETAILS else "high"
 
 
 def media_of(content: Content | None) -> tuple[str, Media] | None:
-    """Return the kind of a content and its media; None for a text or empty media."""
+    """Return the kind of a content, such as "image", and its media; None for a text, or if there is
+    neither data nor URL.
+    """
     match content:
         case ImageContent(image=media):
             kind = "image"
@@ -107,23 +109,27 @@ def media_of(content: Content | None) -> tuple[str, Media] | None:
 
 
 def data_of(media: Media) -> str | None:
-    """Return the base64 text of inline media."""
+    """Return the base64 text of media whose data is inline, or None if they only have a URL."""
     return media.base64_data or getattr(media, "binary_data", None)
 
 
 def mime_type_of(kind: str, media: Media) -> str:
-    """Return the media type of inline media, which providers require."""
+    """Return the media type of inline media, or a default for the kind, because providers require a
+    type.
+    """
     return media.mime_type or _DEFAULTS[kind]
 
 
 def url_of(media: Media) -> str | None:
-    """Return the URL of media. Inline media have a data URL."""
+    """Return the URL of media, which is a data URL if the data is inline. None if there is none."""
     data, mime_type = data_of(media), media.mime_type or "application/octet-stream"
     return f"data:{mime_type};base64,{data}" if data else media.url
 
 
 class PartWriter(Writer):
-    """Writes contents as parts; subclasses write media, and texts if theirs differ."""
+    """Base class that writes contents as parts. Subclasses write media, and texts if their text
+    parts differ.
+    """
 
     levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images
     has_both: ClassVar[bool] = False  # whether a part can have inline data and a URL
@@ -134,8 +140,8 @@ class PartWriter(Writer):
 
     @abstractmethod
     def media(self, content: Content, kind: str, media: Media) -> JsonValue:
-        """Return media, inline or with a URL, as a part, or None if the format has no part for
-        them.
+        """Return media as a part, or None if the format has no part for them. `kind` is "image",
+        "audio", "video" or "file".
         """
 
     def parts(self, contents: Iterable[Content | None]) -> JsonList:
@@ -160,7 +166,9 @@ class PartWriter(Writer):
         return part
 
     def lose_of_media(self, content: Content | None, kind: str, media: Media) -> None:
-        """Record the losses of media that are written."""
+        """Record details of media that the format cannot express, such as a detail level. The media
+        itself is written.
+        """
         if isinstance(content, ImageContent):
             if content.detail_level not in self.levels:
                 self.lose(f"the detail level {content.detail_level.value.lower()!r}")
@@ -184,7 +192,9 @@ Parts = Iterator[tuple[ChatMessage, JsonList]]
 def runs_of(
     parts: Iterable[JsonValue], is_result: Callable[[JsonValue], bool]
 ) -> Iterator[JsonList]:
-    """Yield parts in runs: each result alone, and the parts between results together."""
+    """Yield the parts in groups of neighbors: each tool result alone, and all parts between two
+    results together.
+    """
     run: JsonList = []
     for part in parts:
         if not is_result(part):
@@ -199,7 +209,7 @@ def runs_of(
 
 
 class TurnReader(Reader):
-    """Reads turns with their parts under the name `within_turn`."""
+    """Base class that reads turns whose parts are under the name `within_turn`."""
 
     within_turn: ClassVar[str]
 
@@ -210,25 +220,25 @@ class TurnReader(Reader):
     @staticmethod
     @abstractmethod
     def is_result(part: JsonValue) -> bool:
-        """Whether a part is the result of a tool."""
+        """Return whether a part is the result of a tool."""
 
     @abstractmethod
     def is_model_part(self, part: JsonValue) -> bool:
-        """Whether a part can only come from a model."""
+        """Return whether a part can only come from a model."""
 
     @abstractmethod
     def result(self, part: JsonValue) -> ToolExecutionResultMessage: ...
 
     @abstractmethod
     def contents(self, part: JsonValue) -> list[Content]:
-        """Yield the content of a user's part, or nothing if messages have no place for it."""
+        """Return the contents of a part of a user's turn; [] if messages have no field for it."""
 
     @abstractmethod
     def ai_message(self, parts: JsonList) -> AiMessage: ...
 
     def joined(self, turn: JsonDict, found: Parts) -> Iterator[ReadMessage]:
-        """Yield the messages of a turn, each with its parts. The first message keeps the other
-        properties of the turn.
+        """Yield the messages of a turn, each with its parts from `found`. The first message keeps
+        the turn's other properties.
         """
         name, value = self.within_turn, turn
         for place, (message, parts) in enumerate(found):
@@ -238,8 +248,8 @@ class TurnReader(Reader):
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return whether to mark a message as joined to the one before it. Results in a row need no
-        mark: they are joined anyway.
+        """Return whether to note that a message was in the same turn as the message before it; None
+        if no note is needed. Tool results in a row need none, because they are always joined.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -287,7 +297,9 @@ class TurnReader(Reader):
 
 
 class TurnWriter(PartWriter):
-    """Writes turns of parts. The attribute with the format's name has the kinds of the parts."""
+    """Base class that writes turns made of parts. The message attribute with the format's name has
+    the kinds of the parts.
+    """
 
     within_turn: ClassVar[str]
     levels = (DetailLevel.AUTO, DetailLevel.LOW)
@@ -295,19 +307,21 @@ class TurnWriter(PartWriter):
     @staticmethod
     @abstractmethod
     def is_result(part: JsonValue) -> bool:
-        """Whether a part is the result of a tool."""
+        """Return whether a part is the result of a tool."""
 
     def turn(self, role: str, parts: list[JsonDict]) -> Iterator[JsonDict]:
-        """Yield a turn. Providers accept no empty turns."""
+        """Yield a turn with these parts, or nothing if there are none: providers refuse empty
+        turns.
+        """
         if parts:
             yield {"role": role, self.within_turn: parts}
         else:
             self.lose("an empty message")
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Join two values of the same role, and return whether they were joined.
+        """Add a turn to the previous turn of the same role, and return whether that was done.
 
-        Values are joined if `joins` is True, or if both are tool results in a row, which must be in
+        Turns are joined if `joins` is True, or if both are tool results, which providers want in
         one turn.
         """
         name = self.within_turn
@@ -331,7 +345,7 @@ class TurnWriter(PartWriter):
         return kind if isinstance(kind, str) else default
 
     def arguments(self, call: ToolExecutionRequest) -> JsonDict:
-        """Return arguments as an object, as providers require.
+        """Return the arguments of a tool call as an object, as providers require.
 
         Arguments that are not a JSON object go under the property that Anthropic's documentation of
         fine-grained tool streaming names.
@@ -344,7 +358,9 @@ class TurnWriter(PartWriter):
 
 
 class BlockWriter(TurnWriter):
-    """Writes turns of blocks, with the system prompt beside them: for Anthropic and Bedrock."""
+    """Base class of the writers of Anthropic and Bedrock, whose turns are made of blocks, with the
+    system prompt outside the list of turns.
+    """
 
     within = "messages"
     within_turn = "content"
@@ -366,8 +382,8 @@ class BlockWriter(TurnWriter):
         return None
 
     def beside_turns(self, message: SystemMessage) -> str:
-        """Return the text of a system message, for `system`. The message loses its position among
-        the turns.
+        """Return the text of a system message, to be written outside the list of turns. Its
+        position among the turns is a loss.
         """
         if self.last:
             self.lose("the place of a system message: its text is in `system`")
@@ -382,7 +398,9 @@ class BlockWriter(TurnWriter):
         yield from self.turn("assistant", texts + calls)
 
     def call_of(self, message: ToolExecutionResultMessage) -> str:
-        """Return the id of the call that a result answers. A result cannot name its tool."""
+        """Return the id of the call that a result answers. The tool name of a result is a loss:
+        these formats have no field for it.
+        """
         id, name = self.answered(message)
         if name:
             self.lose("the name of the tool")

@@ -3,10 +3,10 @@
     {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": …}, …], …}
     {"kind": "response", "parts": [{"part_kind": "text", "content": …}, …], …}
 
-A request becomes several messages: its instructions and system prompts, results of tools, and the
-user's parts. A response with tools that the provider ran becomes several, too: the calls, each
-result, and the parts after it. They are written as one again. Source of the shapes:
-pydantic_ai.messages 2.x.
+A request becomes several messages: its instructions and system prompts, the tool results, and the
+user's parts. A response with tools that the provider ran becomes several messages, too: the calls,
+each result, and the parts after it. They are written as one request or response again. Source of
+the shapes: pydantic_ai.messages 2.x.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ _SAME = True  # marks instructions that repeat the previous request's
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of requests and responses, or an object that holds one under `messages`."""
+    """Return a list of requests and responses, or the list under `messages` of an object. None if
+    the value is in another format.
+    """
     return find_turns(value, _are_messages, names=("conversation_id", "id"))
 
 
@@ -282,7 +284,7 @@ class _Writer(PartWriter):
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return messages of Pydantic AI as its adapter writes them."""
+    """Return Pydantic AI's message objects as JSON values, as its adapter writes them."""
     if isinstance(value, Mapping):
         return {name: plain(value) for name, value in value.items()}
     messages = list(value) if isinstance(value, list | tuple) else [value]

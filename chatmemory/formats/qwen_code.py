@@ -1,8 +1,8 @@
-"""Qwen Code: session files, one JSON record a line. They are only read.
+"""Qwen Code: session files, one JSON record a line. This format is only read.
 
 Each record names its parent, as in files of Claude Code, and its message is a turn of Gemini. A
-record `chat_compression` has the new window: messages of the old window were kept, and all others
-are the summary. Source of the shapes: QwenLM/qwen-code,
+record `chat_compression` has the new window. Messages in it that were in the old window are kept
+messages, and all others are the summary. Source of the shapes: QwenLM/qwen-code,
 packages/core/src/services/chatRecordingService.ts.
 """
 
@@ -38,7 +38,7 @@ _LEFT = "messages that are not reached from the last one"
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file: some of them have a parent, a session and parts."""
+    """Return the records of a file, or None unless some have a parent, a session and parts."""
     records = records_in(value)
     named = next(filter(_has_parts, records), None)
     if named is None or not all(isinstance(each, dict) for each in records):
@@ -92,7 +92,9 @@ def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
 
 
 def content_of(record: Any) -> Any:
-    """Return the parts of a record's message, or of a new window, and what stands beside them."""
+    """Return the parts of a record that may have words: those of its message or new window, and
+    properties that no known version writes.
+    """
     is_compression = record.get("subtype") == COMPRESSION
     is_known = record.get("type") in _SAYING or is_compression or "message" in record
     return _BESIDE.without(record) if is_known else None
@@ -168,7 +170,7 @@ def _key(message: ChatMessage) -> tuple[Any, str]:
 
 
 def type_of(record: Any) -> str:
-    """Return the type of a record, with its subtype."""
+    """Return the type of a record, with its subtype if it has one."""
     sub = record.get("subtype")
     return f"{type_in(record)}/{sub}" if isinstance(sub, str) else type_in(record)
 

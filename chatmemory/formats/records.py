@@ -1,4 +1,4 @@
-"""The records of a session, packed to save memory."""
+"""Finds the records of a session in a value, packed to save memory."""
 
 from __future__ import annotations
 
@@ -9,5 +9,7 @@ from chatmemory.messages.json_values import JsonValue
 
 
 def records_in(value: JsonValue) -> Sequence[JsonValue]:
-    """Return the records of a value, which is a list of records or one record."""
+    """Return a value's records: the value itself if it is a list, else a list of this single
+    record.
+    """
     return value if is_list(value) else [value]

@@ -1,4 +1,4 @@
-"""The formats by name, and functions that read and write lists of messages."""
+"""Looks up formats by name, and reads and writes lists of messages."""
 
 from __future__ import annotations
 
@@ -70,33 +70,36 @@ FORMATS: Registry[Format] = Registry(
 
 
 def format_named(name: str) -> Format:
-    """Return the format of that name. Raises InvalidValue, which names the installed formats."""
+    """Return the format of that name. Raises InvalidValue with the names of the installed
+    formats.
+    """
     if name not in FORMATS:
         raise InvalidValue(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
 def readable_formats() -> dict[str, Format]:
-    """Return the formats that can be read: all but text for people."""
+    """Return the formats that can be read, by name: all but text for people."""
     return {name: each for name, each in FORMATS.items() if not each.is_text}
 
 
 def writable_formats() -> dict[str, Format]:
-    """Return the formats that can be written."""
+    """Return the formats that can be written, by name."""
     return {name: each for name, each in FORMATS.items() if each.render is not None}
 
 
 def two_way_formats() -> dict[str, Format]:
-    """Return the formats that can be both read and written."""
+    """Return the formats that can be both read and written, by name."""
     return {name: each for name, each in writable_formats().items() if not each.is_text}
 
 
 def parse_messages(
     values: JsonValue, format: str = "langchain4j", after: Iterable[ChatMessage] = ()
 ) -> Transcript:
-    """Read a list of messages. They may answer tool calls of the earlier messages in `after`.
+    """Read a list of messages, given as JSON values of a format. Results may answer tool calls of
+    the earlier messages in `after`.
 
-    Raises UnreadableTranscript with the `index` of the message at fault.
+    Raises UnreadableTranscript with the `index` of a message that cannot be read.
     """
     if not isinstance(values, list):
         raise UnreadableTranscript(-1, "messages must be a list")
@@ -108,8 +111,9 @@ def parse_objects(
 ) -> Transcript:
     """Read objects of a provider's library: a message, a list, a response, or their JSON values.
 
-    Raises UnreadableTranscript with the `index` of the message at fault. An unexpected exception is
-    logged, and becomes one.
+    Raises UnreadableTranscript with the `index` of a message that cannot be read, also for an
+    unexpected exception, which is logged. `after` are earlier messages whose tool calls the results
+    may answer.
     """
     with refusing_faults(f"values of the format {format!r}"):
         return _parse_objects(values, format_named(format), format, after)
@@ -168,7 +172,7 @@ def _refuse_streams(values: LibraryValue) -> None:
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
-    """Return messages in a format, and the losses.
+    """Return messages as JSON values of a format, with the losses of writing them.
 
     Raises InvalidMessage, and InvalidValue for a format that is only read.
     """
@@ -176,7 +180,9 @@ def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j"
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
-    """Return messages in a format as a stream, if the format can write message by message."""
+    """Return messages as a stream of JSON values of a format. Formats that cannot write message by
+    message return all at once.
+    """
     render = format_named(format).render
     if render is None:
         raise InvalidValue(f"messages cannot be written in the format {format!r}: it is only read")
@@ -196,7 +202,7 @@ class _Checked(Iterable[ChatMessage]):
 
 
 def kept_in(attributes: JsonMap) -> dict[str, list[str]]:
-    """Return the names that formats keep in a message's attributes, by format."""
+    """Return, for each format, the names of the details that it keeps in a message's attributes."""
     return {
         name: [kept for part, value in own.items() for kept in _names(part, value)]
         for name, own in attributes.items()

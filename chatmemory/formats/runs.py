@@ -1,10 +1,10 @@
-"""Runs of a model: the calls that belong to one conversation.
+"""Finds runs among model calls: calls that belong to one conversation.
 
-A call has the whole list of the model's input, and its answer. The next call of the run begins with
-both. Messages are compared by their content. Details that a client may change when it sends a
-message back are ignored: thinking, attributes such as finish reasons, ids of calls, a name that is
-null, empty or missing texts, and the spelling of arguments as JSON. System messages are ignored, so
-that a changed system message does not split a run.
+The request of a call has the whole list of messages so far. The next call of the run begins with
+that list and the answer. Messages are compared by their content. Details that a client may change
+when it sends a message back are ignored: thinking, attributes such as finish reasons, ids of calls,
+a name that is null, empty or missing texts, and the spelling of arguments as JSON. System messages
+are ignored, so that a changed system message does not split a run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEWEST = 20  # the most runs with an equal last message that are compared with a
 
 
 def digests_of(messages: Iterable[ChatMessage]) -> list[bytes]:
-    """Return a digest for each message that is not a system message. Digests are equal if the
+    """Return a digest for each message except system messages. Two digests are equal if their
     messages have the same content.
     """
     return [digest_of(each) for each in messages if not isinstance(each, SystemMessage)]
@@ -46,7 +46,7 @@ def digest_of(message: ChatMessage) -> bytes:
 
 
 def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """Return the number of digests that two lists have in common at their beginnings."""
+    """Return the number of digests that are equal at the beginning of both lists."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -54,13 +54,13 @@ def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 def new_places(
     known: Sequence[bytes], sent: Sequence[bytes], in_common: int = 2
 ) -> list[int] | None:
-    """Return the places of the messages in a call's list `sent` that the run does not have yet;
-    None if the call does not belong to this run.
+    """Return the indexes of the messages in a call's list `sent` that the run does not have yet;
+    None if the call does not belong to this run. `known` is the list of the run's last call.
 
-    The list continues the run if it begins with all messages of the run, or if the run begins with
-    the list, which was sent again. It also does if a program compacted the run: the list then has
-    the end of the run after a summary or a shortened beginning, with at least `in_common` messages.
-    An answer that came back with changes does not split a run.
+    The call continues the run if `sent` begins with all messages of the run, or is only a beginning
+    of them, sent again. It also does if a program compacted the run: then `sent` has the end of the
+    run after a summary or a shortened beginning, with at least `in_common` messages. An answer that
+    came back with changes does not split a run.
     """
     same = common_beginning(known, sent)
     if same == len(sent):
@@ -84,10 +84,11 @@ def _last_place(digests: Sequence[bytes], digest: bytes, start: int) -> int | No
 def goes_on_with(
     known: Iterable[tuple[Key, Sequence[bytes]]], sent: Sequence[bytes], in_common: int = 2
 ) -> tuple[Key, list[int]] | None:
-    """Return the key of the run that a call's list continues, and the places of its new messages;
-    None if it continues none of the `known` runs, which have the lists of their newest calls.
+    """Return the key of the run that a call's list `sent` continues, and the indexes of its new
+    messages; None if it continues none.
 
-    If several runs fit, the one with the longest common part is chosen, then the first.
+    `known` has each run's key and the list of its last call. If several runs fit, the run with the
+    fewest new messages in `sent` is chosen, and of equal runs the first.
     """
     found: tuple[Key, list[int]] | None = None
     for key, digests in known:
@@ -98,10 +99,10 @@ def goes_on_with(
 
 
 class Runs:
-    """The runs so far, each with the list of its last call.
+    """The runs found so far, each with the list of its last call.
 
-    `all_alike` is for the calls of one session: each of its runs is tried. Otherwise a run is found
-    by its last messages, among the newest runs with the same end.
+    `all_alike` is for the calls of one session: a call is compared with every recent run. Otherwise
+    a call is only compared with runs that end in a message of its list.
     """
 
     def __init__(self, all_alike: bool = False) -> None:
@@ -110,9 +111,11 @@ class Runs:
         self._ending: defaultdict[bytes, list[int]] = defaultdict(list)
 
     def find(self, sent: Sequence[bytes]) -> tuple[int, list[int]] | None:
-        """Return the number of the run that a call's list continues, and the places of its new
-        messages. If several runs fit, the one with the longest common part is chosen, then the
-        first.
+        """Return the number of the run that a call's list `sent` continues, and the indexes of its
+        new messages; None if it continues none.
+
+        If several runs fit, the run with the fewest new messages in `sent` is chosen, and of equal
+        runs the first.
         """
         numbers = sorted(set(self._candidates(sent)))
         known = ((number, divided(self._lists[number])) for number in numbers)
@@ -124,7 +127,7 @@ class Runs:
         return (number for digest in sent for number in self._ending.get(digest, ())[-NEWEST:])
 
     def put(self, number: int | None, sent: Sequence[bytes]) -> int:
-        """Keep the list of a run's newest call, and return the run's number. Without a number, a
+        """Store the list of a run's last call, and return the run's number. Without a `number`, a
         new run begins.
         """
         if number is None:
@@ -140,10 +143,10 @@ class Runs:
 
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the digests by which a run is found: the last digest, and the digest before it.
+    """Return the digests of the last two messages, by which a run is found again.
 
-    The second digest finds a run whose answer came back changed. Runs of up to two messages are
-    only found by the last digest.
+    The last but one finds a run whose answer came back changed. Runs of up to two messages are only
+    found by the last digest.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 

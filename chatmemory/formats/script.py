@@ -1,9 +1,9 @@
-"""Scripts: messages as people type them, a line such as `user: hello` for each.
+"""Scripts: conversations as people type them, with a line such as `user: hello` for each message.
 
-The roles are user, ai, system, call and result, in any case. A line without a role continues the
-message before it. `call: find({"id": 7})` is a tool call. A result names the tool of the oldest
-call since the last user message that has no result yet. A text that starts with a bracket is read
-as JSON in one of the transcript formats instead.
+The roles are user, ai, system, call and result, in upper or lower case. A line without a role
+continues the message before it. `call: find({"id": 7})` is a tool call. A result belongs to the
+oldest call since the last user message that has no result yet, and has its tool name. A text that
+starts with a bracket is read as JSON in one of the transcript formats instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _CALL = declared_pattern(r"\A\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:
-    """Return one message of this role, or the messages of a whole script if the role is "script".
+    """Return the messages that somebody typed: one of this role, or if the role is "script", those
+    of a whole script.
 
     Raises InvalidValue if the text has no such message.
     """
@@ -42,7 +43,7 @@ def read_draft(role: str, text: str) -> list[ChatMessage]:
 
 
 def write_draft(message: ChatMessage) -> tuple[str, str]:
-    """Return a role and a text that `read_draft` reads as this message."""
+    """Return the role and text from which `read_draft` makes this message again."""
     for role, text in _spellings(message):
         if text.strip() and read_draft(role, text) == [message]:
             return role, text
@@ -60,8 +61,8 @@ def read_script(text: str) -> list[ChatMessage]:
 
 
 def unknown_role(text: str) -> tuple[int, str] | None:
-    """Return the first line that begins with a word and a colon as if it were a role, with the
-    word, or None.
+    """Return the number (from 1) of the first line that begins with an unknown word and a colon as
+    if it were a role, and the word. None if there is no such line.
     """
     for n, line in enumerate(() if _is_json(text) else _LINE_BREAK.split(text), 1):
         found = _WORD_LINE.fullmatch(line)

@@ -1,4 +1,4 @@
-"""The base class of readers of agents' session files. These formats are never written."""
+"""Base class of readers of agents' session files. These formats are only read."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from chatmemory.messages.message import (
 
 
 class SessionReader(ABC):
-    """Reads the records of one session; subclasses read one record.
+    """Base class that reads the records of one session; subclasses read one record.
 
-    Details of a record that a message cannot hold, such as its time and the provider's token
-    counts, are kept in its attributes under the name of the format. Anything left out is a loss.
+    Details of a record that a message cannot hold, such as the provider's token counts, are kept in
+    its attributes under the name of the format. Anything left out is a loss.
     """
 
     format: ClassVar[str]
@@ -49,16 +49,18 @@ class SessionReader(ABC):
 
     @classmethod
     def parse(cls, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        """Return the session of all records, in their order."""
+        """Return the session read from all records, in their order in the file. `after` are earlier
+        messages whose calls the results may answer.
+        """
         return cls().read_all(turns, range(len(turns)), after)
 
     def read_all(
         self, turns: Sequence[Any], order: Iterable[int], after: Iterable[ChatMessage] = ()
     ) -> Transcript:
-        """Return the session of the records at these places, in this order.
+        """Return the session read from the records at the indexes `order`, in that order.
 
-        Its `messages` are the original ones, without the summaries. A record that cannot be read is
-        left out and named.
+        Its `messages` are those of the conversation, without the summaries. A record that cannot be
+        read is left out and reported.
         """
         self.calls.continue_from(after)
         self._account = account = Account.of(turns)
@@ -90,13 +92,15 @@ class SessionReader(ABC):
     def read(self, record: dict[str, Any]) -> None:
         """Add the messages of one record. Raises InvalidMessage.
 
-        A record of which nothing is added, and that no loss names, is not known.
+        If neither a message nor a loss comes of a record, it counts as unknown, and its words are
+        reported as lost.
         """
 
     def miss(self, what: str, times: int = 1, *records: int) -> None:
-        """Record a loss named `what`, which may occur several `times`. Equal losses are counted.
+        """Record that a detail was lost, `times` times. `what` names it; equal losses are counted
+        together.
 
-        The loss is in the given records, else in the current record; before the first record is
+        The loss is in the given records, else in the current record. Before the first record is
         read, it concerns the whole session.
         """
         if times:
@@ -109,8 +113,8 @@ class SessionReader(ABC):
                 self._named.update(records)
 
     def lack(self, what: str, times: int = 1) -> None:
-        """Record something that a record should have and has not. Any words in it are accounted
-        for as those of other records.
+        """Record the loss of something that the current record should have but does not. The record
+        counts as read, so that its words are still looked for in the messages.
         """
         if times:
             self.account_for_record()
@@ -123,13 +127,13 @@ class SessionReader(ABC):
         return self.built.add(message, by_program)
 
     def account_for_record(self) -> None:
-        """Note that a message was read from the record at hand."""
+        """Mark the current record as read: a message was made from it."""
         if self._account:
             self._account.read(self._turn)
 
     def answer(self, part: AiMessage, id: str | None) -> int:
-        """Add a part of the model's answer and return its position. Parts with the same answer id
-        are one message.
+        """Add a part of the model's answer and return the position of its message. Parts with the
+        same `id` are one message.
         """
         place = self._answers.get(id) if id is not None else None
         if place is None:
@@ -142,7 +146,9 @@ class SessionReader(ABC):
         return place
 
     def close(self, id: str | None) -> None:
-        """End the message of an answer. Later parts with the answer's id begin another message."""
+        """End the message of the answer with this id. Later parts with the same id begin another
+        message.
+        """
         if id is not None:
             self._answers.pop(id, None)
 
@@ -164,7 +170,7 @@ class SessionReader(ABC):
         return self.add(ToolExecutionResultMessage(id, name, contents, is_error, self.own(about)))
 
     def own(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """Return attributes with the details of a message besides its text."""
+        """Return the message attributes for the details `about` a record; {} if all are empty."""
         known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
         return {self.format: known} if known else {}
 
@@ -176,9 +182,11 @@ def branch_of(
     main: Transcript,
     format: Format,
 ) -> tuple[Transcript, list[Loss]]:
-    """Return the whole conversation along another way through the records, and the losses in its
-    `own` records, which the main conversation does not have. The `outer` account leaves these
-    records to the branch, and refuses those that the branch refuses.
+    """Return the conversation along another path through the records, and the losses in the records
+    that only this path has, `own`.
+
+    `read_way` reads the path. In the account `outer` of the main conversation, the `own` records
+    are marked as the branch's, or as refused if the branch refuses them.
     """
     account = Account(outer)
     read = read_way(account)
@@ -197,7 +205,7 @@ def branch_of(
 
 
 def whole(value: Any) -> int | None:
-    """Return a count from a file, or None for any other value."""
+    """Return a count from a file: the value if it is an integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -43,7 +43,9 @@ _RESULT = ("observation", "tool", "tool_response", "function_response")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of turns, or an object that holds one under `conversations`."""
+    """Return a list of turns, or the list under `conversations` of an object. None if the value is
+    in another format.
+    """
     if is_list_of(value, "from", "value"):
         return RawTranscript(None, value)
     if not isinstance(value, dict) or not is_list_of(value.get("conversations"), "from", "value"):

@@ -1,4 +1,4 @@
-"""The times at which messages were said, as the records of other programs have them.
+"""Reads the times of messages from the records of other programs.
 
 Exports write a time as text in ISO 8601, or as seconds or milliseconds since 1970. Text without a
 time zone is read as UTC.
@@ -27,7 +27,7 @@ _AHEAD = timedelta(days=1)  # of clocks of other machines
 def said_at_of(turn: JsonValue) -> datetime | None:
     """Return the time of a turn of any format, in UTC; None if it has none.
 
-    Times before 1990, and more than a day in the future, are no times of messages.
+    A time before 1990, or more than a day in the future, is ignored: it is not that of a message.
     """
     about = turn.about if isinstance(turn, Response) else None
     for record in _records(unwrapped(turn), about):
@@ -38,12 +38,12 @@ def said_at_of(turn: JsonValue) -> datetime | None:
 
 
 def known_times(times: Sequence[datetime | None]) -> tuple[datetime | None, ...]:
-    """Return the times of messages; nothing if none of them is known."""
+    """Return the times of messages; () if no time is known."""
     return tuple(times) if any(times) else ()
 
 
 def moment_of(value: JsonValue) -> datetime | None:
-    """Return a time as `seconds_of` reads it, in UTC; None for any other value."""
+    """Return a time in UTC, or None. Reads the same values as `seconds_of`."""
     seconds = seconds_of(value)
     if seconds is None:
         return None

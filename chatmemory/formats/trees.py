@@ -1,7 +1,7 @@
-"""Trees of messages, as chat sites store them: each message names its parent.
+"""Reads trees of messages, as chat sites store them: each message names its parent.
 
 An edited question or a regenerated answer is another child of the same message. The conversation is
-the path to the message that is shown last; every other path is a branch of it.
+the path to the message that the site shows last; every other path is a branch of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ LEFT = "messages on other branches, not reached from the last message"
 
 
 def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
-    """Return the messages of a tree by id: the path to `last` first, then all other messages.
+    """Return the messages of a tree as nodes: the path to the message with the id `last` first,
+    then the others. `values` and `parents` are by message id.
 
     If `last` is not in the tree, the last message in the file is used.
     """
@@ -36,8 +37,8 @@ def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -
 
 
 def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> list[Node]:
-    """Return the nodes of messages that name their parent under the property `parent`. If no
-    message does, the parent of each is the message before it in the list.
+    """Return the messages of a tree as nodes, if each message names its parent under the property
+    `parent`. If no message does, each follows the message before it in the list.
     """
     if any(parent in each for each in values.values()):
         return nodes_of(values, {id: each.get(parent) for id, each in values.items()}, last)
@@ -45,9 +46,9 @@ def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> li
 
 
 def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
-    """Return the ids from the first message to the last one.
+    """Return the ids from the first message of a tree to the message `last`.
 
-    The path begins at a message whose parent is not in the file or would make a circle.
+    The path begins at a message whose parent is missing in the file, or would close a circle.
     """
     found: dict[str, None] = {}
     while isinstance(last, str) and last in parents and last not in found:
@@ -78,8 +79,9 @@ def format_of_tree(
 ) -> Format:
     """Return a format of trees of messages. It is only read.
 
-    `find` returns nodes as turns, and `reader` reads their values. `content_of` returns the part
-    of a value that has text: a path whose last value has none is not a branch.
+    `find` returns nodes as turns, and `reader` reads their values. `content_of` returns the part of
+    a value that has text. A path whose last value has no text is not a branch. `is_empty` tells
+    whether a conversation was never begun.
     """
     reader.format = name
 

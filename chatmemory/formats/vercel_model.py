@@ -1,4 +1,5 @@
-"""The AI SDK's ModelMessages, as `response.messages` of `generateText` has them; only read.
+"""The AI SDK's ModelMessages, as in `response.messages` of `generateText`. This format is only
+read.
 
     [{"role": "assistant", "content": [{"type": "tool-call", "toolCallId": …, "input": …}]},
      {"role": "tool", "content": [{"type": "tool-result", "toolCallId": …, "output": {…}}]}]
@@ -44,7 +45,8 @@ _APPROVALS = ("tool-approval-request", "tool-approval-response")
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of messages in a value: the list itself, or the `messages` of an object.
+    """Return the list of messages in a value: the list itself, or the `messages` of an object. None
+    if the value is in another format.
 
     The messages must contain a part that only the AI SDK has.
     """
@@ -148,7 +150,9 @@ def _contents(part: JsonMap) -> Iterator[Content]:
 
 
 def content_of(turn: JsonValue) -> JsonValue:
-    """Return a message without what the program asked the user."""
+    """Return the parts of a message that may have words. Requests for the user's approval, and
+    their responses, are left out.
+    """
     if not isinstance(turn, dict) or not isinstance(turn.get("content"), list):
         return turn
     said = (each for each in turn["content"] if type_in(each) not in _APPROVALS)

@@ -1,8 +1,8 @@
 """The AI SDK's UIMessages, `{"id": …, "role": …, "parts": […]}`, as `useChat` keeps them.
 
-One UIMessage of the assistant holds all steps of its answer, and a part can hold both a call and
-its result. Each step becomes an AI message followed by its results, and all steps are written as
-one UIMessage again. Messages of AI SDK 4 are read, too, and written in today's shape.
+One UIMessage of the assistant holds all model calls of its answer, and a part can hold both a tool
+call and its result. Each model call becomes an AI message followed by its tool results, and all are
+written as one UIMessage again. Messages of AI SDK 4 are read, too, and written in today's shape.
 
 Source of the shapes: the types UIMessage and UIMessagePart of AI SDK 5 and 6.
 """
@@ -67,7 +67,9 @@ _NEEDED = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of UIMessages, or an object that holds one under `messages`."""
+    """Return a list of UIMessages, or the list under `messages` of an object. None if the value is
+    in another format.
+    """
     return find_turns(value, _are_ui_messages)
 
 

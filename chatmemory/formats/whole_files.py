@@ -1,4 +1,4 @@
-"""Functions that read whole files: which format they are in, and each conversation in them."""
+"""Reads whole files: detects their format, and returns each conversation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ LOOKED_AT = 20  # the lines of a JSON Lines file that decide about its format
 
 @dataclass(frozen=True)
 class Reading:
-    """The conversations of a file in order, and the ones that could not be read."""
+    """The result of reading a file: its conversations in order, and the conversations or lines that
+    could not be read.
+    """
 
     format: str
     transcripts: tuple[Transcript, ...]
@@ -39,8 +41,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class TranscriptStream:
-    """The conversations of a file in order, and the ones that could not be read. Each is read on
-    demand.
+    """The result of opening a file: its `conversations` in order, each read on demand, or `Refused`
+    if it cannot be read.
     """
 
     format: str
@@ -56,11 +58,12 @@ def read_transcripts(
 ) -> Reading:
     """Return every conversation of a JSON or JSON Lines file, or of its content.
 
-    `format` is a format's name, or "auto": then it is the first format for which the whole file is
-    a conversation, else the one that finds the most conversations in it. Conversations without a
-    name are named by their position, from 1. Raises UnreadableTranscript if the content is not
-    JSON, exceeds the `bounds`, or holds no conversation in the format; the message refers to the
-    content as `called`.
+    `format` is a format's name, or "auto". Then it is the first format for which the whole file is
+    a conversation, else the format that finds the most conversations in it. Conversations without a
+    name are named by their position, from 1.
+
+    Raises UnreadableTranscript if the content is not JSON, exceeds the `bounds`, or holds no
+    conversation in the format. `called` names the content in the error.
     """
     stream = stream_transcripts(content, format, called=called, bounds=bounds)
     found = [*stream.conversations]
@@ -78,10 +81,10 @@ def stream_transcripts(
 ) -> TranscriptStream:
     """Return the conversations of a file as a stream.
 
-    A JSON Lines file is read line by line if its first line is a conversation, and session by
-    session if its records name their session. Any other file is decoded as a whole. A line that is
-    not JSON, or not a record of the others' session, is refused with its number, and the others are
-    read. An unexpected exception is logged, and becomes an UnreadableTranscript.
+    A JSON Lines file is read line by line if its first line is a conversation. It is read session
+    by session if its records name their session. Any other file is decoded as a whole. A line that
+    is not JSON, or not a record of a session, is refused with its number, and the remaining lines
+    are read. An unexpected exception is logged, and becomes an UnreadableTranscript.
     """
     with refusing_faults(called):
         stream = _stream(content, format, called, bounds)

@@ -1,8 +1,8 @@
-"""The words of records and of messages: which strings count, and whether messages have them.
+"""Checks that the words of a file's records are in the messages read from them.
 
 Every string of four letters or more in a record must be in a text, a thought, an argument or a
-result of a message: attributes are stored, but neither searched nor shown. The account of a
-conversation's records names all others (see `chatmemory.formats.account`).
+result of a message. Attributes do not count, because they are neither searched nor shown. All other
+strings are reported as losses (see `chatmemory.formats.account`).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _NO_WORDS = declared_pattern(
 
 
 def has_content(read: Transcript) -> bool:
-    """Return whether a conversation has any content. In the session of an agent it must come from a
-    person, a model or a tool: content of the agent's program alone does not count.
+    """Return whether a conversation has any content. In an agent's session, messages that the
+    agent's program wrote, summaries and system messages do not count.
     """
     if read.session is None:
         return any(map(_says, read.messages))
@@ -90,7 +90,9 @@ def _says(message: ChatMessage) -> bool:
 
 
 def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each string with words in a JSON value."""
+    """Yield the path and the text of each string that has words in a JSON value. Ids, dates and
+    similar strings are left out.
+    """
     waiting: list[tuple[str, Any]] = [(path, value)]
     while waiting:
         path, value = waiting.pop()
@@ -104,7 +106,9 @@ def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def told(name: str, value: Any) -> Any:
-    """Return what may have words in the value of a property."""
+    """Return the part of a property's value that may have words: all of it, or for names such as
+    "id" only objects in it. None if there is no such part.
+    """
     silence = _silence_of(name) if len(name) <= _NAME_MAX else _Silence.NONE
     if silence is _Silence.WHOLE:
         return None
@@ -112,7 +116,9 @@ def told(name: str, value: Any) -> Any:
 
 
 def is_misplaced(name: str, value: Any) -> bool:
-    """Return whether an object stands under a name under which programs write a text or number."""
+    """Return whether a property holds an object, although programs write a text or number under its
+    name.
+    """
     is_text = len(name) <= _NAME_MAX and _silence_of(name) is _Silence.TEXTS
     return is_text and bool(misplaced_objects(value))
 
@@ -134,12 +140,16 @@ def _silence_of(name: str) -> _Silence:
 
 
 def plain_name(name: str) -> str:
-    """Return a name in lower case without punctuation, as programs differ in it."""
+    """Return a property's name in lower case without punctuation: programs spell `toolName` and
+    `tool_name`.
+    """
     return name.replace("_", "").replace("-", "").lower()
 
 
 def misplaced_objects(value: Any) -> Any:
-    """Return the objects of a value that should be a text, a number or a list of them."""
+    """Return the objects in a value that should be a text, a number or a list of texts or numbers.
+    None or [] if there are none.
+    """
     if isinstance(value, list):
         return [each for each in value if isinstance(each, dict | list)]
     return value if isinstance(value, dict) else None
@@ -147,12 +157,13 @@ def misplaced_objects(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Beside:
-    """Properties of a format's records that have no words, or repeat words that are elsewhere.
+    """Properties of a format's records in which words need not be looked for: they have none, or
+    only repeat words.
 
-    Under the names of `texts` stand texts and lists of texts. An object there is not what the
-    program writes, and may have words. Under the names of `wholes` stands any value, under those of
-    `inner` an object, or a list of objects, with properties of its own. Numbers and truth values
-    need no name: a text in their place is one that may have words.
+    Properties named in `texts` hold texts or lists of texts, so an object there is unexpected and
+    may have words. Properties in `wholes` hold any value. Those in `inner` hold an object or a list
+    of objects, with properties of their own. Numbers and truth values need not be named, but a text
+    instead of a number may have words.
     """
 
     texts: Collection[str] = ()
@@ -160,7 +171,9 @@ class Beside:
     inner: Mapping[str, Beside] = field(default_factory=dict)
 
     def without(self, value: Any, *read: str) -> Any:
-        """Return an object without these properties, and without those that were `read`."""
+        """Return the properties of an object that may have unread words: all but these, and but
+        those named in `read`. Other values are returned unchanged.
+        """
         if not isinstance(value, dict):
             return value
         found = {name: self._rest(name, value[name]) for name in value if name not in read}
@@ -180,7 +193,9 @@ def _has_words(text: str) -> bool:
 
 
 class Words:
-    """The texts of a conversation's messages, in the order of the turns they were read from."""
+    """The texts of a conversation's messages, to look up whether they contain the words of a
+    record.
+    """
 
     def __init__(self, read: Transcript) -> None:
         self._messages = read.session.messages if read.session else read.messages
@@ -199,8 +214,8 @@ class Words:
 
     @property
     def missing(self) -> str:
-        """The end of a sentence about texts that were not found. It says so if the search was
-        incomplete.
+        """The end of a sentence about texts that were not found, such as "are not read". It tells
+        if the search was incomplete.
         """
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"
@@ -220,7 +235,9 @@ class Words:
         return bisect_left(self._order, turn, key=self._turn)
 
     def has_all(self, text: str, turn: int) -> bool:
-        """Return whether a text is in a message. If the text is JSON, its strings must be."""
+        """Return whether a message contains a text, or if the text is JSON, all its strings. `turn`
+        is the index of the record with the text.
+        """
         if self.has(text, turn):
             return True
         value = decoded(text) if text.lstrip()[:1] in ("{", "[") else text
@@ -229,8 +246,8 @@ class Words:
         return all(self.has(each, turn) for _, each in strings_in(value))
 
     def has(self, text: str, turn: int) -> bool:
-        """Return whether a message has a text. The turn's own and near messages are tried first,
-        and only these once the budget for the others is spent.
+        """Return whether a message contains a text. Messages of the same and of near turns are
+        tried first. The rest is searched only up to a total number of characters.
         """
         near = [each for place in self._near(turn) for each in self._texts_of(place)]
         plain = text.strip()

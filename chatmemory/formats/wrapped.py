@@ -1,4 +1,5 @@
-"""Messages under other names: `{"conversation": [message, …]}` or `{"history": […]}`; only read.
+"""Lists of messages under other names: `{"conversation": [message, …]}` or `{"history": […]}`. This
+format is only read.
 
 The messages may be in any format that this library reads.
 """
