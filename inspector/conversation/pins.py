@@ -46,8 +46,8 @@ def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -
     """Return what pinning or unpinning a message would do; None if no policy decides, or if the
     message cannot be pinned.
 
-    A message cannot be pinned if it is not in memory, a system message, or a tool call that awaits
-    results.
+    A message cannot be pinned if it is not in memory, or if it is a system message or a tool call
+    that awaits results.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy

@@ -111,8 +111,8 @@ class Folded:
 
 @dataclass(frozen=True)
 class Headlines:
-    """The top of the overview: its lines about kinds of problems ("causes"), and its counts. They
-    were counted `at` a time, and are cached until `until`.
+    """The top of the overview: its lines about kinds of problems ("causes"), and its counts. `at`
+    is when they were counted, and `until` how long they are cached.
 
     Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
     each counted once. `questions` are asked by installed features. `resolved` are problems that

@@ -1,8 +1,8 @@
 """Masks the terms of an evidence file: each occurrence of a term is replaced by the same mark.
 
-The file contains a masked term in no spelling. Texts are searched in a normal form (see `normal`),
-so that a term is found however it is spaced, accented or escaped. The marks are put into the text
-as it was written.
+No spelling of a masked term remains in the file. Texts are searched in a normal form (see
+`normal`), so that a term is found however it is spaced, accented or escaped. The marks are put into
+the text as it was written.
 """
 
 from __future__ import annotations

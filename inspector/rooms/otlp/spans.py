@@ -77,7 +77,8 @@ def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
     framework and one for the provider's library, is returned once.
 
     Both traces have the same model and messages, and one lies within the time of the other. The
-    exact call is kept, or else the inner one; it gets the session of either.
+    exact call is kept, or else the inner one. If only the dropped trace names a session, the kept
+    call gets that name.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}
