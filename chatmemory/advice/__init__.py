@@ -1,8 +1,8 @@
-"""Advice: what to do about the window of one conversation, or of several.
+"""Advice: which policy to use for one conversation or for several.
 
-`advise` takes the figures of conversations and says whether to keep the policy in force, to change
-it, or to send everything. Pages, commands, the API and agents print this advice; nothing else
-chooses a remedy. It needs no database: figures come from stored conversations or from files.
+`advise` takes the measured figures of conversations. It says whether to keep the policy in force,
+to change it, or to send everything. Pages, commands, the API and agents print this advice; nothing
+else chooses a policy. It needs no database: figures come from stored conversations or from files.
 """
 
 from chatmemory.advice.choosing import FACTS_ENOUGH, advise, advise_groups

@@ -1,10 +1,12 @@
-"""Chooses a window: what to do about a conversation, or about several.
+"""Chooses the advised policy for a conversation, or for several.
 
-Each conversation counts alike, so a long conversation decides no more than a short one. The cost is
-the mean of relative costs, and the share of facts held is the mean of shares. A conversation with
-far more needed facts or tokens than the rest is an outlier. A digest of the id puts each
-conversation into one of two halves, in both of which a window must save. A new conversation
-therefore moves no conversation to the other half.
+Each conversation has the same weight, so that long conversations decide no more than short ones.
+The cost is the mean of their relative costs, and the share of facts held is the mean of their
+shares. A conversation with far more needed facts or tokens than the rest is an outlier, and not
+counted.
+
+Conversations are divided into two halves by a digest of their id, so that a new conversation moves
+no other to another half. A window is only advised if it saves in both halves.
 """
 
 from __future__ import annotations
@@ -46,10 +48,11 @@ def advise(
     prices: Prices = NO_PRICES,
     keeps: Policy | None = None,
 ) -> Advice:
-    """Return the advice for conversations. If their groups get different advice, the verdict for
-    all of them says so.
+    """Return the advice for conversations. If groups of them get different advice, the verdict is
+    GROUPS_DIFFER.
 
-    `keeps` is a policy whose option is also needed, such as the limit that would have kept a fact.
+    `keeps` is a policy whose figures are also returned, such as the limit that would have kept a
+    fact.
     """
     listed = list(measured)
     if len({each.group for each in listed}) > 1:
@@ -70,7 +73,9 @@ def _advised(
 def scope_of(
     counted: Sequence[Measured], left_out: Mapping[LeftOut, Sequence[str]], prices: Prices
 ) -> Scope:
-    """Return the scope of the conversations that count."""
+    """Return the scope of an advice: how many conversations, messages and calls were counted.
+    `left_out` are ids of conversations that were not counted, by reason.
+    """
     known = [(each, known_figures(each)) for each in counted]
     return Scope(
         len(counted),
@@ -88,7 +93,7 @@ def advise_groups(
     measured: Iterable[Measured], goals: Goals = USUAL, prices: Prices = NO_PRICES
 ) -> tuple[Advice, dict[str, Advice]]:
     """Return the advice for all conversations together, and for each group by its name. If the
-    groups' advice differs, there is none for all of them.
+    groups' advice differs, the verdict for all is GROUPS_DIFFER, without an advised policy.
     """
     groups: dict[str, list[Measured]] = {}
     for each in measured:
@@ -162,8 +167,8 @@ def _counts_alike(each: Measured) -> bool:
 
 
 def outliers(measured: Sequence[Measured]) -> set[str]:
-    """Return the ids of the conversations that need, or have in tokens, more than four times what
-    nine in ten of the others need or have.
+    """Return the ids of conversations that are far larger than the rest. They have more than four
+    times the needed facts, or the tokens, that nine in ten of the rest have at most.
     """
     known = {each.id: known_figures(each) for each in measured}
     apart: set[str] = set()
@@ -184,7 +189,9 @@ def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
 
 
 def at_share(ordered: Sequence[int], share: float) -> int:
-    """Return the smallest number that this share of some do not exceed."""
+    """Return the smallest of the sorted numbers that at least this share of all numbers does not
+    exceed, such as the median for 0.5.
+    """
     return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
 
 

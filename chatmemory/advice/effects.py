@@ -1,4 +1,4 @@
-"""The effect of other policies in conversations, for a preview before they are set."""
+"""Measures the effect of other policies on conversations, for a preview before they are set."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from chatmemory.windows.policies import Policy
 
 @dataclass(frozen=True)
 class Effect:
-    """The measured effect of a policy preview on the same conversations.
+    """The effect of setting other policies, measured on the same conversations, whose scope is
+    `measured`.
 
     `before` is the policy in force, `after` the previewed policy, and `everything` sending
-    everything; all three are None if no conversation was measured. For `dearer` conversations, the
-    previewed policy costs more than sending everything.
+    everything; all three are None if no conversation was measured. `dearer` is the number of
+    conversations for which the previewed policy costs more than sending everything.
     """
 
     measured: Scope
@@ -40,7 +41,9 @@ class Effect:
 
     @property
     def is_dominated(self) -> bool:
-        """Whether sending everything holds as much, repeats no more, fits and costs less."""
+        """Whether sending everything is better than the previewed policy: it holds as much, repeats
+        no more, fits and costs less.
+        """
         return bool(self.after and self.everything and self.everything.dominates(self.after))
 
 
@@ -49,8 +52,11 @@ def effect_of(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Effect:
-    """Return the effect of a policy for each conversation; None sends everything. Each conversation
-    counts alike. Those that cannot be measured are left out, and named by the scope.
+    """Return the effect of setting, for each conversation, the policy paired with it; None sends
+    everything.
+
+    Each conversation has the same weight. Conversations that cannot be measured are left out, and
+    listed in the scope.
     """
     left_out: dict[LeftOut, list[str]] = {}
     found: list[tuple[Counted, Tally, Tally, Policy | None]] = []
@@ -95,7 +101,9 @@ def or_everything(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Policy | None:
-    """Return the policy, or None where sending everything dominates it in this conversation."""
+    """Return the policy, or None if sending everything is better for this conversation: it holds as
+    much, repeats no more, fits and costs less.
+    """
     return None if effect_of([(each, policy)], goals, prices).is_dominated else policy
 
 

@@ -1,4 +1,6 @@
-"""The options of conversations: what each policy holds, repeats and costs over all of them."""
+"""Sums up, for each policy, how many facts it holds, what it makes users repeat, and its cost over
+all conversations.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,17 @@ def known_figures(each: Measured) -> Figures:
 
 
 def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first half. Only its id decides: conversations that
-    come or go move no other one to another half.
+    """Return whether a conversation is in the first of two halves. Only its id decides, so that new
+    or deleted conversations move no other to another half.
     """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 
 
 class Counted(NamedTuple):
-    """A counted conversation.
+    """A conversation that counts for an advice, with numbers computed once.
 
-    `half` is 0 or 1. `parts` are the prices of its tokens, relative to the cost of sending
-    everything. `per_fact` is the share of one fact among all its needed facts.
+    `half` is 0 or 1. `parts` are the prices of a fresh, a cached and a written token, relative to
+    the cost of sending everything. `per_fact` is 1 divided by the number of its needed facts, or 0.
     """
 
     measured: Measured
@@ -51,18 +53,20 @@ class Counted(NamedTuple):
         return cls(measured, figures, half, (fresh, read, written), per_fact)
 
     def cost(self, tally: Tally) -> float:
-        """Return the cost of a tally relative to sending everything."""
+        """Return the cost of a policy's tally in this conversation, relative to sending
+        everything.
+        """
         fresh, read, written = self.parts
         rest = tally.tokens - tally.read - tally.written
         return fresh * rest + read * tally.read + written * tally.written
 
 
 class Sums:
-    """The sums of an option over conversations.
+    """The sums of one option, such as a limit, over conversations.
 
-    `conversations` and `costs` have an item for each half: how many conversations it has, and the
-    sum of their relative costs. `share` is the sum of the shares of facts held. `numbers` are the
-    sums of the fields of `Tally`.
+    `conversations` and `costs` have an item for each half of the conversations: their number, and
+    the sum of their relative costs. `share` is the sum of the shares of facts held. `numbers` are
+    the sums of the fields of `Tally`.
     """
 
     __slots__ = ("conversations", "costs", "numbers", "share")
@@ -74,8 +78,10 @@ class Sums:
         self.numbers = [0] * len(Tally._fields)
 
     def add(self, each: Counted, tally: Tally) -> None:
-        """Add a conversation, in which the option has this tally. The sums of many conversations
-        take most of the time of an advice.
+        """Add a conversation, in which the option has this tally.
+
+        This takes most of the time of an advice on many conversations, so that it is written out
+        field by field.
         """
         held, user, call, tokens, read, written, by_index = tally
         numbers = self.numbers
@@ -102,7 +108,9 @@ class Sums:
 
 
 def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Option:
-    """Return the option whose sums these are."""
+    """Return the option for a policy with these sums. `needed` is the number of needed facts, and
+    `calls` the number of model calls.
+    """
     counts = found.conversations
     first, second = (
         cost / count if count else None for cost, count in zip(found.costs, counts, strict=True)
@@ -120,11 +128,11 @@ def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Op
 
 
 class Options:
-    """The options of the counted conversations.
+    """The options for the counted conversations: policies with their effect over all of them.
 
-    A window has no tally of its own in a conversation that fits into it as a whole: there it is the
-    tally of everything. `needed` facts were needed in all, the longest prompt has `longest` tokens,
-    and the largest turn needs a limit of `turn`.
+    In a conversation that fits into a window as a whole, the window has the tally of sending
+    everything. `needed` is the number of facts needed in all conversations. `longest` is the
+    longest prompt in tokens, and `turn` the limit that the largest turn needs.
     """
 
     def __init__(self, measured: Sequence[Measured], goals: Goals, prices: Prices) -> None:
@@ -146,8 +154,8 @@ class Options:
 
     @cached_property
     def today(self) -> Option | None:
-        """The policies in force, measured; None if the policy of any counted conversation is not
-        known.
+        """The policies in force as one option. None if the policy of any counted conversation was
+        not measured.
         """
         found = Sums()
         for each in self.counted:
@@ -174,7 +182,7 @@ class Options:
 
     @cached_property
     def windows(self) -> list[Option]:
-        """The limits that were tried in every conversation, the cheapest first.
+        """The limits that were tried in every conversation, cheapest first.
 
         Limits below the largest turn, and limits that hold no needed fact, are left out.
         """
@@ -230,6 +238,8 @@ class Options:
 
 
 def cheapest(option: Option) -> tuple[float, float, int, int]:
-    """Order options by their cost, then by what they hold and repeat, then by their limit."""
+    """Return the sort key that orders options by their cost, then by how much they hold and repeat,
+    then by their limit.
+    """
     limit = option.policy.limit if option.policy else 0
     return round(option.cost, 9), -round(option.share, 9), option.repeated, limit

@@ -1,6 +1,7 @@
-"""Recall of conversations under policies, as rows, with the advice about the same conversations.
+"""Measures requested policies on conversations, as rows of a table, with the advice about the same
+conversations.
 
-The rows are of the policies that were asked for. The advice is chosen among all windows of a kind.
+The advice is chosen among all windows of a kind of policy, not only among the requested policies.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from chatmemory.windows.policies import Policy, TokenWindow
 
 @dataclass
 class Recalls:
-    """The rows of policies over conversations, and the conversations measured for the advice."""
+    """The figures of the requested `policies` over conversations, and the conversations as
+    `measured` for the advice.
+    """
 
     policies: Sequence[Policy | None]
     rules: CacheRules = NO_BOUNDS
@@ -30,7 +33,7 @@ class Recalls:
         self._of_each: dict[str, list[Recall]] = {}
 
     def add(self, histories: Sequence[History], measured: Measured) -> None:
-        """Add a conversation, given as one history for each policy."""
+        """Add a conversation, given as one history for each requested policy, in their order."""
         if histories:
             found = recalls_of(histories, self.policies, self.rules)
             self.rows = [row.plus(each) for row, each in zip(self.rows, found, strict=True)]
@@ -41,9 +44,11 @@ class Recalls:
         return advise(self.measured, goals, prices)
 
     def relative_costs(self, advice: Advice) -> list[float | None]:
-        """Return the cost of each policy relative to sending everything: the mean over the
-        conversations that the advice counts, in which each counts alike, or over all if it counts
-        none. None without any prompt.
+        """Return the cost of each requested policy, relative to sending everything; None if there
+        is no prompt.
+
+        It is the mean over the conversations that the advice counts, or over all if it counts none.
+        Each conversation has the same weight.
         """
         prices, scope = advice.measured.prices, advice.measured
         out = {id for ids in scope.left_out.values() for id in ids} if scope.conversations else ()
@@ -57,7 +62,9 @@ class Recalls:
 
 
 def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) -> Policy:
-    """Return the kind of policy whose windows are tried: today's, else the first one's."""
+    """Return the policy whose kind of windows is tried for the advice: today's, else the first of
+    `policies`.
+    """
     found = (each for each in (today, *policies) if each is not None)
     return next(found, TokenWindow(1)).enforced()
 
@@ -65,7 +72,9 @@ def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) 
 def tried_for(
     kind: Policy, policies: Iterable[Policy | None], rules: CacheRules, today: Policy | None = None
 ) -> TriedPolicies:
-    """Return the windows of a kind to try, with the limits of the policies that are of its kind."""
+    """Return the windows of a policy kind to try, including the limits of those `policies` that are
+    of the kind.
+    """
     named = (each for each in (today, *policies) if each is not None)
     return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)
 
@@ -73,6 +82,6 @@ def tried_for(
 def measured_of(
     name: str, history: History, tried: TriedPolicies, today: Policy | None = None
 ) -> Measured:
-    """Return a conversation of a file or a request, measured."""
+    """Return the figures of a conversation from a file or a request under the policies `tried`."""
     figures = figures_of(history, tried, today)
     return Measured(name, figures, tried, today, said=len(history))

@@ -1,4 +1,6 @@
-"""The values of an advice: its scope, its options and its verdict."""
+"""The values of an advice: the conversations that it was measured on, its options and its
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ DEARER = 1.005  # the least cost that is shown as more than sending everything
 
 @dataclass(frozen=True)
 class Goals:
-    """The goals of a window: the share of facts to hold, and the share of the cost to save.
+    """The goals that an advised window must reach: the share of needed facts to hold, and the share
+    of the cost to save.
 
-    `context` is the size of the model's context in tokens, or None if it is not known. With
-    `spares_users`, a window under which a user has to repeat anything does not meet the goals.
+    `context` is the model's context window in tokens, or None if unknown. With `spares_users`, a
+    window under which a user has to repeat anything does not reach the goals.
     """
 
     share: float = SHARE
@@ -45,8 +48,8 @@ class DecidedBy(StrEnum):
 
 
 class LeftOut(StrEnum):
-    """The reason why conversations are not counted. The value follows their number in a sentence:
-    `3 decided by the client`.
+    """Why conversations are not counted. In a sentence, the value follows their number: `3 decided
+    by the client`.
     """
 
     UNREAD = "not read yet"
@@ -59,7 +62,7 @@ class LeftOut(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The action that an advice suggests, or the reason for suggesting none."""
+    """The action that an advice suggests, or the reason why it suggests none."""
 
     KEEP = "keep"
     CHANGE = "change"
@@ -73,12 +76,12 @@ class Verdict(StrEnum):
 
 
 class Measured(NamedTuple):
-    """A conversation with its figures under the policies of `tried`; both are None if they are not
-    known yet.
+    """A conversation with its `figures` under the policies of `tried`; both are None if they are
+    not known yet.
 
-    `policy` is the one in force, or None if the conversation has none. `refused` names who would
-    refuse its window now. `state` tells of which state of the conversation the figures are, which
-    has `said` messages in all. `group` names the conversations to which it belongs.
+    `policy` is the policy in force, or None. `refused` names the provider that would reject its
+    window now. `state` identifies the state of the conversation that was measured, with `said`
+    messages in all. `group` is the group of conversations to which it belongs.
     """
 
     id: str
@@ -93,16 +96,18 @@ class Measured(NamedTuple):
 
     @property
     def needed_limit(self) -> int:
-        """The limit that the largest turn needs with the system message."""
+        """The limit that the largest turn needs together with the system message; 0 if unknown."""
         return self.figures.turn if self.figures else 0
 
     @property
     def sends_everything(self) -> bool:
-        """Whether the policy in force lets nothing leave."""
+        """Whether the policy in force only measures, so that no message leaves memory."""
         return self.policy is not None and self.policy.meters_only
 
     def tally(self, policy: Policy | None) -> Tally | None:
-        """Return the tally of a policy, or of everything (None); None if it was not tried."""
+        """Return the tally of a policy (None: of sending everything); None if the policy was not
+        tried.
+        """
         if self.figures is None or self.tried is None:
             return None
         if policy is None or policy.meters_only:
@@ -116,8 +121,8 @@ class Measured(NamedTuple):
 
     @property
     def today(self) -> Tally | None:
-        """The tally of the policy in force; None if the policy is not known, or if a client
-        decides.
+        """The tally of the policy in force. None if it was not measured, or if the client decides
+        the window.
         """
         if self.figures is None or self.decided_by is DecidedBy.CLIENT:
             return None
@@ -126,13 +131,15 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Option:
-    """A policy with its effect; the policy None sends everything.
+    """A policy with its effect; `policy` None sends everything, or is `mixed`.
 
-    `tally` has the sums over `from_conversations`, with `calls` of the model, that needed `needed`
-    facts. `cost` is relative to sending everything, and `share` the share of the facts held: of
-    several conversations, both are means in which each counts alike. `halves` are the costs in both
-    halves of the conversations, None for a half without any. What is in force is `mixed` if
-    conversations have several policies.
+    `tally` has the sums over `from_conversations` conversations, with `calls` model calls that
+    needed `needed` facts. `cost` is relative to sending everything, and `share` the share of needed
+    facts held; both are means in which each conversation has the same weight. `fits` tells whether
+    the prompts fit the model's context window.
+
+    `halves` are the costs in both halves of the conversations, None for an empty half. `mixed`
+    means that the conversations have different policies.
     """
 
     policy: Policy | None
@@ -165,7 +172,9 @@ class Option:
         return text_of_policy(self.policy)
 
     def dominates(self, other: Option) -> bool:
-        """Return whether this option holds as many facts, repeats no more, fits and costs less."""
+        """Return whether this option is better than `other` for all purposes: it holds as many
+        facts, repeats no more, fits and costs less.
+        """
         return (
             self.fits
             and self.cost < other.cost - CLOSE
@@ -176,10 +185,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Scope:
-    """The measured conversations: `conversations` of `of` were counted.
+    """The conversations that an advice was measured on: `conversations` of `of` were counted.
 
-    `messages` of the `said` messages of these conversations were replayed, at `prices` and by
-    version `rules` of the rules. `left_out` has the ids of the other conversations, by reason.
+    They have `said` messages, of which `messages` were replayed, with `calls` model calls. Costs
+    are at `prices`, and `rules` is the version of the rules of measuring. `left_out` has the ids of
+    conversations that were not counted, by reason.
     """
 
     conversations: int = 0
@@ -192,7 +202,7 @@ class Scope:
     rules: str = ""
 
     def to_dict(self) -> JsonDict:
-        """Return the scope as programs read it, with the number of conversations left out."""
+        """Return the scope as JSON, with the number of conversations left out."""
         return {
             "conversations": self.conversations,
             "of": self.of,
@@ -206,7 +216,8 @@ class Scope:
 
 @dataclass(frozen=True)
 class Prefixes:
-    """The prompts under the policy in force.
+    """How well a prompt cache can serve the prompts under the policy in force, out of `calls`
+    prompts.
 
     `changed` prompts do not begin with the whole previous prompt. `short` prompts are below the
     minimum length that the provider caches.
@@ -221,13 +232,16 @@ class Prefixes:
 class Advice:
     """The advice for a conversation, or for several.
 
-    `pick` is the option to use. It is `today`, what is in force, if the verdict is to keep it; None
-    if there is nothing to advise. `everything` sends everything. `others` are at most three other
-    options that no option dominates, and `options` are all windows that were tried and are large
-    enough, the cheapest first; `dominated` of them are. `checked` are the costs of the pick in each
-    half of the conversations, if both have some. `keeps` is the option of a policy that was asked
-    about. With `is_few`, too few facts were needed to choose by them. `of_clients`: clients decide
-    what is in memory. `groups` are the verdicts of groups that differ.
+    `pick` is the advised option, which equals `today`, the policy in force, if the verdict is to
+    keep it. It is None if nothing can be advised. `everything` is the option of sending everything.
+
+    `options` are all windows that were tried and are large enough, cheapest first. `dominated` is
+    the number of those to which another option is better in every way. `others` are at most three
+    of the rest. `checked` are the costs of the pick in each half of the conversations, if both
+    halves have some. `keeps` is the option of a requested policy.
+
+    With `is_few`, too few facts were needed to choose by them. `refused` names the provider that
+    would reject the window now, and `longest` is the longest prompt in tokens.
     """
 
     verdict: Verdict
@@ -249,7 +263,7 @@ class Advice:
 
     @property
     def is_change(self) -> bool:
-        """Whether another policy than today's is advised, which a verb can set."""
+        """Whether the advice is to set another policy than today's, which a button can do."""
         changing = (Verdict.CHANGE, Verdict.SEND_EVERYTHING, Verdict.CHEAPEST)
         return self.verdict in changing and self.pick is not None
 
@@ -260,11 +274,13 @@ class Advice:
 
     @property
     def recommended(self) -> str | None:
-        """The advised policy as text, `everything`, or None."""
+        """The advised policy as text, such as `token_window:4000` or `everything`; None if none is
+        advised.
+        """
         return self.pick.text if self.pick and not self.pick.mixed else None
 
     def is_dominated(self, option: Option) -> bool:
-        """Return whether any option is better than this one in every way."""
+        """Return whether any measured option is better than this option in every way."""
         return any(each.dominates(option) for each in self.rivals)
 
     @property
@@ -275,7 +291,7 @@ class Advice:
         return [*self.options, *filter(None, (self.everything, self.today))]
 
     def at(self, policy: Policy | None) -> Option | None:
-        """Return the option of a policy; None if it was not measured."""
+        """Return the option of a policy (None: sending everything); None if it was not measured."""
         if policy is None or policy.meters_only:
             return self.everything
         if self.today and self.today.policy == policy and not self.today.mixed:

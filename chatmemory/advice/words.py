@@ -1,4 +1,4 @@
-"""Advice in words: what to do, its effect, what it was measured on, and other ways.
+"""Words for advice: what to do, its effect, what it was measured on, and other options.
 
 These sentences are the same on pages, in commands, in the API and for agents.
 """
@@ -21,8 +21,8 @@ NAMED = 3  # ids of conversations in a sentence
 
 
 def policy_short(policy: Policy | None) -> str:
-    """Return a policy in a few words: `80,000, trimmed to 50 % when full`. A policy that only
-    measures sends everything.
+    """Return a policy in a few words, such as `80,000, trimmed to 50 % when full`. For a policy
+    that only measures, it is `Everything`.
     """
     if policy is None or policy.meters_only:
         return "Everything"
@@ -39,7 +39,7 @@ def policy_long(policy: Policy | None) -> str:
 
 
 def policy_verb(policy: Policy | None) -> str:
-    """Return the label of a button for a policy, without its options: `Set limit to 80,000`."""
+    """Return the label of the button that sets a policy, without options: `Set limit to 80,000`."""
     if policy is None or policy.meters_only:
         return "Send everything"
     return f"Set limit to {policy.limit:,}"
@@ -50,18 +50,22 @@ def _limit_words(policy: Policy) -> str:
 
 
 def name_of(option: Option) -> str:
-    """Return the short name of an option: its policy, or that there are several."""
+    """Return the short name of an option: its policy, or `their own limits` if conversations have
+    several.
+    """
     return "their own limits" if option.mixed else policy_short(option.policy)
 
 
 def share_words(option: Option) -> str:
-    """Return the share of facts that an option holds, in percent: 100 only if it loses none."""
+    """Return the share of needed facts that an option holds, in percent. It is 100 % only if no
+    fact is lost.
+    """
     percent = round(100 * option.share)
     return f"{min(max(percent, 1), 99) if 0 < option.held < option.needed else percent} %"
 
 
 def cost_words(cost: float) -> str:
-    """Return a relative cost with two decimals."""
+    """Return a relative cost with two decimals, such as `1.43`."""
     return f"{cost:.2f}"
 
 
@@ -70,7 +74,9 @@ def cost_name(prices: Prices) -> str:
 
 
 def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
-    """Return the effect of an option against today: `facts 24 → 25 of 25; cost 1.43 → 1.00`."""
+    """Return the effect of an option compared with today's: `facts 24 → 25 of 25; cost 1.43 →
+    1.00`. Without `today`, only the option's own figures.
+    """
     what = cost_name(prices)
     if today is None:
         held = f"holds {option.held:,} of {option.needed:,} facts; " if option.needed else ""
@@ -82,8 +88,8 @@ def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
 
 
 def effect_sums(effect: Effect) -> list[tuple[str, str]]:
-    """Return the facts and the cost before and after, each with its name; empty if nothing was
-    measured.
+    """Return pairs of label and text for the facts held and the cost, before and after. Empty if
+    nothing was measured.
     """
     before, after = effect.before, effect.after
     if before is None or after is None:
@@ -98,7 +104,7 @@ def effect_sums(effect: Effect) -> list[tuple[str, str]]:
 
 
 def effect_warning(effect: Effect) -> str:
-    """Return a warning: that sending everything is better, or how many conversations would cost
+    """Return the warning that sending everything is better, or how many conversations would cost
     more than sending everything.
 
     Returns "" if neither is true.
@@ -113,19 +119,21 @@ def effect_warning(effect: Effect) -> str:
 
 
 def unknown_effect(effect: Effect) -> str:
-    """Return why no effect is known."""
+    """Return the sentence that says why the effect of a policy is not known."""
     return f"Its effect on facts and cost is not known: {_why_none(effect.measured)}."
 
 
 def more_or_less(cost: float) -> str:
-    """Return a relative cost compared with sending everything: `43 % more`."""
+    """Return a relative cost in words that "than sending everything" can follow: `43 % more`, or
+    `about as much`.
+    """
     share = round(100 * abs(round(cost, 2) - 1))
     return f"{share} % {'more' if cost > 1 else 'less'}" if share else "about as much"
 
 
 def cost_of_today(advice: Advice) -> str:
-    """Return the cost of the policy in force compared with sending everything; "" if the cost is
-    not known, or if everything is sent.
+    """Return the cost of the policy in force compared with sending everything, beginning with a
+    verb. "" if it is unknown, or if everything is sent.
     """
     today, prices = advice.today, advice.measured.prices
     if today is None or (today.policy is None and not today.mixed):
@@ -138,8 +146,10 @@ def cost_of_today(advice: Advice) -> str:
 
 
 def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
-    """Return the measured cause of a higher cost, if one explains most prompts: they are too short
-    for the cache, or their prefix changed. `least` is the least length that the provider caches.
+    """Return why the policy in force costs more than sending everything: most prompts are too short
+    for the cache, or their prefix changed. "" if neither explains most prompts.
+
+    `least` is the shortest prompt in tokens that the `provider` caches.
     """
     found, today = advice.prefixes, advice.today
     if today is None or today.cost < DEARER or not found.calls:
@@ -158,8 +168,10 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 
 
 def headline(advice: Advice) -> str:
-    """Return what to do, without a full stop. A limit that is chosen by cost alone is named, and
-    not advised: whether answers need the talk before is not measured.
+    """Return what to do, without a full stop.
+
+    A limit that was chosen by cost alone is only called the cheapest, not advised: whether answers
+    need earlier messages was not measured.
     """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:
@@ -199,7 +211,9 @@ def _why_none(scope: Scope) -> str:
 
 
 def effect(advice: Advice) -> str:
-    """Return the effect of the pick; empty without any, or if today's is kept."""
+    """Return the effect of the advised option; "" if there is none, or if today's policy is
+    kept.
+    """
     pick, today, prices = advice.pick, advice.today, advice.measured.prices
     if pick is None or advice.verdict is Verdict.KEEP:
         return ""
@@ -207,7 +221,7 @@ def effect(advice: Advice) -> str:
 
 
 def why(advice: Advice) -> str:
-    """Return the reason as sentences, each with its full stop; empty if there is none."""
+    """Return the reasons for the advice as sentences; "" if there are none."""
     return " ".join(filter(None, _whys(advice)))
 
 
@@ -296,8 +310,8 @@ def _kept(advice: Advice, today: Option) -> str:
 
 
 def measured_words(scope: Scope, is_one: bool = False) -> str:
-    """Return a sentence about the conversations that the advice was measured on. `is_one` is True
-    on the page of one conversation.
+    """Return a sentence about the conversations that the advice was measured on. `is_one` is for
+    the page of a single conversation.
     """
     if not scope.conversations:
         return _apart(scope).strip()
@@ -333,7 +347,9 @@ def _apart(scope: Scope) -> str:
 
 
 def dominated_words(advice: Advice) -> str:
-    """Return how many of the tried windows are not offered; empty if all are."""
+    """Return a sentence about the number of tried windows that are not shown, because others are
+    better; "" if all are shown.
+    """
     if not advice.dominated:
         return ""
     one = advice.dominated == 1
@@ -342,7 +358,7 @@ def dominated_words(advice: Advice) -> str:
 
 
 def answer_of(advice: Advice) -> JsonDict:
-    """Return the advice as programs read it."""
+    """Return the advice as a JSON object for programs."""
     return {
         "verdict": advice.verdict.value,
         "recommended": advice.recommended,
@@ -352,6 +368,8 @@ def answer_of(advice: Advice) -> JsonDict:
 
 
 def sentence(advice: Advice) -> str:
-    """Return the advice in one line, for commands and programs, without its last full stop."""
+    """Return the whole advice in one line, without the last full stop, for commands and
+    programs.
+    """
     parts = [headline(advice), effect(advice), why(advice), measured_words(advice.measured)]
     return ". ".join(part.rstrip(".") for part in parts if part)

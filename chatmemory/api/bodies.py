@@ -1,4 +1,6 @@
-"""Request bodies: their size limits, checked before a body is read, and their JSON parser."""
+"""The bodies of requests: size limits that are checked before a body is read, and a strict JSON
+parser.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class LengthRequired(ChatMemoryError):
 
 
 class BodyLimit(NamedTuple):
-    """The number of bytes that a setting allows, and an allowance for other parts of the body."""
+    """The size limit of a request's body: `size` bytes, set by `setting`, and `beside` bytes
+    allowed for other parts of the body.
+    """
 
     size: int
     setting: str
@@ -35,7 +39,7 @@ class BodyLimit(NamedTuple):
 
 
 def size_in_words(size: int) -> str:
-    """Return a number of bytes, such as `2 MB` or `64 kB`."""
+    """Return a number of bytes in words, such as `2 MB` or `64 kB`."""
     for unit, name in ((2**20, "MB"), (2**10, "kB")):
         if size % unit == 0:
             return f"{size // unit:,} {name}"
@@ -43,18 +47,18 @@ def size_in_words(size: int) -> str:
 
 
 def api_limit(method: str | None) -> BodyLimit:
-    """Return the limit of a body that is sent to the API."""
+    """Return the size limit of a body that is sent to the API with this method."""
     setting = "PUT_BYTES" if method == "PUT" else "POST_BYTES"
     return BodyLimit(getattr(configuration(), setting), f'CHATMEMORY["{setting}"]')
 
 
 def check_body(request: HttpRequest, limit: BodyLimit) -> None:
-    """Check the length of a body before it is read. Set the length of a chunked body, because
-    Django and REST framework would not read it otherwise.
+    """Check the length of a body before it is read. If the body is sent in chunks, also set its
+    length, because Django and REST framework would not read it otherwise.
 
-    Raises RequestDataTooBig, and LengthRequired under WSGI, where a chunked body cannot be read.
-    Under ASGI, Django has received it already, and raises RequestDataTooBig for more than
-    DATA_UPLOAD_MAX_MEMORY_SIZE.
+    Raises RequestDataTooBig, and under WSGI LengthRequired for a chunked body, which cannot be
+    read. Under ASGI, Django has already received the body, and raises RequestDataTooBig for more
+    than DATA_UPLOAD_MAX_MEMORY_SIZE.
     """
     declared = request.META.get("CONTENT_LENGTH", "")
     is_wsgi = "wsgi.input" in request.META
@@ -69,7 +73,9 @@ def check_body(request: HttpRequest, limit: BodyLimit) -> None:
 
 
 def declared_length(header: str) -> int:
-    """Return the number in a Content-Length as Django reads it: 0 for none and for no number."""
+    """Return the number in a Content-Length header as Django reads it. It is 0 for an empty header
+    and for text that is no number.
+    """
     try:
         return int(header or 0)
     except ValueError:
@@ -77,8 +83,8 @@ def declared_length(header: str) -> int:
 
 
 class StrictJSONParser(BaseParser):
-    """Parses JSON as the message codec does: no NaN, bounded numbers and depth, no `type` twice.
-    Outside messages no object may have a property twice.
+    """Parses JSON by the rules that messages have: no NaN, numbers and depth within bounds, no
+    repeated `type`. Objects outside messages may not repeat any property.
 
     Raises UnsupportedMediaType for a compressed body, and ParseError.
     """

@@ -1,7 +1,7 @@
-"""The mapping of exceptions to responses with problem details (RFC 9457).
+"""Maps exceptions to responses with problem details (RFC 9457).
 
-This is the only module that writes application/problem+json. The API's views, the pages' error
-handlers and the ASGI body limit all answer with a `Problem`.
+This is the only module that writes application/problem+json. The API's views, the error handlers of
+pages and the body limit under ASGI all answer with a `Problem`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class InvalidField(core.InvalidValue):
-    """A request whose parameter, header or member `field` is invalid, such as `messages[2]`."""
+    """A request with an invalid parameter, header or member, named by `field`, such as
+    `messages[2]`.
+    """
 
     def __init__(self, field: str, detail: str) -> None:
         self.field = field
@@ -92,14 +94,16 @@ TITLES = {
 
 
 def titles_of(status: int) -> list[str]:
-    """Return the titles of all problems with a status."""
+    """Return the titles of all problems that have this HTTP status."""
     own = [title for _, each, title in KINDS if each == status]
     return [*([TITLES[status]] if status in TITLES else []), *own]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem. `members` extend its JSON object, `headers` are added to its response."""
+    """The problem details that answer a failed request. `members` are added to the JSON object, and
+    `headers` to the response.
+    """
 
     status: int
     title: str
@@ -109,11 +113,15 @@ class Problem:
 
     @property
     def type(self) -> str:
-        """`urn:chatmemory:version-conflict` for the title "Version conflict"."""
+        """The URI of the kind of problem, such as `urn:chatmemory:version-conflict` for the title
+        "Version conflict".
+        """
         return f"urn:chatmemory:{self.title.lower().replace(' ', '-')}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object, without lone surrogates, which UTF-8 cannot encode."""
+        """Return the problem as a JSON object, without lone surrogates, which UTF-8 cannot
+        encode.
+        """
         values = {
             "type": self.type,
             "title": self.title,
@@ -130,13 +138,13 @@ class Problem:
         return json.dumps(self.to_dict()).encode()
 
     def to_http_response(self) -> HttpResponse:
-        """Return an answer for code outside REST framework."""
+        """Return the problem as a response of Django, for code outside REST framework."""
         return HttpResponse(
             self.to_json(), CONTENT_TYPE, status=self.status, headers=dict(self.headers)
         )
 
     def to_api_response(self) -> Response:
-        """Return an answer for REST framework's views, which render it."""
+        """Return the problem as a response of REST framework, for its views to render."""
         return Response(
             self.to_dict(), self.status, headers=dict(self.headers), content_type=CONTENT_TYPE
         )
@@ -156,14 +164,16 @@ def body_too_large(detail: str) -> Problem:
 
 
 def database_problem(found: Outage) -> Problem:
-    """Return 503 with the time to wait before trying again."""
+    """Return the problem for a database that is not available: status 503, with the time to wait
+    before trying again.
+    """
     headers = {"Retry-After": str(RETRY_SECONDS)}
     return Problem(503, f"Database {found.state}", found.detail, headers=headers)
 
 
 @contextmanager
 def field_at_fault(field: str) -> Iterator[None]:
-    """Raise InvalidField for an invalid value of the block."""
+    """Turn an InvalidValue raised in the block into an InvalidField that names this field."""
     try:
         yield
     except core.InvalidValue as error:
@@ -171,9 +181,10 @@ def field_at_fault(field: str) -> Iterator[None]:
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Handle an error for REST framework. None lets an unexpected error through.
+    """Return the response to an exception of a view, for REST framework; None for an unexpected
+    exception, which is raised.
 
-    An invalid message is named by its place in the request.
+    The response names an invalid message by its position in the request.
     """
     set_rollback()
     sent = getattr(context["request"], "checked_body", {}).get("sent")
@@ -184,7 +195,7 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response | No
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """Return the problem that answers an error, or None for an unexpected error."""
+    """Return the problem that answers an exception, or None for an unexpected exception."""
     if isinstance(error, core.ChatMemoryError):
         return _of_ours(error)
     if isinstance(error, Http404):

@@ -1,8 +1,8 @@
-"""The fields of bodies and queries that are not plain values; each checks what it reads.
+"""Fields of request bodies and queries that check more than plain fields of REST framework.
 
-Messages are read in their format, and traced to their places in the request: a format drops some
-items, such as a blank system message, and joins others, such as a text and the call after it.
-Client ids and errors refer to the items as they were sent.
+Messages are read in their format, and traced to their positions in the request. A format may drop
+items, such as a blank system message, and join others, such as a text and the call after it. Client
+ids and errors refer to the items as they were sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHOWN_MAX = 40  # characters of a value that an error shows
 
 @extend_schema_field(ref("Policy"))
 class PolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """A policy of any installed kind."""
+    """A policy of any installed kind, as a JSON object."""
 
     def to_internal_value(self, data: Any) -> Policy:
         with field_at_fault("policy"):
@@ -43,7 +43,7 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class TextField(serializers.CharField):
-    """A field that accepts only strings: REST framework would read the number 5 as "5"."""
+    """A string. Other JSON values are refused: REST framework would read the number 5 as "5"."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -52,7 +52,9 @@ class TextField(serializers.CharField):
 
 
 class WholeNumberField(serializers.IntegerField):
-    """A whole number of JSON only: REST framework would read "5" and 5.0 as 5, and true as 1."""
+    """A whole number. Other JSON values are refused: REST framework would read "5" and 5.0 as 5,
+    and true as 1.
+    """
 
     def to_internal_value(self, data: Any) -> int:
         if type(data) is not int:
@@ -61,7 +63,9 @@ class WholeNumberField(serializers.IntegerField):
 
 
 class FlagField(serializers.BooleanField):
-    """True or false of JSON only: REST framework would read "no" and 0 as false."""
+    """True or false. Other JSON values are refused: REST framework would read "no" and 0 as
+    false.
+    """
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -70,9 +74,11 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.CharField):
-    """One of the names that `choices` returns at the time of the request: plug-ins add to them.
+    """One of the names that `choices` returns. The function is called for each request, because
+    plug-ins can add names.
 
-    `today` returns the current name for a name of the previous release, which is still accepted.
+    `today` is a function that maps a name of the previous release, which is still accepted, to its
+    current name.
     """
 
     default_error_messages = {"unknown": "must be one of {names}"}
@@ -95,7 +101,9 @@ class NameField(serializers.CharField):
 
 
 class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
-    """Documents the names that are known when the OpenAPI document is made."""
+    """Describes a NameField in the OpenAPI document as an enumeration of the currently known
+    names.
+    """
 
     target_class = NameField
     match_subclasses = True
@@ -106,8 +114,8 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 @extend_schema_field({"type": "string"})
 class CacheField(NameField):
-    """The name of a provider's cache. It is no enumeration in the OpenAPI document, where all
-    fields named `provider` would share it, although others have different values.
+    """The name of a provider's prompt cache. The OpenAPI document shows it as a string: as an
+    enumeration, it would be shared with other fields named `provider`, which have other values.
     """
 
 
@@ -132,7 +140,9 @@ class PageSizeField(serializers.IntegerField):
 
 
 class PoliciesField(serializers.CharField):
-    """Policies in one line of text, read as a list with None for `everything`."""
+    """Several policies in one line of text, read as a list, in which None stands for
+    `everything`.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -159,7 +169,9 @@ def _all_or_list(type: str) -> Schema:
 
 
 class AllOrListField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """All (true), or a list of values of one type; `expected` names the type in errors."""
+    """True, which means all, or a list of values of one type, `item`. `expected` describes the
+    values in errors.
+    """
 
     item: type
     expected: str
@@ -183,7 +195,7 @@ class SummariesField(AllOrListField):
 
 @extend_schema_field(ref("Labels"))
 class LabelsField(serializers.DictField):
-    """Names and strings."""
+    """The labels of a conversation: an object with strings as values."""
 
     def to_internal_value(self, data: Any) -> Any:
         for name, value in data.items() if isinstance(data, dict) else ():
@@ -216,9 +228,9 @@ _FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
 
 
 class MessagesField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """Decoded JSON, which `read_messages` reads once the format is known.
+    """A list of messages as decoded JSON. `read_messages` reads it later, when the format is known.
 
-    `setting` of CHATMEMORY limits the number of messages.
+    `setting` names the setting of CHATMEMORY that limits the number of messages.
     """
 
     def __init__(self, setting: str = "LISTED_MESSAGES") -> None:
@@ -230,7 +242,7 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]  # not generic
 
 
 class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
-    """Documents the limit of messages."""
+    """Describes a MessagesField in the OpenAPI document, with the largest number of messages."""
 
     target_class = MessagesField
 
@@ -240,10 +252,10 @@ class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 
 @dataclass(frozen=True)
 class SentMessages:
-    """The messages that were read from `count` sent items, each with its place among the items from
-    0.
+    """The messages that were read from a request with `count` items. `places` has the index of each
+    message's item, from 0.
 
-    `losses` could not be read.
+    `losses` are the details that could not be read.
     """
 
     messages: list[ChatMessage]
@@ -252,7 +264,7 @@ class SentMessages:
     losses: Sequence[Loss] = ()
 
     def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
-        """Return the messages with the client ids of their places.
+        """Return the messages, each with the client id of the item that it was read from.
 
         Raises InvalidField unless there are no ids, or one for each sent item.
         """
@@ -273,9 +285,11 @@ def read_messages(
     setting: str = "LISTED_MESSAGES",
     before: int = 0,
 ) -> SentMessages:
-    """Return the messages of a decoded list. Raises InvalidField, such as for `messages[2]`.
+    """Return the messages of a decoded list. Raises InvalidField, which names an item such as
+    `messages[2]`.
 
-    The setting of CHATMEMORY limits their number, together with the messages `before` them.
+    `setting` names the setting of CHATMEMORY that limits the number of messages; `before` is the
+    number of earlier messages that count, too.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:

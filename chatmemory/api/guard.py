@@ -1,4 +1,4 @@
-"""The guard of the API: authentication, permissions and rate limits."""
+"""Guards the API: authentication, permissions and rate limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ from chatmemory.roles import GRANTS, READ, WRITE
 
 
 class TokenUser(AnonymousUser):
-    """The holder of a token: authenticated, with the permissions of the token's role."""
+    """The user of a request with a token: authenticated, with the permissions of the token's
+    role.
+    """
 
     is_authenticated = True  # type: ignore[assignment]  # a plain value in place of a property or a field
     is_anonymous = False  # type: ignore[assignment]  # a plain value in place of a property or a field
@@ -46,7 +48,7 @@ class TokenUser(AnonymousUser):
 
 
 class BearerTokenAuthentication(BaseAuthentication):
-    """Reads `Authorization: Bearer cm_…`."""
+    """Authenticates requests by the header `Authorization: Bearer cm_…`."""
 
     def authenticate(self, request: Request) -> tuple[TokenUser, ApiToken] | None:
         scheme, _, secret = get_authorization_header(request).partition(b" ")
@@ -73,9 +75,10 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 
 
 class HasRole(BasePermission):
-    """Safe methods need READ and others WRITE, unless the view's `needs` names another permission.
+    """Permits safe methods to roles that may READ, and other methods to roles that may WRITE. A
+    view's `needs` names another permission for a method.
 
-    Raises MemoryNotFound for ids outside of a token's prefix.
+    Raises MemoryNotFound for conversations whose id does not begin with the token's prefix.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -94,13 +97,15 @@ class HasRole(BasePermission):
 
 
 def prefix_of(request: Request) -> str:
-    """Return the prefix of all ids that this caller may see; empty for no restriction."""
+    """Return the prefix of all conversation ids that this caller may see; "" if all may be seen."""
     return str(getattr(request.auth, "prefix", ""))
 
 
 class Guarded(APIView):
-    """Requires a role, accepts bearer tokens, answers errors with problem details and keeps answers
-    out of caches, regardless of the project's REST framework settings.
+    """Base class of the API's views. It requires a role, accepts bearer tokens, answers errors with
+    problem details, and forbids caches to store answers.
+
+    The REST framework settings of the project do not change this.
     """
 
     authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)
@@ -111,12 +116,14 @@ class Guarded(APIView):
 
     @classmethod
     def limit(cls, method: str | None) -> BodyLimit:
-        """Return the size limit of bodies that are sent to this view."""
+        """Return the size limit of request bodies for this view and method."""
         return api_limit(method)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raises RequestDataTooBig and LengthRequired before the body is read, and Throttled for an
-        address whose requests were refused too often.
+        """Check the request before its body is read.
+
+        Raises RequestDataTooBig, LengthRequired, and Throttled for an address whose requests were
+        refused too often.
         """
         check_body(request._request, self.limit(request.method))
         try:
@@ -130,7 +137,9 @@ class Guarded(APIView):
     def finalize_response(
         self, request: Request, response: Response, *args: Any, **kwargs: Any
     ) -> Response:
-        """Problems are JSON, even if the view answers in another type."""
+        """Return the final response. Problems are rendered as JSON, even if the view answers in
+        another type.
+        """
         final = super().finalize_response(request, response, *args, **kwargs)
         final["Cache-Control"] = "no-store"
         if getattr(final, "content_type", None) == CONTENT_TYPE:
@@ -142,14 +151,16 @@ class Guarded(APIView):
 
 
 class OneFormat(DefaultContentNegotiation):
-    """Ignores REST framework's `?format=`, which is refused like any other unknown parameter."""
+    """Content negotiation without REST framework's `?format=`, which is refused like any unknown
+    parameter.
+    """
 
     def filter_renderers(self, renderers: Any, format: str) -> Any:
         return renderers
 
 
 class Resource(Guarded):
-    """Reads and writes JSON."""
+    """Base class of views that read and write JSON."""
 
     parser_classes = (StrictJSONParser,)
     renderer_classes = (JSONRenderer,)

@@ -1,11 +1,12 @@
-"""Idempotency-Key: a repeated request gets the first response again and is not carried out twice.
+"""Idempotency-Key: a repeated request gets the stored response, and is not carried out twice.
 
-Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header): the same key with a different
-request is refused (422), and so is a request while the first one is still in progress (409). The
-response is stored in the transaction of the change, so a crash keeps both or neither. A request
-that failed changed nothing: its key may be used again. A redaction or deletion of the conversation
-erases the response and the request's fingerprint (see `ledger.erasure`). Any later request to that
-conversation with the key is then answered with 410.
+Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header). The same key with a different
+request is refused (422), and so is a repeated request while the first is still in progress (409).
+The response is stored in the transaction of the change, so a crash keeps both or neither. A request
+that failed changed nothing: its key may be used again.
+
+A redaction or deletion of the conversation erases the response and the request's fingerprint (see
+`ledger.erasure`). Any later request to that conversation with the key is then answered with 410.
 """
 
 from __future__ import annotations
@@ -46,25 +47,28 @@ _lock = threading.Lock()
 
 
 class InvalidKey(ChatMemoryError):
-    """The header does not hold a valid key."""
+    """The header Idempotency-Key does not hold a valid key."""
 
 
 class KeyInUse(ChatMemoryError):
-    """The first request with this key is still in progress."""
+    """The first request with this idempotency key is still in progress."""
 
 
 class ResponseErased(ChatMemoryError):
-    """The request was carried out, and its response was erased with the conversation's text."""
+    """The first request with this idempotency key was carried out, but its response was erased with
+    the conversation's text.
+    """
 
 
 class KeyReused(ChatMemoryError):
-    """The key was used with a different request."""
+    """The idempotency key was already used with a different request."""
 
 
 def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = None) -> Handler:
-    """Make a handler that changes something honour the header.
+    """Return the handler, changed so that it observes the header Idempotency-Key.
 
-    `ahead` is called for an existing conversation before anything is locked.
+    If the URL names a conversation, `ahead` is called with the request and the id before anything
+    is locked.
     """
 
     @wraps(handler)
@@ -106,7 +110,9 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
 
 
 def read_key(header: str) -> str:
-    """Return the key of a header, with or without quotation marks. Raises InvalidKey."""
+    """Return the key in a header Idempotency-Key, with or without quotation marks. Raises
+    InvalidKey.
+    """
     text = header.strip()
     if not _KEY.fullmatch(text):
         raise InvalidKey(f"Idempotency-Key must hold 1 to {KEY_MAX} printable ASCII characters")
@@ -115,8 +121,8 @@ def read_key(header: str) -> str:
 
 @contextmanager
 def claimed_key(caller: str, key: str) -> Iterator[None]:
-    """Open one transaction for the change and its response. Raises KeyInUse while another request
-    holds the key.
+    """Hold an idempotency key during one transaction, for the change and its response. Raises
+    KeyInUse while another request holds the key.
 
     On SQLite a second process waits until the transaction ends, and then finds the response.
     """
@@ -157,7 +163,7 @@ def _expired() -> QuerySet[IdempotentAnswer]:
 
 
 def forget_expired_answers() -> None:
-    """Delete all expired responses."""
+    """Delete all stored responses that have expired."""
     _expired().delete()
 
 

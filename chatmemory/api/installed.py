@@ -1,4 +1,4 @@
-"""Refuses the addresses of the API in a project that lacks the application."""
+"""Raises an error on import if the project has the API's routes, but not its Django application."""
 
 from chatmemory.settings_reader import require_apps
 

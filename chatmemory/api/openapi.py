@@ -1,6 +1,7 @@
-"""The operations in the OpenAPI document, and the schemas that serializers cannot describe.
+"""Describes operations in the OpenAPI document, and has the schemas that serializers cannot
+describe.
 
-Each schema has a name, because client generators would invent one otherwise.
+Each schema has a name, because client generators would invent names otherwise.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def _kind_schema(kind: type[Policy], name_of_kind: str, stored: bool = False) ->
 
 
 def with_default(schema: Schema, default: Any) -> Schema:
-    """Return the schema of an optional member of a request, with its default in words.
+    """Return the schema of an optional member of a request, with the default value in its
+    description.
 
     Generators assume that a member with the keyword `default` is always present, and then require
     it in every request.
@@ -216,7 +218,7 @@ def _components() -> dict[str, Schema]:
 
 
 class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
-    """Describes the body of a request as an object without other members."""
+    """Describes the body of a request as an object without additional members."""
 
     target_class = "chatmemory.api.requests.Body"
     match_subclasses = True
@@ -254,12 +256,14 @@ _IN_PATHS = {
 
 
 class OperationSchema(AutoSchema):
-    """Describes an operation, under the name of its resource wherever the API is mounted."""
+    """Describes an operation. It is listed under the name of its resource wherever the API is
+    mounted.
+    """
 
     def get_operation(
         self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any
     ) -> Any:
-        """Describe the operation, in a document that has all named schemas."""
+        """Return the description of an operation, and add the named schemas to the document."""
         for name, schema in _components().items():
             component = ResolvedComponent(  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
                 name,

@@ -1,8 +1,9 @@
-"""The two kinds of operations. `reads` and `changes` document a handler, set its behaviour, and
-pass it `parameters`, the checked query parameters or body.
+"""Decorators for the two kinds of operations. `reads` and `changes` document a handler, and pass it
+the checked query parameters or body as `parameters`.
 
-Every operation documents its problems, and has an example: `examples.json` has real answers of the
-API; tests/api/test_schema.py checks and writes it. A change accepts If-Match and Idempotency-Key.
+Every operation documents the problems that it can answer with, and has an example. `examples.json`
+has real answers of the API; tests/api/test_schema.py checks and writes it. A change accepts
+If-Match and Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -88,9 +89,10 @@ def reads(
     refusals: Sequence[int] = (),
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Document a handler that changes nothing. `name` is its operation id, and `refusals` are error
-    statuses beyond the usual ones. If `is_conditional`, it answers 304 to a caller that already has
-    the response.
+    """Return a decorator for a handler that changes nothing. `name` is its operation id, and
+    `refusals` are its error statuses beyond the usual.
+
+    With `is_conditional`, the handler answers 304 if the caller already has the response.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
     parameters = [query] if query else []
@@ -107,7 +109,9 @@ def changes(
     body: Any = None,
     headers: Sequence[OpenApiParameter] = (IF_MATCH, IDEMPOTENCY_KEY),
 ) -> Callable[[Handler], Handler]:
-    """Document a handler that changes something, and make it idempotent."""
+    """Return a decorator for a handler that changes something. It documents the handler and makes
+    it idempotent. `name` is its operation id.
+    """
     more = (*WITH_A_BODY, *OF_CHANGES)
     document = _documents(name, status, response, body, [*headers, _REPLAYED], more)
     ahead = body and partial(read_ahead, body)
@@ -166,7 +170,9 @@ def _documents(
 
 @cache
 def recorded_examples() -> dict[str, dict[str, Any]]:
-    """Return `request` and `response` (JSON) by operation id; null if there is no body."""
+    """Return the recorded example of each operation by its id, with `request` and `response` as
+    JSON. They are null if there is no body.
+    """
     loaded: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_text("utf-8"))
     return loaded
 

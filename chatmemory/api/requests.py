@@ -1,4 +1,4 @@
-"""The inputs of requests: bodies, query parameters and headers, checked before a view sees them."""
+"""The bodies, query parameters and headers of requests, checked before a view sees them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Named(serializers.Serializer[Any]):
 
 
 class Body(_Named):
-    """A JSON object."""
+    """The body of a request: a JSON object. Unknown members are refused."""
 
     called = "member"
 
@@ -88,7 +88,7 @@ class Body(_Named):
 
 
 class CreateMemoryRequest(Body):
-    """A new conversation."""
+    """The body of a request that creates a conversation."""
 
     id = fields.TextField(
         max_length=ID_LENGTH,
@@ -104,14 +104,14 @@ class CreateMemoryRequest(Body):
 
 
 class ChangeMemoryRequest(Body):
-    """The changes. Members that are left out stay as they are."""
+    """The changes of a conversation. Members that are left out stay as they are."""
 
     policy = fields.PolicyField(required=False)
     labels = fields.LabelsField(required=False)
 
 
 class CompactRequest(Body):
-    """A summary, and the messages that it replaces: one of `covering`, `keep_last` and
+    """A summary, and which messages it replaces: exactly one of `covering`, `keep_last` and
     `keep_tokens`.
     """
 
@@ -148,7 +148,9 @@ class MessagesRequest(Body):
     format = fields.FormatField()
 
     def validate(self, attrs: Any) -> Any:
-        """Adds `sent`, SentMessages. Raises InvalidField with the place of the invalid message."""
+        """Add `sent`, the messages that were read. Raises InvalidField with the position of an
+        invalid message.
+        """
         setting = cast("fields.MessagesField", self.fields["messages"]).setting
         attrs["sent"] = fields.read_messages(attrs["messages"], attrs["format"], setting=setting)
         return attrs
@@ -167,7 +169,7 @@ class AddRequest(MessagesRequest):
     )
 
     def validate(self, attrs: Any) -> Any:
-        """Also adds `new`, a list of NewMessage."""
+        """Add `sent`, and `new`: the messages with their client ids."""
         attrs = super().validate(attrs)
         attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
         return attrs
@@ -179,7 +181,9 @@ class ListRequest(serializers.BaseSerializer[Any]):
     document = {"application/json": ref("MessageList")}
 
     def run_validation(self, data: Any = empty) -> Any:
-        """Returns `sent`, SentMessages, and the list as it was sent. Raises InvalidField."""
+        """Return the list as it was sent, and `sent`, the messages read from it. Raises
+        InvalidField.
+        """
         return {"sent": fields.read_messages(data, field=""), "messages": data}
 
 
@@ -187,7 +191,7 @@ class ListRequest(serializers.BaseSerializer[Any]):
 
 
 class Query(_Named):
-    """The parameters of a URL. An operation without parameters uses this class."""
+    """The query parameters of an operation. An operation without parameters uses this class."""
 
     called = "parameter"
 
@@ -233,7 +237,7 @@ class WindowQuery(Query):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        """Adds `as`, which Python does not allow as an attribute."""
+        """Add the parameter `as`, a name that Python does not allow for an attribute."""
         return {**super().get_fields(), "as": fields.FormatField()}
 
 
@@ -271,7 +275,9 @@ Shape = type[serializers.BaseSerializer[Any]]
 
 
 def checked(shape: Shape, values: Any) -> dict[str, Any]:
-    """Return the checked values of a query or a body. Raises ValidationError and InvalidField."""
+    """Return the values of a query or a body, checked by its class `shape`. Raises ValidationError
+    and InvalidField.
+    """
     serializer = shape(data=values)
     serializer.is_valid(raise_exception=True)
     found: dict[str, Any] = serializer.validated_data
@@ -279,10 +285,10 @@ def checked(shape: Shape, values: Any) -> dict[str, Any]:
 
 
 def read_body(shape: Shape, request: Request) -> dict[str, Any]:
-    """Return the checked values of a body, which is read once. Raises as `checked` does.
+    """Return the checked values of a request's body. Raises ValidationError and InvalidField.
 
-    The decoded lists of messages are emptied after reading, because they take more memory than the
-    messages.
+    The body is read only once per request. Its decoded lists of messages are emptied after reading,
+    because they take more memory than the messages.
     """
     body: dict[str, Any] | None = getattr(request, "checked_body", None)
     if body is None:
@@ -294,10 +300,10 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Do the slow work of a body before anything is locked: check and count its messages, plan its
-    list or its compaction, or count the window again for its policy.
+    """Do the slow work of a request before the conversation is locked.
 
-    Errors are raised later, when the body is used.
+    Its messages are checked and counted, its list or compaction is planned, or the window is
+    counted again for its policy. Errors are ignored here, and raised when the body is used.
     """
     with suppress(ChatMemoryError, APIException):
         body = read_body(shape, request)
@@ -315,15 +321,17 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
 
 
 class ChangedBy(TypedDict):
-    """The arguments that a request gives to every service that changes a conversation."""
+    """The arguments that every service takes that changes a conversation: who changes it, and the
+    version that it must have.
+    """
 
     actor: str
     expected_version: int | None
 
 
 def changed_by(request: Request) -> ChangedBy:
-    """Return the caller, and the version in If-Match, which is None without the header and for `*`.
-    Raises InvalidField.
+    """Return the caller, and the version in the header If-Match; None without the header and for
+    `*`. Raises InvalidField.
     """
     header = request.headers.get("If-Match", "*").strip()
     if not _VERSION.fullmatch(header):
@@ -333,6 +341,6 @@ def changed_by(request: Request) -> ChangedBy:
 
 
 def has_version(request: Request, version: int) -> bool:
-    """Return whether the caller already has this version: If-None-Match names it."""
+    """Return whether the caller already has this version, because If-None-Match names it."""
     etags = parse_etags(request.headers.get("If-None-Match", ""))
     return not {"*", f'"{version}"'}.isdisjoint(each.removeprefix("W/") for each in etags)

@@ -1,4 +1,6 @@
-"""The bodies of responses: rows of queries and results of services as JSON, with links."""
+"""Serializers for the bodies of responses. They turn the rows of queries and the results of
+services into JSON with links.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,19 @@ WHY_IT_LEFT = f"Why it left: {', '.join(Reason)}."
 def response(
     shape: type[Json], row: Any, *, status: int = 200, version: int | None = None
 ) -> Response:
-    """Return a row as JSON. The version of the conversation, if given, becomes the ETag."""
+    """Return a response with a row as JSON. If a `version` of the conversation is given, it becomes
+    the ETag.
+    """
     headers = None if version is None else {"ETag": f'"{version}"'}
     return Response(shape(row).data, status=status, headers=headers)
 
 
 def whole_json(texts: Iterable[str]) -> HttpResponse:
-    """Return a JSON response joined from parts, because a window of 16 MB would need several times
-    as much memory as one text. It is complete before any of it is sent, so that a slow reader does
-    not hold a connection to the database.
+    """Return a JSON response from parts of its text: as one text, a window of 16 MB would need
+    several times as much memory.
+
+    The response is complete before it is sent, so that a slow reader does not hold a connection to
+    the database.
     """
     buffer = BytesIO()
     for text in texts:
@@ -58,7 +64,9 @@ def whole_json(texts: Iterable[str]) -> HttpResponse:
 
 
 def with_query(request: Request, **parameters: object) -> str:
-    """Return the absolute URL of this request with other query parameters; None removes one."""
+    """Return the absolute URL of this request with changed query parameters; None removes a
+    parameter.
+    """
     url = request.build_absolute_uri()
     for name, value in parameters.items():
         url = (
@@ -143,7 +151,9 @@ class MemoryPageSerializer(Json):
 
 
 class OfTable(Json):
-    """The fields of a row: those of the class, and the declared columns of its `table`."""
+    """The fields of a row: those of the class, and the columns that plug-ins declared for its
+    `table`.
+    """
 
     table: ClassVar[type[Model]]
 
@@ -220,7 +230,7 @@ class LossSerializer(Json):
 
 
 def lost_of_request() -> LossSerializer:
-    """Return the field for the losses of reading a request's messages."""
+    """Return the field that lists what was lost in reading a request's messages."""
     return LossSerializer(
         many=True,
         help_text="What could not be read of the messages, numbered from 1 as they were sent; "
@@ -255,8 +265,10 @@ class ChangeSerializer(Json):
     after = TotalsSerializer()
 
     def to_representation(self, change: ChangeResult) -> dict[str, Any]:
-        """Build the same answer as the fields would, ten times as fast: an answer may have a
-        thousand changes, and with an Idempotency-Key it is made before the commit.
+        """Return the same values as the fields would, ten times as fast.
+
+        A response may have a thousand changes, and with an Idempotency-Key it is made before the
+        commit.
         """
         return {
             "kind": str(change.kind),
@@ -291,7 +303,7 @@ class MessageChangesSerializer(ChangesSerializer):
 
 
 class FindingSerializer(Json):
-    """Something that a provider refuses, or interprets in another way than intended."""
+    """A fault in a window that a provider rejects, or accepts but may mishandle."""
 
     rule = serializers.CharField(help_text="The id of the rule.")
     severity = serializers.CharField(help_text="`refused` or `mishandled`.")
@@ -320,7 +332,7 @@ class DoneSerializer(Json):
 
 
 class RepairSerializer(Json):
-    """How the messages of this answer differ from the stored window."""
+    """How the messages of this response differ from the stored window."""
 
     provider = serializers.CharField()
     seqs = serializers.ListField(
@@ -378,8 +390,8 @@ def window_head(
     window: WindowView,
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
-    """Return the details of a window without its messages, and `more`, such as a linter's
-    findings.
+    """Return the details of a window without its messages. `more` are further members, such as a
+    linter's findings.
     """
     return WindowHeadSerializer(
         {
@@ -454,7 +466,7 @@ class StepDetailSerializer(StepSerializer):
     receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
 
     def get_fields(self) -> dict[str, Any]:
-        """Adds the fields of rooms."""
+        """Add the fields that plug-ins declare."""
         step_fields = (room.step_fields() for room in rooms())
         return {
             **super().get_fields(),
@@ -463,7 +475,7 @@ class StepDetailSerializer(StepSerializer):
 
 
 class WhySerializer(Json):
-    """Why a message left the window, or why a tool result became a stub."""
+    """Why a message left the window, or why a placeholder replaced a tool result."""
 
     step = serializers.IntegerField()
     question = serializers.CharField()
@@ -494,7 +506,7 @@ class MessageDetailSerializer(HistoryMessageSerializer):
 
 
 class CurrentSerializer(Json):
-    """A conversation in its current state, which the caller has not seen."""
+    """The current state of a conversation, for a caller whose version is out of date."""
 
     version = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)

@@ -1,1 +1,3 @@
-"""Explanations of the ledger: captions, receipts and reasons, independent of their display."""
+"""Explains steps of the ledger in words: captions, receipts (sums line by line) and reasons. How
+they are displayed is up to the callers.
+"""

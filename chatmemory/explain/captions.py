@@ -1,4 +1,4 @@
-"""Captions: one sentence for a step."""
+"""Captions: a sentence for each step of the ledger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from chatmemory.windows.window import Entry, Totals
 
 @dataclass(frozen=True)
 class Caption:
-    """The parts of a sentence: the event, the gain (+85), the loss, and its reasons."""
+    """The parts of the sentence about a step: the event, the gain such as `+85`, the loss such as
+    `2 messages left −60`, and the reasons in `detail`.
+    """
 
     event: str
     gain: str = ""
@@ -41,9 +43,9 @@ class Caption:
 
 
 def caption(change: ChangeResult, note: str = "") -> Caption:
-    """Return the caption of a change. The caption of a draft is in the conditional.
+    """Return the caption of a change, in the conditional if the change is only simulated.
 
-    The `note` of an add that evicted messages says why no summary took their place.
+    `note` is the step's note; if an add evicted messages, it says why no summary replaced them.
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
@@ -70,7 +72,7 @@ def _fit(change: ChangeResult) -> str:
 
 
 def how_far_over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
-    """Say how much memory is over its limit, or ""."""
+    """Return a sentence about how far memory is over its limit; "" if it is not."""
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return ""
     return f"Memory {is_} {in_unit(policy.load(totals) - policy.limit, policy)} over the limit."

@@ -1,10 +1,9 @@
-"""Why messages leave, in words: the only place that has them.
+"""The words for why messages leave memory. No other module has such words.
 
-Each reason has one `Cause`, in all forms in which pages, receipts, captions, the API, commands and
-agents need it. What decided fills the gaps: the change with its policy, whose own rule may have
-chosen another message than the oldest.
+Each reason has one `Cause`, in all forms that pages, receipts, captions, the API, commands and
+agents need. The gaps in its texts are filled from the change.
 
-A new reason is a member of `Reason`, and a line of `CAUSES`.
+For a new reason, add a member to `Reason` and an entry to `CAUSES`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,16 @@ from chatmemory.windows.stored_policies import can_decide
 
 @dataclass(frozen=True)
 class Cause:
-    """The words of one reason. The functions below fill the gaps in braces.
+    """The words of one reason for which messages leave. The functions below fill the gaps in
+    braces.
 
     - `short`: a few words, which can follow a step or a comma;
-    - `sentence`, and `conditional` before anything has happened;
-    - `beside`: a few words with the message that caused it; `short` if that is unknown;
-    - `listed`: what a caption says of all messages that left for it;
-    - `line`: what a receipt says behind a message; `beside` if this is empty;
-    - `detail`: a sentence of *Why?*, with the message that caused it, or `other` if it is unknown.
+    - `sentence`, and its `conditional` form for simulations;
+    - `beside`: a few words that name the message that caused it; `short` if that is unknown;
+    - `listed`: a caption's words for all messages that left for this reason;
+    - `line`: the words after a message in a receipt; `beside` if this is empty;
+    - `detail`: the sentence of *Why?* that names the message that caused it; `other` stands for an
+      unknown message.
     """
 
     short: str
@@ -42,7 +43,7 @@ class Cause:
     other: str = ""
 
     def sentence_for(self, is_conditional: bool) -> str:
-        """Return the sentence about the past, or the one about a possible future."""
+        """Return the sentence about the past, or if `is_conditional`, about a simulated change."""
         return (is_conditional and self.conditional) or self.sentence
 
 
@@ -205,10 +206,11 @@ _MISFITS = {
 def cause_of(
     reason: Reason, misfit: CannotFit | None = None, by_client: bool = False, kind: str = ""
 ) -> Cause:
-    """Return the cause of a reason, or of a message that left in the step that added it.
+    """Return the words for a reason. `misfit` is why a message did not fit, if it left in the step
+    that added it.
 
-    In a change `by_client`, causes are inferred: the limit is the client's own. In a repair, which
-    has the `kind` "repair", what is not in the new list was left out by it.
+    In a change `by_client`, reasons are inferred from the lists that the client sent. In a step of
+    `kind` "repair", messages missing in the new list were left out by the repair.
     """
     if by_client and reason in _BY_CLIENT:
         return _BY_CLIENT[reason]
@@ -218,12 +220,14 @@ def cause_of(
 
 
 def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
-    """Return a cause in a few words, without the message that caused it."""
+    """Return a few words for a reason, without the message that caused it."""
     return cause_of(reason, misfit, by_client).short
 
 
 def reason_of(evicted: Eviction) -> str:
-    """Return a cause in a few words, with the message that caused it."""
+    """Return a few words for the reason of an eviction, with the message that caused it if
+    known.
+    """
     cause = cause_of(evicted.reason, evicted.misfit)
     if evicted.because_seq and cause.beside:
         return cause.beside.format(other=named(evicted.because_seq))
@@ -234,7 +238,7 @@ def reason_of(evicted: Eviction) -> str:
 
 
 def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
-    """Return the cause for which a change let a message leave."""
+    """Return the words for the reason why a message left in a change."""
     is_result = evicted.reason is Reason.INTERRUPTED and not evicted.has_calls
     if is_result and not change.by_client:
         return _OF_INTERRUPTED
@@ -242,17 +246,18 @@ def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
 
 
 def choice(change: ChangeResult) -> str:
-    """Return which messages a change evicted to respect the limit, in words that follow "was".
+    """Return which messages a change evicted for its limit, in words that follow "was", such as
+    `the oldest`.
 
-    The words are `the oldest` only if no older message that could have left can still be in memory.
+    If older messages could not leave, because they are pinned, it is `the oldest that could leave`.
     """
     oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
     return own_choice(change) or oldest
 
 
 def own_choice(change: ChangeResult) -> str:
-    """Return which messages a policy's own rule chose, in words that follow "was"; "" if no such
-    rule decided.
+    """Return which messages a policy with its own eviction rule chose, in words that follow "was".
+    "" if the policy has no such rule.
     """
     for policy in filter(None, (change.policy, change.policy_before)):
         if not can_decide(policy):
@@ -263,7 +268,7 @@ def own_choice(change: ChangeResult) -> str:
 
 
 def note_of(change: ChangeResult, evicted: Eviction) -> str:
-    """Return a note of a few words about an evicted message, such as `oldest` or the cause."""
+    """Return a few words about an evicted message, such as `oldest` or the reason why it left."""
     if change.by_client:
         return cause_in(change, evicted).short
     if evicted.reason is Reason.CAPACITY and not evicted.misfit:
@@ -272,7 +277,7 @@ def note_of(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
-    """Return the text of a receipt behind an evicted message. `is_first` is True for the first
+    """Return the words after an evicted message in a receipt. `is_first` is True for the first
     message that leaves because the limit is reached.
     """
     line = cause_in(change, evicted).line
@@ -283,9 +288,9 @@ def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
 
 
 def detail_of(change: ChangeResult, evicted: Eviction) -> str:
-    """Return the sentence after the cause of an eviction.
+    """Return the sentence that explains the reason of an eviction in detail.
 
-    For an eviction because the limit was reached, the sentence has a sum (see `explain.reasons`).
+    For evictions at the limit, `explain.reasons` makes a sentence with the arithmetic instead.
     """
     would, cause, then = change.is_of_draft, cause_in(change, evicted), at_step(change)
     message = named(evicted.seq)
@@ -304,10 +309,11 @@ def detail_of(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def listed(change: ChangeResult) -> list[str]:
-    """Say why all messages of a change left, by cause: `#25 and #26 were the oldest`, `results #27
-    and #28 left with #26`.
+    """Return why the messages of a change left, as one text for each reason: `#25 and #26 were the
+    oldest`, `results #27 and #28 left with #26`.
 
-    What would happen: `#25 and #26 are the oldest`, `results #27 and #28 would leave with #26`.
+    For a simulated change: `#25 and #26 are the oldest`, `results #27 and #28 would leave with
+    #26`.
     """
     by_cause: dict[str, list[Eviction]] = {}
     for each in change.evicted:
@@ -341,8 +347,8 @@ def _listed(change: ChangeResult, left: Sequence[Eviction]) -> Iterator[str]:
 
 
 def why_no_fit(change: ChangeResult, message: Eviction) -> str:
-    """Return the sum in a sentence. After such an add, only pinned messages and a leading system
-    message remain.
+    """Return a sentence with the arithmetic of a message that did not fit when it was added. After
+    such an add, only pinned messages and a leading system message remain.
     """
     policy, name = change.policy, named(message.seq)
     remaining = change.after.without(change.pinned)

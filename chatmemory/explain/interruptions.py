@@ -1,4 +1,4 @@
-"""The words of tool calls that were not answered completely, and that the model does not see."""
+"""Words for tool calls that were not answered completely, so that the model does not see them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ LISTED_CALLS = 3
 
 
 def state_of(call: InterruptedCall) -> str:
-    """Return `in flight`, or `interrupted: 1 of 2 results came`."""
+    """Return the state of an incompletely answered tool call: `in flight`, or `interrupted: 1 of 2
+    results came`.
+    """
     return "in flight" if call.is_last else f"interrupted: {results_of(call)}"
 
 
@@ -24,9 +26,7 @@ def results_of(call: InterruptedCall) -> str:
 
 
 def unseen(window: WindowView) -> list[str]:
-    """Return sentences about the interrupted tool calls of a window, which the model does not
-    see.
-    """
+    """Return a sentence for each interrupted tool call of a window that the model does not see."""
     calls = window.interrupted
     if not calls:
         return []
@@ -47,7 +47,9 @@ def _sentence(call: InterruptedCall) -> str:
 
 
 def why_unseen(call: InterruptedCall, seq: int) -> tuple[str, str]:
-    """Return the cause and the detail for which the model does not see a message of a call."""
+    """Return why the model does not see a message of an interrupted tool call: the cause in a few
+    words, and a sentence of detail.
+    """
     cause = "No answer yet." if call.is_last else "The call was not answered completely."
     of = "" if call.call.seq == seq else f"It is a result of {named(call.call.seq)}. "
     came = f"{results_of(call)[:1].upper()}{results_of(call)[1:]}."

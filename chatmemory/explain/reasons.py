@@ -1,4 +1,4 @@
-"""Explanations of single messages and phrases: the cause first, then the arithmetic."""
+"""Explains why single messages left memory or stay in it: first the cause, then the arithmetic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from chatmemory.windows.stored_policies import can_decide
 
 @dataclass(frozen=True)
 class Explanation:
-    """An answer to a question: the cause in a few words, the detail in a sentence, the receipt."""
+    """An answer to a question: the `cause` in a short sentence, the `detail` in further sentences,
+    and the `receipt`, a sum line by line.
+    """
 
     question: str
     cause: str
@@ -46,7 +48,7 @@ class Explanation:
 def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Explanation:
     """Explain why a message left by this change. Raises LookupError if it did not leave.
 
-    `lines` are the receipt of the change, if it is made already.
+    `lines` is the receipt of the change, if the caller has already made it.
     """
     evicted = change.eviction_of(seq)
     if evicted is None:
@@ -104,14 +106,18 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return why a change let a message leave: `when #43 arrived: 55 tokens over the limit`."""
+    """Return why a message left, with the message whose arrival caused it: `when #43 arrived: 55
+    tokens over the limit`.
+    """
     arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
     return f"{when}{short_cause(change, seq)}"
 
 
 def short_cause(change: ChangeResult, seq: int) -> str:
-    """Return it without the arrival: `55 tokens over the limit`, or `memory was cleared`."""
+    """Return why a message left, in a few words: `55 tokens over the limit`, or `memory was
+    cleared`. Raises LookupError if it did not leave.
+    """
     evicted = change.eviction_of(seq)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
@@ -128,8 +134,10 @@ def short_cause(change: ChangeResult, seq: int) -> str:
 
 
 def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
-    """Explain why a tool result became a stub, and quote the stub. `more` is a sentence about the
-    stub's future. Raises LookupError if the change did not clear the result.
+    """Explain why a placeholder replaced a tool result, and quote the placeholder. Raises
+    LookupError if the change did not clear the result.
+
+    `more` is a sentence about how long the placeholder stays.
     """
     change = clearing.change
     result = change.eviction_of(seq)
@@ -150,7 +158,7 @@ def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
 
 
 def would_be_stub(seq: int, policy: Policy | None) -> Explanation:
-    """Explain that a tool result would become a stub."""
+    """Explain that a placeholder would replace a tool result, in a simulation."""
     cause = cause_of(Reason.STUBBED).sentence_for(is_conditional=True)
     detail = f"{_clears(policy)} History keeps the result."
     return Explanation(f"Would the result of {named(seq)} be cleared?", cause, detail.strip())
@@ -185,8 +193,8 @@ def why_in(
 ) -> Explanation:
     """Explain why a message is still in memory, and how much can be added before it leaves.
 
-    With the `clearing` of a tool result, explain why it is a stub. Raises LookupError if the
-    message is not in this window.
+    With the `clearing` of a tool result, explain why a placeholder replaced it. Raises LookupError
+    if the message is not in this window.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     if position is None:
@@ -200,7 +208,7 @@ def why_in(
 
 
 def why_index(index: Index, seq: int) -> Explanation:
-    """Explain an index that is in memory."""
+    """Explain a message in memory that is an index of exact terms of evicted messages."""
     return Explanation(
         f"What is {named(seq)}?",
         "It is the index of what left memory.",
@@ -210,7 +218,9 @@ def why_index(index: Index, seq: int) -> Explanation:
 
 
 def not_in_replay(seq: int, window: WindowView) -> Explanation:
-    """Explain that a message is not in memory in a replay under another limit."""
+    """Explain that a message would not be in memory if another limit had been in force from the
+    beginning.
+    """
     question = f"Would {named(seq)} be in memory?"
     limit = in_unit(window.policy.limit, window.policy) if window.policy else "this limit"
     detail = f"With {limit} from the first message on, memory would not hold it at this step."
@@ -272,9 +282,9 @@ def _is_kept(window: WindowView, row: MessageView) -> bool:
 def room_before(window: WindowView, position: int) -> int:
     """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
-    All older messages leave first, except pinned ones and the first system message; a tool result
-    leaves with its call. With options, it is the least after which the message can leave, and 1
-    while other messages are over the limit.
+    All older messages leave first, except pinned messages and the first system message; a tool
+    result leaves with its call. If the policy has options, the message may also leave later. The
+    result is 1 while messages are over the limit under such a policy.
     """
     policy = window.policy
     assert can_decide(policy)

@@ -1,4 +1,4 @@
-"""The arithmetic of a step, line by line, in the order in which it was decided."""
+"""Receipts: the arithmetic of a step, line by line, in the order in which it was decided."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ OVERHEAD, NOTHING_LEFT = "Request overhead", "Nothing is left to send"
 
 @dataclass(frozen=True)
 class ReceiptLine:
-    """A line of a receipt.
+    """A line of a receipt: a label and an amount.
 
-    `kind` is total, plus, minus, over (above the limit), ahead (within it, and above the low mark)
-    or fits. `amount` is in `unit` and negative for minus; `tokens` is the same in tokens where the
-    unit is another. A `sub` line belongs to the line above it.
+    `kind` is `total`, `plus`, `minus`, `over` (the sum is above the limit), `ahead` (within the
+    limit, but trimming goes on) or `fits`. `amount` is in `unit`, and negative for `minus`;
+    `tokens` is the amount in tokens if the unit is another. A `sub` line details the line above it.
+    `seq` is the message of the line.
     """
 
     label: str
@@ -46,10 +47,11 @@ Receipt = Sequence[ReceiptLine]
 
 
 def receipt(change: ChangeResult) -> Receipt:
-    """Return the arithmetic of a change in the order in which it happened.
+    """Return the arithmetic of a change in the order in which it happened; empty if no policy
+    decided the change.
 
-    The first line plus the signed lines gives the last line; `over` and `ahead` are the sum so far.
-    Empty if no policy decided the change.
+    The first line and all `plus` and `minus` lines add up to the last line. Lines of kind `over`
+    and `ahead` show the sum so far.
     """
     is_trim = change.kind == "policy" and bool(change.evicted)
     if not can_decide(change.policy) or not (is_trim or change.kind in WITH_RECEIPT):
@@ -58,7 +60,9 @@ def receipt(change: ChangeResult) -> Receipt:
 
 
 def shortened(lines: Receipt) -> Receipt:
-    """Return the beginning and the end of a very long receipt, with one sum between them."""
+    """Return a very long receipt with the lines in its middle replaced by one line, which has their
+    sum.
+    """
     left_out = lines[SHORT_HEAD:-SHORT_TAIL]
     if len(left_out) <= 1:
         return lines
@@ -75,14 +79,18 @@ def shortened(lines: Receipt) -> Receipt:
 
 
 def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
-    """Return the line that says why a message had to leave; None if no limit made it leave."""
+    """Return the line of a receipt at which the limit was exceeded, so that the message had to
+    leave. None if no limit made it leave.
+    """
     limits = [line for line in _before(lines, seq) if line.kind == "over"]
     over = [line for line in limits if not line.label.startswith(STILL)]
     return over[-1] if over else None
 
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
-    """Return whether a message left after the line at which memory was within the limit again."""
+    """Return whether a message left when memory was within the limit again, because the policy
+    trims further.
+    """
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]
 

@@ -1,7 +1,7 @@
-"""Words and numbers that all explanations share.
+"""Words and number formats that all explanations share.
 
-They follow the inspector's vocabulary: forgotten, left, in memory, said. `causes` has the words of
-reasons.
+They follow the inspector's vocabulary: forgotten, left, in memory, said. The module `causes` has
+the words for reasons.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _KINDS = {
 
 
 def happened(kind: str) -> str:
-    """Return a few words for a kind of step."""
+    """Return a few words for what a step of this kind did, such as `memory was cleared`."""
     return _KINDS[kind]
 
 
 def role(type: MessageType, has_calls: bool = False) -> str:
-    """Return User, AI, Tool call, Tool result, System or Custom."""
+    """Return the name of a message's role: User, AI, Tool call, Tool result, System or Custom."""
     return "Tool call" if has_calls else _ROLES[type]
 
 
@@ -67,9 +67,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share in whole percent, 100 % only of everything and 0 % only of nothing.
+    """Return a share in whole percent. It is 100 % only if the part is the whole, and 0 % only if
+    the part is 0.
 
-    Empty if `whole` is 0.
+    "" if `whole` is 0.
     """
     if not whole:
         return ""
@@ -85,12 +86,12 @@ def in_unit(number: int, policy: Policy) -> str:
 
 
 def is_of_turns(policy: Policy | None) -> bool:
-    """Return whether a policy counts turns."""
+    """Return whether a policy's limit counts turns."""
     return can_decide(policy) and policy.unit == "turns"
 
 
 def load_words(policy: Policy | None, totals: Totals) -> str:
-    """Return the load of a window in words, in the policy's unit; in tokens without an installed
+    """Return how much a window takes, in the policy's unit, or in tokens without an installed
     policy.
     """
     if can_decide(policy):
@@ -100,7 +101,7 @@ def load_words(policy: Policy | None, totals: Totals) -> str:
 
 def window_size_words(policy: Policy | None, totals: Totals) -> str:
     """Return the size of a window: `16 messages, 672 of 800 tokens`, or `16 of 20 messages, 672
-    tokens`; without a limit where no policy can say.
+    tokens`. Without an installed policy, no limit is named.
     """
     count, tokens = counted(totals.count, "message"), counted(totals.tokens, "token")
     if not can_decide(policy):
@@ -110,8 +111,10 @@ def window_size_words(policy: Policy | None, totals: Totals) -> str:
 
 
 def system_share(budget: Budget) -> str:
-    """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`. The share is
-    the one in the bar: of the limit, or of the tokens of a window over its limit.
+    """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`.
+
+    If the window is over its limit, the share is that of the window's tokens, as in the bar on the
+    page.
     """
     limit = budget.limit or 0
     share = f"{budget.system_percent} % of the limit"
@@ -123,17 +126,17 @@ def system_share(budget: Budget) -> str:
 
 
 def at_step(change: ChangeResult) -> str:
-    """Return `at step 43`, or `in the simulation` for the change that a draft would make."""
+    """Return when a change happened: `at step 43`, or `in the simulation`."""
     return "in the simulation" if change.is_of_draft else f"at step {change.step or 0:,}"
 
 
 def capitalized(words: str) -> str:
-    """Return words with a capital first letter, the others as they are."""
+    """Return a text with a capital first letter; the rest is unchanged."""
     return words[:1].upper() + words[1:]
 
 
 def decapitalized(words: str) -> str:
-    """Return words with a small first letter, the others as they are."""
+    """Return a text with a small first letter; the rest is unchanged."""
     return words[:1].lower() + words[1:]
 
 
@@ -156,8 +159,8 @@ def policy_name(policy: Policy | None) -> str:
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
 
-    With the policy `before` it, the differences are named: an option that ended, and details that
-    the words leave out otherwise.
+    If the policy `before` it is given, what changed is named, too: an option that ended, and
+    details that are left out otherwise.
     """
     if policy is None:
         return "the client’s own"
@@ -190,12 +193,14 @@ def _option(name: str, value: object) -> str:
 
 
 def of_limit(policy: Policy, totals: Totals) -> str:
-    """Return `672 of 800 tokens`."""
+    """Return the load of a window out of the limit: `672 of 800 tokens`."""
     return f"{policy.load(totals):,} of {in_unit(policy.limit, policy)}"
 
 
 def sentence(problem: object) -> str:
-    """Return an error as a sentence for pages: “'m' has no step 9” becomes ““m” has no step 9.”"""
+    """Return an error as a sentence for pages, with typographic quotes: “'m' has no step 9” becomes
+    ““m” has no step 9.”
+    """
     words = _QUOTED.sub("“\\1”", str(problem).strip())
     # Names such as max_messages and messages[0] keep their first letter
     is_name = not {"_", "["}.isdisjoint(words.partition(" ")[0])

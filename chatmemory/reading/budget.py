@@ -1,4 +1,4 @@
-"""The budget of a window: the tokens of each kind of message, compared with the limit."""
+"""The budget of a window: how many tokens each kind of message takes, compared with the limit."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ HEAVY_PERCENT = 40  # of the limit, for a system message
 
 @dataclass(frozen=True)
 class Budget:
-    """The tokens of a window by the kind of their messages. `media` are the tokens of messages with
-    images, audio, video or files, and of the words beside them; `index` are those of the index of
-    what left.
+    """The tokens of a window by the kind of message. Each message counts in one field.
 
-    `overhead` is the cost of a request besides its messages. `limit` is the policy's limit if it
-    counts tokens, else None. `uncounted` are the tokens of a system message that is free.
+    `results` are tool results, `calls` AI messages with tool calls. `media` are messages with
+    images, audio, video or files, with all their text. `index` is the list of exact terms of
+    evicted messages.
+
+    `overhead` is the cost of a request apart from its messages. `limit` is the policy's limit if it
+    counts tokens, else None. `uncounted` are the tokens of a system message that does not count
+    against the limit.
     """
 
     system: int = 0
@@ -48,7 +51,7 @@ class Budget:
 
     @property
     def talk(self) -> int:
-        """The tokens of users' and the assistant's messages, with the calls."""
+        """The tokens of users' messages and the assistant's, tool calls included."""
         return self.user + self.ai + self.calls
 
     @property
@@ -57,8 +60,8 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """The whole that shares refer to: the limit plus a free system message, or the tokens in
-        the window if they are more.
+        """The number of tokens that is 100 % for shares: the limit plus an uncounted system
+        message, or the tokens in the window if they are more.
         """
         return max((self.limit or 0) + self.uncounted, self.used)
 
@@ -68,8 +71,8 @@ class Budget:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The tokens of each part of the whole, in the order of the bar: the system message, the
-        index, summaries, media, results, talk, the overhead, and what is free.
+        """The tokens of each part of `whole`, as the budget's bar shows them: system message,
+        index, summaries, media, tool results, talk, overhead, and the unused rest.
         """
         return (*self._filled, self.free)
 
@@ -91,15 +94,16 @@ class Budget:
     @property
     def remaining(self) -> int:
         """The tokens left for messages: the limit minus the overhead, and minus the system message
-        if it counts.
+        if it counts against the limit.
         """
         return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
 
 
 def shares(parts: Sequence[int]) -> list[int]:
-    """Return the parts in whole percent of their sum. They add up to 100, or to 0 if all parts are
-    0: after rounding down, the percents that are missing go to the parts with the largest
-    remainders.
+    """Return each part as a whole percentage of their sum. The percentages add up to 100, or to 0
+    if all parts are 0.
+
+    All are rounded down, and the missing percents go to the parts with the largest remainders.
     """
     whole = sum(parts)
     if not whole:
@@ -117,8 +121,8 @@ def budget_of(
     media: Container[int] = (),
     index: IndexInMemory | None = None,
 ) -> Budget:
-    """Return the budget of a window. `summaries` are the seqs of summaries, and `media` the seqs of
-    messages with media.
+    """Return the budget of a window. `summaries` are the seqs of summaries, `media` the seqs of
+    messages with media, and `index` the window's index of exact terms.
     """
     kinds = ("system", "results", "user", "ai", "calls", "summaries", "index", "media")
     tokens = dict.fromkeys(kinds, 0)
@@ -140,7 +144,9 @@ def budget_of(
 
 
 def budget_at(memory_id: str, view: WindowView) -> Budget:
-    """Return the budget of a stored window."""
+    """Return the budget of a stored window, with its summaries, media and index read from the
+    database.
+    """
     pinned = [row.seq for row in view.rows if row.pinned]
     summaries = coverage_by_summary(memory_id, pinned) if pinned else ()
     index = index_among(memory_id, pinned)
@@ -152,8 +158,9 @@ def with_media(
 ) -> frozenset[int]:
     """Return the seqs of messages with images, audio, video or files.
 
-    The frame of a message whose content is one text has a gap; only messages without such a gap are
-    searched. `frames` are frames that the caller has read, by seq.
+    A frame is a message's stored JSON, with a gap in place of its text if the text is its whole
+    content. Such messages have no media; only the others are searched. `frames` has frames that the
+    caller has already read, by seq.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]
@@ -172,7 +179,7 @@ def _has_media(frame: str) -> bool:
 
 
 def kind_of(type: str, has_calls: bool) -> str:
-    """Return the field of a budget that has the tokens of a message."""
+    """Return the name of the `Budget` field that counts a message of this type."""
     match type:
         case MessageType.SYSTEM:
             return "system"

@@ -1,4 +1,4 @@
-"""The ids of the tool calls that stored messages make or answer."""
+"""Reads which tool calls stored messages make or answer, by the calls' ids."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from chatmemory.models import Message
 
 
 def ids_of_calls(memory_id: str, seqs: Iterable[int]) -> dict[int, CallIds]:
-    """Return the ids of the tool calls that messages make or answer, by seq."""
+    """Return, for each message by seq, the ids of the tool calls that it makes or answers."""
     messages = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
     return {seq: ids_in(frame) for seq, frame in messages.values_list("seq", "frame")}
 
 
 def ids_in(frame: str) -> CallIds:
-    """Return the ids of the calls that a message's frame makes or answers. An unreadable frame has
-    one unknown id, None.
+    """Return the ids of the tool calls that a message makes or answers. `frame` is the message's
+    stored JSON. An unreadable frame has one unknown id, None.
 
-    Reading a whole message takes ten times as long.
+    Only the ids are searched for, since parsing the whole message takes ten times as long.
     """
     try:
         value = json.loads(frame.replace(GAP, "null"))

@@ -1,5 +1,5 @@
-"""The clearing of a tool result: the step that replaced the result by a placeholder, and the
-message for which it made room.
+"""Finds the clearing of a tool result: the step that replaced the result by a placeholder, and the
+message that needed the room.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from chatmemory.windows.window import Entry
 
 @dataclass(frozen=True)
 class Clearing:
-    """The change by which a tool result became a stub. `stub` is the text that the model sees; None
-    where it was erased. `arrival` is the seq of the message that had no room, with its type and
-    tokens; None if it is not known.
+    """The `change` that replaced a tool result by a placeholder, the `stub`. `stub` is the text
+    that the model sees, or None if it was erased.
+
+    `arrival` is the message that needed the room: its seq, with its type and tokens. None if
+    unknown.
     """
 
     change: ChangeResult
@@ -29,7 +31,9 @@ class Clearing:
 
 
 def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
-    """Return the clearing of a message that is a stub at step `at`; None if it is whole."""
+    """Return the clearing of a tool result that is replaced by a placeholder at step `at`; None if
+    it is not.
+    """
     n = _cleared_at(row, at)
     if n is None:
         return None

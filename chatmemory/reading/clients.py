@@ -1,4 +1,6 @@
-"""Conversations whose clients decide the window: nothing here is advised, repaired or adopted."""
+"""Finds conversations whose clients decide the window. No other policy is advised for them, and
+nothing is repaired.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,19 @@ from chatmemory.models import Memory, Step
 
 
 def decided_by_clients() -> Q:
-    """Return the condition for conversations whose clients decide the window.
+    """Return the query condition for conversations whose clients decide the window.
 
-    They have no policy, or a policy that only measures the client's lists. Another limit has no
-    effect on them.
+    They have no policy, or a policy that only measures the lists that clients send.
     """
     lists = Step.objects.filter(memory=OuterRef("pk"), by_client=True)
     return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")
 
 
 def of_clients(rows: Iterable[Memory]) -> set[str]:
-    """Return the ids of the conversations of these whose clients decide the window. Only those with
-    a policy that measures are asked for: PostgreSQL would read the steps of all of them.
+    """Return the ids of those conversations in `rows` whose clients decide the window.
+
+    Conversations whose policy cannot only measure are not queried, or PostgreSQL would read the
+    steps of all of them.
     """
     listed = list(rows)
     without = {row.pk for row in listed if row.policy_kind is None}
@@ -34,6 +37,6 @@ def of_clients(rows: Iterable[Memory]) -> set[str]:
 
 
 def ids_of_clients(memory_ids: Collection[str]) -> set[str]:
-    """Return those of the ids whose conversations clients decide."""
+    """Return those of the ids whose conversations have a window that the client decides."""
     rows = Memory.objects.filter(database.in_list("id", list(memory_ids)))
     return of_clients(rows.only("id", "policy_kind", "policy_options"))

@@ -1,4 +1,4 @@
-"""Single conversations as they are now, and the state of the database."""
+"""Reads single conversations as they are now, and the state of the database."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from chatmemory.windows.policies import Policy
 
 
 def memory(memory_id: str) -> MemoryRow:
-    """Return a conversation. Raises MemoryNotFound."""
+    """Return the current row of a conversation. Raises MemoryNotFound."""
     return memory_row(find_memory(memory_id))
 
 
 def policy(memory_id: str, at: int | None = None) -> Policy | None:
-    """Return the policy in force at step `at`, or now. Raises MemoryNotFound, StepNotFound."""
+    """Return the policy in force at step `at`, or now; None if there is none. Raises
+    MemoryNotFound, StepNotFound.
+    """
     return StoredState.of(memory_id, at).policy
 
 
 def memories(memory_ids: Sequence[str]) -> list[MemoryRow]:
-    """Return the conversations with these ids in the given order, without unknown ids."""
+    """Return the conversations with these ids in the given order. Unknown ids are left out."""
     rows = {row.pk: memory_row(row) for row in Memory.objects.filter(id__in=memory_ids)}
     return [rows[memory_id] for memory_id in memory_ids if memory_id in rows]
 
@@ -50,7 +52,7 @@ def is_writable() -> bool:
 
 
 def free_disk_space() -> int | None:
-    """Return the free bytes of the disk that holds a SQLite database; None for other databases."""
+    """Return the free bytes of the disk that holds an SQLite database; None for other databases."""
     connection = database.connection()
     if connection.vendor != "sqlite":
         return None

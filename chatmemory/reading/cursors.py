@@ -1,8 +1,8 @@
 """Cursor pagination of long lists.
 
 A cursor contains the sort value and the primary key of the first or last row of a page. The next
-page is found by comparison instead of an offset, so that every page costs the same, and rows that
-are added or removed on other pages do not shift it.
+page is found by comparison with these values instead of an offset. So every page costs the same,
+and rows that are added or removed on other pages do not shift it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class SortKey:
 
 @dataclass(frozen=True)
 class CursorPage(Generic[Row]):
-    """A page of a list, with the cursors of the pages before and after it (None: no such page)."""
+    """A page of a list. `previous` and `next` are the cursors of the pages before and after it, or
+    None if there is no such page.
+    """
 
     rows: tuple[Row, ...]
     previous: str | None
@@ -70,8 +72,9 @@ def page_by_cursor(
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
-    `narrowed` selects from sorted rows; at least the first rows, up to the number that it gets,
-    must be right. Raises InvalidValue for a malformed cursor or one with another sort key.
+    `narrowed` filters sorted rows, such as by a search; it gets the rows and a number n. It may
+    return wrong rows after the first n. Raises InvalidValue for a malformed cursor, or a cursor
+    made for another sort key.
     """
     start = _read(cursor, key.type) if cursor else None
     is_backward = start is not None and start.is_backward

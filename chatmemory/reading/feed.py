@@ -1,4 +1,6 @@
-"""The latest evictions in all conversations, and the times of the latest change and erasure."""
+"""Reads the latest evictions of all conversations, and the times of the latest change and
+erasure.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,11 @@ TOGETHER = timedelta(minutes=10)  # evictions of a conversation within this paus
 
 @dataclass(frozen=True)
 class FeedItem:
-    """The latest departures from a conversation's memory: `count` messages from `since` to `at`,
-    and the last of them, which left at `step`.
+    """The latest evictions of a conversation, as one entry of the feed.
+
+    `count` messages left memory from `since` to `at`. The last of them left at `step`; `seq`,
+    `type`, `text`, `reason` and `misfit` are about it. `misfit` tells why it did not fit, if it
+    left in the step that added it. `by_client` is True if the client decided the eviction.
     """
 
     memory_id: str
@@ -50,7 +55,7 @@ class FeedItem:
 
     @property
     def moment(self) -> int:
-        """`at` in microseconds since 1970, as the live feed counts."""
+        """`at` in microseconds since 1970, the unit of the live feed."""
         return microseconds(self.at)
 
 
@@ -65,9 +70,10 @@ class _Leaving(NamedTuple):
 
 
 def feed(size: int = 12) -> list[FeedItem]:
-    """Return the conversations with the latest departures from memory, newest first.
+    """Return one entry for each of the `size` conversations with the latest evictions, newest
+    first.
 
-    The last 1,000 adds that evicted something are read.
+    Only the latest 1,000 steps that evicted messages are read.
     """
     evicting = evicting_adds().filter(memory__deleted_at=None)
     rows = evicting.order_by("-at", "memory_id", "-n").values_list(*_Leaving._fields)
@@ -126,28 +132,28 @@ def newest_change() -> int:
 
 
 def newest_change_or_erasure() -> int:
-    """Return the time of the latest change or erasure, as `newest_change` does: a deletion leaves
-    no changed row.
+    """Return the time of the latest change or erasure, in microseconds since 1970. Erasures are
+    read apart, because a deletion leaves no changed row.
     """
     at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
     return max(newest_change(), microseconds(at) if at else 0)
 
 
 def microseconds(at: datetime) -> int:
-    """Return a time as microseconds since 1970."""
+    """Return a time in microseconds since 1970."""
     return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def time_of(moment: int) -> datetime:
-    """Return the time that is so many microseconds after 1970."""
+    """Return the UTC time `moment` microseconds after 1970."""
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the adds that evicted a message, each with the number of `evicted` ones. Adds of an
-    import or a branch are left out.
+    """Return the query for steps that added messages and evicted others, with their number as
+    `evicted`. Steps of an import or a branch are left out.
 
-    The condition must equal the condition of the index step_evicting.
+    The condition must equal the condition of the database index step_evicting.
     """
     adds = Step.objects.filter(LIVED, kind=Step.Kind.ADD, count_after__lte=F("count_before"))
     return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))

@@ -1,9 +1,8 @@
-"""The conversations of a list, and the best match of a search in each, however common its words.
+"""Finds conversations that match a filter or a search, and the best match of the search in each.
 
-If few messages have the words, the index returns all conversations. If many have them,
+If few messages have the words, the search index returns all their conversations. If many have them,
 conversations are scanned in the page's order until the page is full. If hardly any conversation has
-the words, scanning would take long, and the index is used after all. Each conversation that is
-found shows its best match in one line.
+the words after all, scanning would take long, so the index is used.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ EXCERPT = 10_000
 class MemoryFilter:
     """A filter of conversations. A conversation must match every field that is not empty.
 
-    `search` searches ids, labels and messages, `policy` is a policy kind or CLIENT, `label` is
-    `name` or `name:value`, `id_prefix` is compared exactly, `active_since` is inclusive and
-    `active_before` exclusive, `flag` is the name of a flag, and `also` a condition of a room.
+    `search` looks in ids, labels and messages. `policy` is a policy kind or CLIENT. `label` is
+    `name` or `name:value`. `id_prefix` is compared exactly. `active_since` is inclusive and
+    `active_before` exclusive. `also` is a further query condition, such as of a plug-in.
     """
 
     search: str = ""
@@ -57,19 +56,24 @@ class MemoryFilter:
         return rows.containing(self.search) if self.search else rows
 
     def searched(self) -> MemoryQuerySet:
-        """Return the rows that match all fields but `search`."""
+        """Return the query for rows that match all fields but `search`."""
         rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
         return rows.with_label(self.label) if self.label else rows
 
     @cached_property
     def few(self) -> list[str] | None:
-        """The ids that the search finds, or None if the words are too common."""
+        """The ids of the conversations that the search finds, or None if the words are too
+        common.
+        """
         return search.index().few(self.search, FEW)
 
     def by_match(self) -> Any:
-        """Return the sort key of the best hits: the last activity, later by 3,000 years if the
-        words are the conversation's id, by 2,000 if its names have them, and by 1,000 if a message
-        has them as one phrase. If too many have the words, it is the last activity.
+        """Return the sort expression that puts the best matches of the search first, else the last
+        activity.
+
+        It adds years to the time of the last activity: 3,000 if the words are the conversation's
+        id, 2,000 if its names have them, 1,000 if a message has them as a phrase. If too many
+        conversations match, it is the plain time.
         """
         activity = F("updated_at")
         if not self.search or self.few is None:
@@ -85,7 +89,9 @@ class MemoryFilter:
         return Case(*cases, default=activity, output_field=DateTimeField())
 
     def columns(self) -> Q:
-        """Return the condition of the fields that only compare a column of the conversation."""
+        """Return the query condition of those fields that only compare columns of a conversation's
+        row, such as `policy`.
+        """
         condition = Q()
         if self.policy:
             condition &= of_policy(self.policy)
@@ -98,7 +104,7 @@ class MemoryFilter:
         return condition & self.flag.where if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
-        """Return this filter without the fields of `columns`."""
+        """Return a copy of this filter without the fields whose condition `columns` returns."""
         return replace(self, policy="", active_since=None, active_before=None, flag=None, also=None)
 
 
@@ -107,12 +113,13 @@ EVERYTHING = MemoryFilter()
 
 @dataclass(frozen=True)
 class BestMatch:
-    """A message of a conversation that contains the searched words.
+    """The message of a conversation that matches a search best.
 
-    `text` is the part of it around them. `count` is the number of messages that contain them, up to
-    101. `left_step` is the step at which the message left, or None. `is_in` is also False if a
-    lowered limit hides it; then `echo` is the latest message in memory that contains the words, if
-    there is one.
+    `text` is the part around the searched words. `count` is the number of messages that contain
+    them, up to 101. `left_step` is the step at which the message left memory, or None.
+
+    `is_in` tells whether the model sees the message. It is also False if a lowered limit hides it.
+    Then `echo` is the seq of the latest message in memory that contains the words, or None.
     """
 
     seq: int
@@ -143,7 +150,9 @@ class _Mention:
 
 
 def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
-    """Select from sorted rows the ones that a search finds: all, or as many as a page needs."""
+    """Return the rows that the filter's search finds, in their order. If the words are common, only
+    the first `number` are sure to be right.
+    """
     words, ids = which.search, which.few
     if ids is None:
         ids = _first(words, rows, number)
@@ -151,8 +160,8 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return the query of a filter for counting, without the fields that only compare a column (see
-    `MemoryFilter.columns`); None if its search finds too many conversations.
+    """Return the query that counts the conversations of a filter, without the conditions of
+    `MemoryFilter.columns`. None if the search finds too many conversations to count.
     """
     rows = which.without_columns().searched()
     if not which.search:
@@ -182,12 +191,12 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
 def best_matches(
     words: str, memory_ids: Sequence[str], hidden: Mapping[str, Collection[int]]
 ) -> dict[str, BestMatch]:
-    """Return the best match of the words in each conversation that has one.
+    """Return the best match of the words in each conversation that has one, by id.
 
-    `hidden` are the messages that a lowered limit hides, by conversation. The match is chosen among
-    the latest 100 messages with the words and older ones that no limit evicts. Messages of a user
-    or a tool are preferred to the assistant's and to system messages; of these, the latest in
-    memory wins, else the latest.
+    `hidden` are the seqs of messages that a lowered limit hides, by conversation. Candidates are
+    the latest 100 messages with the words, and older messages that no limit evicts. Messages of
+    users and tools are preferred to the assistant's and to system messages. Of these, the latest
+    message in memory wins, else the latest.
     """
     if not search.searches_messages(words):
         return {}
@@ -298,7 +307,9 @@ def _cut(text: str, words: str) -> str:
 
 
 def any_of(seqs: Mapping[str, list[int]]) -> Q:
-    """Return the condition for some messages, or their stays, of each conversation."""
+    """Return the query condition for the messages (or their stays) with these seqs, by conversation
+    id.
+    """
     condition = Q()
     for memory_id, each in seqs.items():
         condition |= Q(memory_id=memory_id, seq__in=each)

@@ -1,6 +1,7 @@
-"""The history: pages of it, all of it, single messages, and the words nearest to a phrase.
+"""Reads the history of a conversation, which has all its messages: pages of it, all of it, single
+messages, and words near to a phrase.
 
-It can also be read as a history of facts, for recall.
+The history can also be read as a `History` of facts, for measuring recall.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ _COLUMNS = (*_FIRST, *shown_columns(Message))
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the history: the last `size` messages, or some before, after or around a seq."""
+    """A part of the history: the last `size` messages; or if a seq is given, `size` messages
+    before, after or around it.
+    """
 
     before: int | None = None
     after: int | None = None
@@ -85,9 +88,10 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
 def history_page(
     memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[EndedStay] = ()
 ) -> Page:
-    """Return a part of the history up to message `newest`, of `said_count` messages in all.
+    """Return a part of the history up to message `newest`. `said_count` is the number of all
+    messages in it.
 
-    `known` has all the stays of some of them.
+    `known` has all the stays of some of the messages, if they were already read.
     """
     messages = messages_until(memory_id, newest)
     columns = messages.values_list(*_COLUMNS, named=True)
@@ -114,7 +118,7 @@ def history_page(
 
 @one_snapshot()
 def message(memory_id: str, seq: int) -> MessageDetail:
-    """Return one message with its stays and with the step that redacted the message.
+    """Return one message with its stays, and if it was redacted, with the step that did so.
 
     Raises MemoryNotFound, MessageNotFound.
     """
@@ -154,12 +158,12 @@ def message_row(memory_id: str, seq: int) -> Message:
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
-    """Return the word up to message `newest` that is nearest to a phrase, or an empty string.
+    """Return the word in the history up to message `newest` that is most like a word of the phrase,
+    or "".
 
-    It is a word of the history that contains a word of the phrase, the longest possible. If there
-    is none, it contains the beginning of the phrase's longest word, as much of it as possible. A
-    part without a digit must have more than half of the longest word, and four letters if they are
-    ASCII.
+    The word contains a word of the phrase, the longest possible. Otherwise it contains the
+    beginning of the phrase's longest word, as long as possible. A beginning without a digit must be
+    more than half of that word, and at least four letters if they are ASCII.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
@@ -206,16 +210,17 @@ def time_before(memory_id: str, seq: int) -> datetime | None:
 
 
 def messages_until(memory_id: str, newest: int) -> QuerySet[Message]:
-    """Return the messages of the history up to `newest`."""
+    """Return the query for the messages of the history up to seq `newest`."""
     return Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)
 
 
 class WholeHistory(Iterable[ChatMessage]):
-    """The messages of the history up to a step, or until now, read anew at each iteration.
+    """All messages of the history up to a step, or until now, as an iterable that reads them anew
+    each time.
 
-    It is read in short queries up to that step, so that no transaction is kept open for a slow
-    reader. Iterating raises MemoryNotFound if the conversation was deleted meanwhile, even if
-    another one has its id by then: there are never fewer messages than `len` returns.
+    The messages are read in short queries, so that no transaction stays open for a slow reader.
+    Iterating raises MemoryNotFound if the conversation was deleted meanwhile, even if a new
+    conversation has its id. So there are never fewer messages than `len` returns.
     """
 
     READ_AT_ONCE: ClassVar = 500  # messages
@@ -262,7 +267,8 @@ def all_messages(memory_id: str, at: int | None = None) -> list[ChatMessage]:
 def read_with_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return the messages of a conversation, and their history with seqs as numbers.
+    """Return the messages of a conversation, and their `History` of facts, in which messages are
+    numbered by seq.
 
     The estimator is the conversation's own by default. With `latest`, only that many of the last
     messages are read. Raises MemoryNotFound, UnknownEstimator.
@@ -278,8 +284,8 @@ def read_with_history(
 def messages_with_history(
     memory: Memory, rows: Sequence[Message], estimator: str | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return some messages of a conversation, in order, with their history, which is read once
-    within `shared_histories`.
+    """Return the messages of these rows, in order, with their `History` of facts. Within
+    `shared_histories`, the history of the same step is read only once.
     """
     name = estimator or estimator_of(memory)
     shared = _SHARED.get()
@@ -333,7 +339,9 @@ _SHARED: ContextVar[_SharedHistories | None] = ContextVar("_SHARED", default=Non
 
 @contextmanager
 def shared_histories() -> Iterator[None]:
-    """Within this context, the history of a conversation's step is read once for all keepers."""
+    """Within this context, read the `History` of a conversation's step only once. So several kinds
+    of derived data can use it.
+    """
     if _SHARED.get() is not None:
         yield
         return
@@ -347,8 +355,8 @@ def shared_histories() -> Iterator[None]:
 def read_for_replay(
     messages: QuerySet[Message], calling: Collection[int], policy: Policy
 ) -> dict[int, ChatMessage]:
-    """Return the tool calls and results among some messages that a replay under a policy needs, by
-    seq. `calling` are the seqs of the calls. A result is returned as a stub.
+    """Return the tool calls and results that a replay under a policy needs to read, by seq.
+    `calling` are the seqs of the calls. A result is returned as a placeholder without its text.
     """
     found: dict[int, ChatMessage] = {}
     if policy.whole_results or policy.recovers:
@@ -365,7 +373,9 @@ def _stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
 
 
 def estimator_of(memory: Memory) -> str:
-    """Return the conversation's estimator, or the one of the settings if it is not installed."""
+    """Return the name of the conversation's estimator, or of the default estimator of the settings
+    if it is not installed.
+    """
     name = memory.policy_estimator
     return name if name and is_known(name) else configuration().ESTIMATOR
 

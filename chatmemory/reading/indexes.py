@@ -1,4 +1,6 @@
-"""Reading the index of exact terms in a window."""
+"""Reads the index of exact terms in a window: a message that lists IDs, dates and paths from
+evicted messages.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from chatmemory.recall.index import Index, index_of
 
 @dataclass(frozen=True)
 class IndexInMemory:
-    """An index in a window, and the seq of its message."""
+    """An index of exact terms in a window, and the seq of the message that holds it."""
 
     seq: int
     index: Index
 
     @cached_property
     def terms(self) -> dict[int, tuple[str, ...]]:
-        """The terms that the index lists, by the seqs of the messages that said them."""
+        """The terms that the index lists, by the seq of the evicted message that first had them."""
         found: dict[int, list[str]] = {}
         for row in self.index.listed:
             for seq in row.sources:
@@ -29,7 +31,7 @@ class IndexInMemory:
 
 
 def index_among(memory_id: str, seqs: Collection[int]) -> IndexInMemory | None:
-    """Return the index among the messages with these seqs, or None."""
+    """Return the index of exact terms among the messages with these seqs, or None."""
     if not seqs:
         return None
     synthetic = Message.objects.filter(origin=Message.Origin.SYNTHETIC)

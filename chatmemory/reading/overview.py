@@ -1,4 +1,6 @@
-"""Lists of conversations: their rows, the details of the overview, and how many match a filter."""
+"""Reads lists of conversations with the details of the overview page, and counts those that match a
+filter.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,10 @@ WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 
 @dataclass(frozen=True)
 class OverviewRow:
-    """A conversation with its newest message.
+    """A conversation in a list. `snippet` is the beginning of its newest message.
 
-    `flags` are the flags of its window that a row shows. `window` is set if the window is over its
-    limit. `mention` is the best match in its messages, if a search was made.
+    `mention` is the best match in its messages, if a search was made. `window` is set if the window
+    is over its limit. `flags` are those of its flags that a row shows.
     """
 
     memory: MemoryRow
@@ -84,8 +86,8 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the orderings of lists: by columns, also those of rooms, by the newest case of some
-    flags, and by how well a search matches.
+    """Return the sort keys of lists by name. They are columns (also of plug-ins), the newest case
+    of some flags, and how well a search matches.
     """
     more = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
@@ -100,7 +102,8 @@ def memory_page(
     cursor: str = "",
     size: int = 50,
 ) -> CursorPage[MemoryRow]:
-    """Return a page of conversations. `ordering` is one of `orderings()`; a minus means descending.
+    """Return a page of conversations. `ordering` is a name of `orderings()`; a minus before it
+    means descending.
 
     Raises InvalidValue for an unknown ordering and for an invalid cursor.
     """
@@ -109,7 +112,9 @@ def memory_page(
 
 
 def all_memories(which: MemoryFilter) -> list[MemoryRow]:
-    """Return all conversations that match a filter, by id. Count them first."""
+    """Return all conversations that match a filter, by id. Call `count` first: there may be very
+    many.
+    """
     return [memory_row(row) for row in which.rows().order_by("id")]
 
 
@@ -129,7 +134,9 @@ def overview_page(
 
 
 def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
-    """Return the rows of these conversations in the given order, without unknown ids."""
+    """Return the rows of the conversations with these ids, in the given order. Unknown ids are left
+    out.
+    """
     found = Memory.objects.in_bulk(memory_ids)
     known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return _overview_rows(known, search)
@@ -206,7 +213,7 @@ def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
 
 
 def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
-    """Return the windows of the conversations that are over their limit."""
+    """Return the windows of those conversations that are over their limit, by id."""
     over = {row.id: row for row in rows if row.is_over_limit}
     if not over:
         return {}
@@ -222,12 +229,13 @@ def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
 
 @dataclass(frozen=True)
 class OverviewStats:
-    """The statistics of all conversations since a time.
+    """Statistics of all conversations; `active` and `forgotten` count since a given time.
 
-    `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
-    they left. `flagged` is the number of conversations with each flag, by name, and `erasure` the
-    number of the newest erasure that is in the counts. `unexamined` conversations are flagged as of
-    an earlier step, or not at all, because no keeper has come to their newest one.
+    `active` is the number of conversations that changed, and `forgotten` the number of evicted
+    messages, in `forgotten_in` conversations. `flagged` is the number of conversations with each
+    flag, by the flag's name. `erasure` is the number of the newest erasure that the counts include.
+    For `unexamined` conversations the flags are missing or out of date, because derived data was
+    not computed yet.
     """
 
     conversations: int
@@ -240,7 +248,7 @@ class OverviewStats:
 
 
 def newest_erasure() -> int:
-    """Return the number of the newest deletion or redaction, or 0."""
+    """Return the number of the newest deletion or redaction, or 0 if there is none."""
     return _erasures().first() or 0
 
 
@@ -283,8 +291,8 @@ def overview_stats(since: datetime) -> OverviewStats:
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
-    """Return the ids that a filter does not show, or None if its search finds too many to check
-    them while somebody waits.
+    """Return those of the ids that a filter does not match. None if its search finds too many to
+    check while somebody waits.
     """
     rows = countable(which)
     if rows is None:
@@ -305,10 +313,10 @@ def count_with_any(these: Iterable[Flag]) -> int:
 
 
 def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
-    """Return the number of conversations that match each filter, by one query.
+    """Return the number of conversations that match each filter, all by one query.
 
-    The filters may only differ in policy, flag and times of activity. If the search finds too many
-    messages to count while somebody waits, the numbers are None.
+    The filters may only differ in policy, flag and times of activity. All numbers are None if the
+    search finds too many messages to count while somebody waits.
     """
     if not filters:
         return {}

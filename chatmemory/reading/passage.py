@@ -1,7 +1,7 @@
-"""A passage: the part of a ledger after a step, from which derived rows are continued.
+"""Reads a passage: the part of a ledger after a step, from which derived data is continued.
 
-A passage has its messages in history, and the windows between its steps. These windows are built
-from the stays: no policy decides anything again.
+A passage has its messages, and the windows between its steps. These windows are built from the
+stored stays (a stay is one period of a message in the window), without applying any policy again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ _IN_HISTORY_OR_REPLACED = (*IN_PLACE, Reason.REPLACED)
 
 
 class Held(NamedTuple):
-    """A stay in a window. `rank` orders the window; `left` is None while it lasts."""
+    """A stay: one period of a message in the window. `n` is its number, `entered` the step at which
+    it began.
+
+    `left` is the step at which it ended, None while it lasts, and `reason` why. `rank` is the
+    position by which the window is ordered.
+    """
 
     n: int
     seq: int
@@ -37,15 +42,17 @@ class Held(NamedTuple):
 
     @property
     def is_eviction(self) -> bool:
-        """Whether the message left memory, rather than only changed its position."""
+        """Whether the message left memory when the stay ended. Otherwise it only changed its
+        position or its text.
+        """
         return self.left is not None and self.reason not in _IN_HISTORY_OR_REPLACED
 
 
 class Said(NamedTuple):
-    """A message that a step added.
+    """A message that a step added. `is_said` is False if it is not in history, such as a summary.
 
-    `at` is the time of the message. It is None if the source had no time, or if the message is a
-    branch's copy from another conversation.
+    `at` is the time of the message. It is None if the source had no time, or for a copy from
+    another conversation in a branch, `is_copy`.
     """
 
     seq: int
@@ -56,9 +63,9 @@ class Said(NamedTuple):
 
 
 class PassageStep(NamedTuple):
-    """A step, with the messages that it added.
+    """A step of the ledger, with the messages that it added, `said`.
 
-    `at` is the time of its newest message, otherwise of the step; None if it was imported without a
+    `at` is the time of its newest message, else of the step. None if it was imported without a
     time.
     """
 
@@ -70,8 +77,10 @@ class PassageStep(NamedTuple):
 
 @dataclass
 class PastWindow:
-    """The window between two steps, by rank. `broken` is the lowest rank at which it has changed
-    since `begin` was called, None if it has only grown.
+    """The window between two steps. `held` has its stays by rank, the position in the window.
+
+    `broken` is the lowest rank at which the window has changed since `begin` was called; None if
+    messages were only appended.
     """
 
     held: dict[int, Held] = field(default_factory=dict)
@@ -82,8 +91,8 @@ class PastWindow:
         self.broken = None
 
     def apply(self, ended: Sequence[Held], begun: Sequence[Held]) -> None:
-        """Apply a step to the window: remove the stays that ended with the step, and add the stays
-        that began with the step and did not end with it.
+        """Change the window as a step did: remove the stays that `ended`, and add those that
+        `begun` but did not end at once.
         """
         for each in ended:
             if self.held.pop(each.n, None) is not None:
@@ -104,7 +113,7 @@ class PastWindow:
         self.broken = rank if self.broken is None else min(self.broken, rank)
 
     def tokens_before(self, rank: int) -> int:
-        """Return the tokens of the messages before a rank."""
+        """Return the sum of tokens of the messages before a rank."""
         found = 0
         for each in self.held.values():
             if each.rank >= rank:
@@ -114,10 +123,10 @@ class PastWindow:
 
 
 class Passage:
-    """The ledger of a conversation after the step `after`, within one snapshot.
+    """The ledger of a conversation after step `after`, read within one database snapshot.
 
-    Its windows begin after the step `from_step`, which is `after` or an earlier one. Raises
-    CorruptRow for a message that cannot be read.
+    Its windows begin after step `from_step`, which is `after` or an earlier step. Raises CorruptRow
+    for a message that cannot be read.
     """
 
     def __init__(self, memory: Memory, after: int = 0, from_step: int | None = None) -> None:
@@ -155,7 +164,7 @@ class Passage:
 
     @cached_property
     def held(self) -> list[Held]:
-        """The stays that lasted beyond `from_step`, or began later, by rank."""
+        """The stays that lasted beyond step `from_step` or began later, in the order of rank."""
         lasting = Q(left_step=None) | Q(left_step__gt=self.from_step)
         rows = Stay.objects.filter(lasting, memory=self.memory).order_by("rank", "n")
         columns = ("n", "seq", "entered_step", "left_step", "reason", "rank", "type", "tokens")
@@ -163,15 +172,16 @@ class Passage:
 
     @cached_property
     def messages(self) -> Mapping[int, ChatMessage]:
-        """The messages of all its windows, by seq."""
+        """The messages of all windows in the passage, by seq."""
         seqs = {each.seq for each in self.held}
         rows = Message.objects.filter(database.in_list("seq", seqs), memory=self.memory)
         return {row.seq: read_message(row) for row in rows.order_by("seq")}
 
     def walk(self) -> Iterator[tuple[PassageStep, PastWindow, Sequence[Held]]]:
-        """Yield each step with the window before it, and the stays that end with it.
+        """Yield each step with the window before it, and the stays that end with the step.
 
-        The window is the same object each time: it is changed before the next step.
+        The window is always the same object, which is changed before the next step: copy what you
+        keep.
         """
         window = PastWindow()
         first = [each for each in self.held if each.entered <= self.from_step]

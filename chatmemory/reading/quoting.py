@@ -1,4 +1,6 @@
-"""Quoting: the messages of one conversation that match a model's query, evicted messages first."""
+"""Searches the history of one conversation for a model's query, and quotes the matching messages.
+Evicted messages come first.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ _COLUMNS = ("seq", "type", "said_at", "text")
 
 @one_snapshot()
 def search_history(memory_id: str, query: Query) -> Quotes:
-    """Return the best matches in the history of a conversation.
+    """Return quotes of the messages in the history that match a query best.
 
-    Redacted messages, and the calls and answers of the tool itself, are not searched. Raises
+    Redacted messages are not searched, nor the calls and results of the search tool itself. Raises
     MemoryNotFound.
     """
     memory = find_memory(memory_id)

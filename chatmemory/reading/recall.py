@@ -1,4 +1,6 @@
-"""The history of a stored conversation: recall replays it under policies."""
+"""Reads the history of a stored conversation with its facts, so that recall can replay it under
+policies.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ COMPARED_MAX = 10_000  # the latest messages that a page replays
 def recall_history(
     memory_id: str, estimator: str | None = None, *, latest: int | None = None
 ) -> History:
-    """Return the messages of a conversation with their facts.
+    """Return the history of a conversation with the facts in its messages, which are numbered by
+    seq.
 
     The estimator is the conversation's own by default. With `latest`, only that many of the last
-    messages are read. Messages are numbered by seq. Raises MemoryNotFound, UnknownEstimator.
+    messages are read. Raises MemoryNotFound, UnknownEstimator.
     """
     return messages_and_history(memory_id, estimator, latest)[1]
 
@@ -27,5 +30,7 @@ def recall_history(
 def messages_and_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[Sequence[ChatMessage], History]:
-    """Return the messages themselves, too, with the history of `recall_history`."""
+    """Return the messages of a conversation, and the history with facts that `recall_history`
+    returns.
+    """
     return read_with_history(memory_id, estimator, latest)

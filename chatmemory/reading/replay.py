@@ -1,4 +1,6 @@
-"""The history as entries with their token counts: a replay adds them one by one."""
+"""Reads the history as entries, messages with their token counts, which a replay adds one by
+one.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 
 
 def changes_until(step: Step) -> tuple[set[str], bool]:
-    """Return the kinds of the steps up to this one, and whether their policies count by several
-    estimator families.
+    """Return the kinds of all steps up to this step, and whether estimators of several families
+    counted in them.
     """
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())
@@ -31,10 +33,10 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 
 
 def first_that_counts(row: MessageDetail) -> int:
-    """Return the seq of the first message that a replay needs in order to show this message.
+    """Return the seq of the message at which a replay must begin in order to show this message.
 
-    A tool result needs its call: the replay then begins with the last message before the result
-    that is neither a call nor a result.
+    For most messages that is the message itself. A tool result needs its call: the replay then
+    begins with the last message before the result that is neither a call nor a result.
     """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq
@@ -43,9 +45,10 @@ def first_that_counts(row: MessageDetail) -> int:
 
 
 def entries_of(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) -> list[Entry]:
-    """Return the entries of some messages, after the system message in force there.
+    """Return entries for a replay: the system message in force at the first of `seqs`, then the
+    messages of that range.
 
-    If they are recounted, the policy's estimator counts them again.
+    If `is_recounted`, the policy's estimator counts them again.
     """
     first, last = seqs.start, seqs.stop - 1
     systems = _system_messages(memory_id, first, last)

@@ -1,7 +1,7 @@
-"""The rows that queries return, and functions that make them from stored rows.
+"""The frozen rows that reads return, and functions that make them from stored rows.
 
-A message row has the stays of the message in the window. A stay that ended in its own first step
-has the reason why the message did not fit.
+A stay is one period of a message in the window. If a message left in the step that added it, its
+stay has the reason why it did not fit.
 """
 
 from __future__ import annotations
@@ -50,9 +50,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation as it is now. `load` is None if the client decides the window. `estimator` is
-    the name of the estimator that counts. `branched_from` is the id of the conversation that it was
-    saved from; do not show it to readers who may not see that conversation.
+    """A conversation as it is now. `last_step` and `last_seq` are its newest step and message
+    number.
+
+    `said_count` is the number of messages in history, and `history_tokens` their tokens. `window`
+    has the totals of its window, and `load` the part of the limit in use, None if the client
+    decides the window. `head` is the digest of its newest step.
+
+    `branched_from` is the id of the conversation that it was saved from as a branch. Do not show it
+    to readers who may not see that conversation.
     """
 
     id: str
@@ -72,8 +78,9 @@ class MemoryRow:
 
     @property
     def history_load(self) -> int | None:
-        """The load of the whole history, as the limit would bound it: in tokens with the overhead
-        of a request. None if the client decides, or if the policy must weigh each message.
+        """How much of the limit the whole history would take, in the policy's unit; tokens include
+        the overhead of a request. None if the client decides the window, or if the policy must
+        weigh each message.
         """
         if not can_decide(self.policy):
             return None
@@ -87,7 +94,9 @@ class MemoryRow:
 
     @property
     def left_count(self) -> int:
-        """The number of messages that left memory, synthetic ones included."""
+        """The number of messages that left memory, including messages that are not in history, such
+        as summaries.
+        """
         return self.last_seq - self.window.count
 
     @property
@@ -96,7 +105,7 @@ class MemoryRow:
 
     @property
     def is_imported(self) -> bool:
-        """Whether it was imported from a file, whose conversation is over."""
+        """Whether the conversation was imported from a file, so that nothing will be added."""
         return DIGEST_LABEL in self.labels
 
     @property
@@ -108,7 +117,11 @@ class MemoryRow:
 @dataclass(frozen=True)
 @with_columns(Step, only_shown=True)
 class StepRow:
-    """A step of the ledger, with the policy in force and the window's totals before and after."""
+    """A step of the ledger: the policy in force, and the totals of the window before and after it.
+
+    `said_count` and `history_tokens` are the number and tokens of all messages in history after it.
+    `by_client` is True if the client decided the window.
+    """
 
     n: int
     kind: str
@@ -126,10 +139,12 @@ class StepRow:
 @dataclass(frozen=True)
 @with_columns(Stay, only_shown=True)
 class StayDetail:
-    """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
+    """A stay: one period of a message in the window, from `entered_step` to `left_step` (None while
+    it lasts).
 
-    `misfit` is the reason if a message left in the step that added it. `is_left_out` is True if it
-    left because a client's list did not have it.
+    `reason` is why it ended. `misfit` is why the message did not fit, if it left in the step that
+    added it. `is_left_out` is True if it left because the list that the client sent did not have
+    it.
     """
 
     entered_step: int
@@ -147,7 +162,11 @@ class StayDetail:
 @dataclass(frozen=True)
 @with_columns(Message, only_shown=True)
 class MessageDetail:
-    """A message with its stays in the window."""
+    """A message with its stays in the window, and if it was `redacted`, the step that did so.
+
+    `frame` is its stored JSON without the `text`, `origin` tells whether it is in history, and
+    `client_id` is the id that its client gave it.
+    """
 
     memory_id: str
     seq: int
@@ -165,12 +184,14 @@ class MessageDetail:
 
     @cached_property
     def message(self) -> ChatMessage:
-        """The message itself. Raises CorruptRow if it cannot be read."""
+        """The message as an object. Raises CorruptRow if the stored row cannot be read."""
         return read_message(self)
 
     @cached_property
     def readable(self) -> str:
-        """The text as people read it: tool results name their tool, calls are easy to read."""
+        """The text as pages show it: with the tool's name before a result, and calls in readable
+        form.
+        """
         if not self.has_calls and self.type is not MessageType.TOOL_EXECUTION_RESULT:
             return self.text
         try:
@@ -180,35 +201,38 @@ class MessageDetail:
 
     @property
     def is_summary(self) -> bool:
-        """Whether the message is a summary from a compaction, or a branch's copy of such a
-        summary.
-        """
+        """Whether the message is a summary of a compaction, or a copy of one in a branch."""
         return self.origin == Message.Origin.SYNTHETIC and is_summary(self.message)
 
     @cached_property
     def index(self) -> Index | None:
-        """The index of exact terms that the message is; None for any other message."""
+        """The index of exact terms that this message holds; None for any other message."""
         return index_of(self.message) if self.origin == Message.Origin.SYNTHETIC else None
 
     def is_in_window(self, step: int) -> bool:
         return any(stay.covers(step) for stay in self.stays)
 
     def departure(self, step: int) -> StayDetail | None:
-        """Return the last stay that ended up to `step`, or None if the message is in the window."""
+        """Return the last stay that ended up to `step`, or None if the message is in the window
+        then.
+        """
         if self.is_in_window(step):
             return None
         ended = [s for s in self.stays if s.left_step is not None and s.left_step <= step]
         return ended[-1] if ended else None
 
     def tokens_at(self, step: int) -> int:
-        """Return the tokens that count at `step`, or that counted when the message left."""
+        """Return the tokens that the message has in the window at `step`, or had when it last
+        left.
+        """
         counted = [stay.tokens for stay in self.stays if stay.entered_step <= step]
         return counted[-1] if counted else self.tokens
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """The periods of the message in the window, each as (entered, left, reason). Consecutive
-        stays at the same position are joined.
+        """The periods of the message in the window, each as (step entered, step left, reason).
+        Stays at the same position that follow each other, such as after a recount, count as one
+        period.
         """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
@@ -230,9 +254,10 @@ class StepDetail:
 
 @dataclass(frozen=True)
 class Page:
-    """Messages of the history in order of seq, and the numbers of earlier and later ones.
+    """A part of the history, as `rows` in order of seq. `earlier` and `later` are the numbers of
+    messages before and after it.
 
-    `before` is the time of the message before them, if it was read.
+    `before` is the time of the message before the rows, or None if it was not read.
     """
 
     rows: tuple[MessageDetail, ...]
@@ -279,7 +304,7 @@ def step_row(row: Step) -> StepRow:
 
 
 class MessageRow(FramedRow, Protocol):
-    """The columns of a message that its detail shows."""
+    """The columns of a stored message that a `MessageDetail` needs."""
 
     @property
     def type(self) -> str: ...
@@ -296,7 +321,9 @@ class MessageRow(FramedRow, Protocol):
 def with_stays(
     memory_id: str, rows: Sequence[MessageRow], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
-    """Return messages with their stays; `known` has all the stays of some of them."""
+    """Return the messages of these rows with their stays. `known` has all the stays of some of
+    them, if they were already read.
+    """
     of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
     stays += stays_of_messages(memory_id, of_message.keys() - {stay.seq for stay in stays})
@@ -309,7 +336,7 @@ def with_stays(
 def message_detail(
     row: MessageRow, has_calls: bool, stays: tuple[StayDetail, ...] = ()
 ) -> MessageDetail:
-    """Return the message of a row, which may be stored or not."""
+    """Return the detail of a message row, which may be stored or only simulated."""
     return MessageDetail(
         memory_id=row.memory_id,
         seq=row.seq,
@@ -352,9 +379,9 @@ def _with_its_stays(
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
     """Return the stays of some messages, in the order in which they began.
 
-    `is_left_out` is True if a step of a client ended the stay. It is a subquery, because with an
-    EXISTS PostgreSQL might read all steps. The stays are sorted here, because with an ORDER BY
-    SQLite might read all stays of the conversation.
+    `is_left_out` is True if a step in which the client decided the window ended the stay. It is a
+    subquery, because with an EXISTS PostgreSQL might read all steps. The stays are sorted here,
+    because with an ORDER BY SQLite might read all stays of the conversation.
     """
     seqs = list(seqs)
     if not seqs:
@@ -367,7 +394,8 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
 
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
-    """Return why messages left in the step that added them, by conversation and number of the stay.
+    """Return why messages did not fit that left in the step that added them, by conversation id and
+    number of the stay.
 
     Other stays are left out.
     """
@@ -393,8 +421,10 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
-    """Return why a message had no room beside the messages that remained in the step that added it;
-    None if the policy is not installed. `pinned` are the totals of the pinned messages among them.
+    """Return why a message did not fit beside the messages that remained after the step that added
+    it. None if the policy is not installed.
+
+    `pinned` are the totals of the pinned messages among them.
     """
     policy = step.policy
     if not can_decide(policy):
@@ -403,7 +433,9 @@ def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | Non
 
 
 def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
-    """Return the totals of the pinned messages at some steps, by conversation and number."""
+    """Return the totals of the pinned messages at each of the steps, by conversation id and step
+    number.
+    """
     totals = {(step.memory_id, step.n): NOTHING for step in steps}
     filled = [step for step in steps if step.count_after]
     if not filled:

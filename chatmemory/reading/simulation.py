@@ -1,8 +1,8 @@
-"""Simulation: the effects of adds, another policy or a pin, now or at a past step.
+"""Simulates adds, another policy or a pin, now or at a past step, without writing anything.
 
-A simulation uses the recorder of real changes in a form that writes nothing. A trial has drafts to
-add and another limit. Drafts have no seq, since another message may have the next one already: a
-simulated trial numbers them down from -1, so that -2 is the second draft.
+A simulation uses the same recorder as real changes. A trial, which people make on a page, adds
+drafts, the messages typed there. Drafts have no seq, since a real message may take the next number.
+They are numbered -1, -2, and so on.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ RECOUNTED_AT_ONCE = 5_000  # messages: these take a second to count
 
 @dataclass(frozen=True)
 class Outlook:
-    """The totals of the window before simulated changes and after them, and the difference.
+    """How simulated changes alter the window that the model sees: its totals `before` and `after`,
+    and the seqs of messages.
 
-    `leaving` are the messages that the model would no longer see, also arrivals, and `returning`
-    the messages that it would see again. `hidden` are messages that a lowered limit already hides.
+    `leaving` are messages that the model would no longer see, also just added messages. `returning`
+    are those that it would see again. `hidden` are messages that a lowered limit already hides.
     They leave, too, unless there is `no_room`: then every message is refused, so that none leaves.
-    `stubbed` are the tool results that would become stubs, and `to_clear` the ones that the next
-    add clears before a message leaves.
+
+    `stubbed` are the tool results that would be replaced by placeholders, and `to_clear` those that
+    the next add replaces before a message leaves.
     """
 
     before: Totals = NOTHING
@@ -65,14 +67,15 @@ NO_OUTLOOK = Outlook()
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of a simulation: one change per message, and the `window` after them.
+    """The result of a simulation: one change per added message, and the `window` after them.
 
-    `window_before` is the window that the model sees before the changes from the position `since`
-    on. `trim` has the evictions of the next add under another limit alone; None with messages, and
-    if nothing leaves. It has no step and is no change of its own: a read hides messages that the
-    next add evicts. Simulated messages have the seqs after the last one of the step that the
-    simulation starts from, and `entered_step` 0. `stubbed` are the tool results that become stubs
-    before messages leave. `index` is the index that the changes put in the place of `renewed`.
+    `window_before` is the window before the changes from index `since` on. `trim` has the evictions
+    that another limit causes at the next add; None if messages were added, and if nothing leaves.
+    It is no step, because reads hide these messages at once.
+
+    Simulated messages have the seqs after the last message of the starting step, and `entered_step`
+    0. `stubbed` are the tool results replaced by placeholders. `index` is the new index of exact
+    terms, and `renewed` the seqs of those it replaces.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -90,7 +93,7 @@ class Simulation:
         return self.window.totals
 
     def outlook(self) -> Outlook:
-        """Return how the changes from `since` on alter the window that the model sees."""
+        """Return how the changes from index `since` on alter the window that the model sees."""
         arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
         known, kept = {*self.window_before.seqs, *arrived}, {*self.window.seqs, *self.renewed}
         known |= {self.index.seq} if self.index else set()
@@ -118,12 +121,14 @@ def simulate(
     at: int | None = None,
     recount: bool = True,
 ) -> Simulation:
-    """Return the result of adding messages now or at step `at`, under its policy or another.
+    """Return the result of adding messages now or at step `at`, under the given policy, or by
+    default the policy in force.
 
-    For a policy whose estimator counts differently, all messages in memory are counted again; more
-    than 5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the
-    step nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge,
-    UnstorableText.
+    If the policy's estimator counts differently, all messages in memory are counted again; more
+    than 5,000 only with `recount`.
+
+    Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step nor the call has a
+    policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
     """
     return simulated(
         StoredState.of(memory_id, at), checked_policy(policy), messages, recount=recount
@@ -139,8 +144,11 @@ def simulated(
     since: int = 0,
     are_drafts: bool = False,
 ) -> Simulation:
-    """Return the effect of another policy and of adds on a conversation that is already read, from
-    the message at `since` on. Nothing is written, and no actor is recorded.
+    """Return the result of adding messages to a conversation that is already read, under policy
+    `other` if given. Nothing is written.
+
+    `window_before` of the result is the window before the message at index `since`. `are_drafts`
+    numbers the new messages -1, -2, and so on.
     """
     recorder = Recorder(copy(stored.memory), at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by

@@ -1,4 +1,6 @@
-"""The ledger: each step with its arrivals and departures, and the steps of the timeline."""
+"""Reads the ledger: each step with the messages that came and left, and the steps of the
+timeline.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 
 def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
-    """Return the step of a row with its change. The previous step is read unless `previous` is
+    """Return the step of a row with its change. `previous` is the step before it, read here if not
     given.
     """
     if previous is None and row.n > 1:
@@ -123,11 +125,11 @@ def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
 
 
 def step_at_time(memory_id: str, moment: datetime) -> int:
-    """Return the last step up to a moment; the first step for an earlier moment, and 0 without
-    steps.
+    """Return the number of the last step up to a moment. For an earlier moment it is the first
+    step, and 0 if there are no steps.
 
     The step is found by bisection, because steps are in order of time. If a clock went back,
-    several steps were the last step at that moment, and one of these is returned. Raises
+    several steps may be the last step at that moment, and one of these is returned. Raises
     MemoryNotFound.
     """
     numbers = range(1, find_memory(memory_id).last_step + 1)
@@ -136,7 +138,9 @@ def step_at_time(memory_id: str, moment: datetime) -> int:
 
 
 def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
-    """Return the nearest steps before and after `at` at which a message left."""
+    """Return the nearest steps before and after `at` at which a message left memory, each None if
+    there is none.
+    """
     ((before, after),) = rows(_LEFT_AROUND, [memory_id, at, memory_id, at])
     return before, after
 
@@ -230,9 +234,9 @@ _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 class StepPoint:
     """The totals of window and history after a step, and the policy in force.
 
-    `last_seq` and `last_stay` are the newest numbers of messages and stays so far. A point is never
-    changed. Points are not frozen dataclasses, because a page makes more than a hundred, and frozen
-    instances take three times as long to make.
+    `last_seq` and `last_stay` are the newest numbers of messages and stays (periods in the window)
+    so far. Do not change a point. Points are no frozen dataclasses, because a page makes more than
+    a hundred, and frozen instances take three times as long to make.
     """
 
     step: int
@@ -246,8 +250,8 @@ class StepPoint:
 
 @dataclass
 class StepSample(StepPoint):
-    """A step with its new messages. A single new message is the `arrival`. `left_step` is the last
-    step up to the playhead that evicted it, if any.
+    """A step with the `seqs` of its new messages. A single new message is also the `arrival`.
+    `left_step` is the step at which it left, if not after the step that the page shows.
     """
 
     seqs: range = range(0)
@@ -257,8 +261,10 @@ class StepSample(StepPoint):
 
 @dataclass(frozen=True)
 class StepSamples:
-    """A part of the steps without gaps, and an outline: points at equal distances from the first
-    step to the last, or nothing if the part has all steps. `stays` has all stays of the arrivals.
+    """The steps of a timeline. `part` has some steps without gaps. `outline` has points at equal
+    distances from the first step to the last, by step; it is empty if the part has all steps.
+
+    `stays` has the periods in the window of all arrivals.
     """
 
     part: tuple[StepSample, ...]
@@ -271,7 +277,7 @@ LedgerState = tuple[datetime, int, bytes]
 
 
 def step_samples(memory: Memory, at: int) -> StepSamples:
-    """Return the steps around `at`, and an outline of all steps.
+    """Return the steps around step `at`, and an outline of all steps.
 
     Steps are read by key, so that the cost does not grow with the conversation.
     """
@@ -292,14 +298,16 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
 
 
 def part_around(steps: int, at: int) -> range:
-    """Return the range of steps to read in full. The range contains `at`, unless `at` is step 0."""
+    """Return the range of steps to read in full, out of `steps` in all. It contains `at`, unless
+    `at` is 0.
+    """
     begin = max(at - 1, 0) // BLOCK * BLOCK - BEFORE
     first = max(0, min(begin, steps - PART)) + 1
     return range(first, min(steps, first + PART - 1) + 1)
 
 
 def outline_of(steps: int) -> Sequence[int]:
-    """Return the numbers of steps at equal distances, the last one among them."""
+    """Return the numbers of steps at equal distances, up to and including the last of `steps`."""
     if steps <= PART:
         return ()
     count = min(steps, OUTLINE)

@@ -1,4 +1,4 @@
-"""The messages that summaries replaced."""
+"""Reads which messages a summary replaced."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ GENERATIONS = 4  # generations of summaries that are followed one by one
 
 
 class Coverage(NamedTuple):
-    """The messages that a summary covers, also through earlier summaries.
+    """The messages that a summary covers, directly or through earlier summaries.
 
-    The `runs` of seqs have `number` such messages with these `tokens`, and otherwise only
-    summaries. `seqs` lists the messages of the opened summary only.
+    The `runs` are ranges of seqs that contain `number` such messages, with `tokens` in all, and
+    otherwise only summaries. `seqs` lists the messages if the summary is opened on the page, and is
+    empty otherwise.
     """
 
     runs: tuple[range, ...]
@@ -29,10 +30,11 @@ class Coverage(NamedTuple):
 def coverage_by_summary(
     memory_id: str, summaries: Collection[int], opened: int | None = None
 ) -> dict[int, Coverage]:
-    """Return the messages that each summary covers, by seq. Other messages are left out.
+    """Return the messages that each summary covers, by the summary's seq. Messages that are no
+    summaries are left out.
 
-    An earlier summary among them is followed to its own messages in a few queries: one for each of
-    the first generations of summaries, then one for all others.
+    If a summary covers an earlier summary, the messages of that summary count. This takes one query
+    for each of the first generations of summaries, then one query for the rest.
     """
     covered: dict[int, dict[int, int]] = {}
     waiting = set(summaries)
@@ -79,7 +81,9 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
 
 
 def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
-    """Return the tokens of the messages that a summary covers, also through earlier ones."""
+    """Return the messages that a summary covers, directly or through earlier summaries, as tokens
+    by seq. `covered` has what each summary covers directly.
+    """
     return {
         seq: tokens
         for each in _reached({summary}, covered)

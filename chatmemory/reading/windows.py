@@ -1,4 +1,4 @@
-"""The window that the model sees, now or at any step, and the messages that leave it next."""
+"""Reads the window that the model sees, now or at any step, and which messages leave it next."""
 
 from __future__ import annotations
 
@@ -35,8 +35,12 @@ from chatmemory.windows.window import Entry, Totals
 
 
 class NoRoom(StrEnum):
-    """The reason why no add evicts the messages that a lowered limit hides: every message with a
-    cost is refused.
+    """Why every new message that costs anything is refused. Then no add evicts the messages that a
+    lowered limit hides.
+
+    BESIDE_PINS: pinned messages take the whole limit. BESIDE_TURNS: the same, under a policy that
+    counts turns. REJECTED: the system message and the overhead take the whole limit, and the policy
+    rejects oversized messages.
     """
 
     BESIDE_PINS = "BESIDE_PINS"  # pinned messages hold all the room
@@ -45,10 +49,10 @@ class NoRoom(StrEnum):
 
 
 class MessageView(NamedTuple):
-    """A message in a window, with the token count and the pin that it has there.
+    """A message in a window, with its token count and pin there.
 
-    `entered_step` is 0 if the message is only simulated. `text` and `read` are set in a window that
-    was read with its messages.
+    `entered_step` is 0 if the message is only simulated. `text` and the message itself, `read`, are
+    only set in a window that was read with its messages.
     """
 
     seq: int
@@ -62,20 +66,24 @@ class MessageView(NamedTuple):
 
     @classmethod
     def of(cls, entry: Entry, policy: Policy | None) -> MessageView:
-        """Return an entry that has a seq as the message of a simulated window under a policy."""
+        """Return a simulated entry, which has a seq, as a message of a window. The message itself
+        is only set if the policy needs to read it.
+        """
         is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
         read = entry.message if is_needed else None
         facts = entry.type, entry.has_calls, entry.tokens
         return cls(entry.seq, *facts, pinned=entry.pinned, read=read)
 
     def entry(self, is_stub: bool = False) -> Entry:
-        """Return the message as the rules see it. The key is its seq."""
+        """Return the message as an `Entry`, on which policies decide. Its key is the seq. `is_stub`
+        marks a tool result whose text is replaced by a placeholder.
+        """
         facts = self.type, self.has_calls, self.tokens, self.read
         return Entry(*facts, key=self.seq, pinned=self.pinned, is_stub=is_stub, seq=self.seq)
 
     @property
     def message(self) -> ChatMessage:
-        """The message itself, in a window that was read with its messages."""
+        """The message itself. Only for a window that was read with its messages."""
         assert self.read is not None, "the window was read without messages"
         return self.read
 
@@ -86,13 +94,15 @@ VIEW_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "pinned")
 
 @dataclass(frozen=True)
 class WindowView:
-    """The window at a step as the model sees it.
+    """The window at a step. `rows` are the messages that the model sees.
 
-    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit,
-    and `interrupted` the tool calls that were not answered completely, with their results, if the
-    policy hides them. The next add evicts both as `evictions`, unless there is `no_room` for any
-    message; a tool result leaves the interrupted calls. `stored` are the totals with them, as in
-    the ledger, and `in_order` has shown and hidden rows.
+    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
+    `interrupted` are tool calls that were not completely answered, with their results, if the
+    policy hides them. `in_order` has shown and hidden rows, and `stored` their totals, as in the
+    ledger.
+
+    The next add evicts the hidden messages, as `evictions`, unless there is `no_room` for any
+    message. If a tool result is added, interrupted calls stay.
     """
 
     step: int
@@ -109,12 +119,12 @@ class WindowView:
 
     @cached_property
     def hidden(self) -> frozenset[int]:
-        """The messages that are stored in the window, but that the model does not see."""
+        """The seqs of messages that are stored in the window, but that the model does not see."""
         return frozenset((*(row.seq for row in self.over_limit), *self.interrupted_seqs))
 
     @cached_property
     def interrupted_seqs(self) -> tuple[int, ...]:
-        """The messages of interrupted tool calls, in the order of the window."""
+        """The seqs of the messages of interrupted tool calls, in the order of the window."""
         return tuple(entry.seq for call in self.interrupted for entry in call.entries)
 
     def interrupted_call_of(self, seq: int) -> InterruptedCall | None:
@@ -137,7 +147,7 @@ class WindowView:
 
     @property
     def system_at_head(self) -> MessageView | None:
-        """The system message that is the first of all messages, or None."""
+        """The system message at the beginning of the window, or None."""
         first = self.rows[0] if self.rows else None
         return first if first and first.type is MessageType.SYSTEM else None
 
@@ -152,8 +162,8 @@ class WindowView:
 
     @cached_property
     def no_room(self) -> NoRoom | None:
-        """Why every message is refused, so that messages hidden by a lowered limit do not leave;
-        None if a message can be let in.
+        """Why every new message is refused, so that messages hidden by a lowered limit do not
+        leave. None if there is room for a message.
         """
         if not can_decide(self.policy):
             return None
@@ -161,24 +171,28 @@ class WindowView:
         return why_no_room(self.policy, self.pinned_load(self.policy), room)
 
     def pinned_load(self, policy: Policy) -> int:
-        """Return the part of a limit that pinned messages hold."""
+        """Return how much of the policy's limit the pinned messages take, in the policy's unit."""
         return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
-        """Return the size of the largest message that fits beside the system message in force."""
+        """Return the room beside the system message if nothing were pinned, in the policy's unit. A
+        larger message does not fit.
+        """
         system = self.first_system
         return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
 
     @cached_property
     def horizon(self) -> int | None:
-        """The number of the oldest message, except system messages and drafts."""
+        """The seq of the oldest message, apart from system messages and drafts; None if there is
+        none.
+        """
         spoken = (row for row in self.rows if row.type is not MessageType.SYSTEM)
         return min((row.seq for row in spoken if row.seq > 0), default=None)
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
-        """The messages that leave first when the limit is reached: one message with its tool
-        results.
+        """The seqs of the messages that leave first when the limit is reached: one message with its
+        tool results.
 
         Empty without an installed policy, if only a leading system message is left, and if every
         message is refused.
@@ -192,9 +206,11 @@ class WindowView:
     def next_to_clear(
         self, stubs: Container[int] = (), awaits_result: bool = False
     ) -> tuple[int, ...]:
-        """Return the tool results that become stubs before a message leaves for want of room; none
-        if the policy clears no results. `stubs` are the seqs of earlier stubs. With
-        `awaits_result`, the next add is a tool result, and counts as the newest one.
+        """Return the seqs of the tool results that placeholders replace before any message leaves.
+        Empty if the policy clears no results.
+
+        `stubs` are the seqs of results already replaced. With `awaits_result`, the next added
+        message is a tool result, which counts as the newest.
         """
         policy = self.policy
         if not can_decide(policy) or policy.meters_only or not policy.whole_results:
@@ -205,7 +221,9 @@ class WindowView:
 
     @property
     def is_full(self) -> bool:
-        """Whether even the smallest message with a cost evicts another; False without a policy."""
+        """Whether even the smallest message with a cost would evict another; False without an
+        installed policy.
+        """
         policy = self.policy
         if not can_decide(policy):
             return False
@@ -214,13 +232,14 @@ class WindowView:
 
     @property
     def messages(self) -> list[ChatMessage]:
-        """The messages of a window that was read with them."""
+        """The messages that the model sees. Only for a window that was read with its messages."""
         return [row.message for row in self.rows]
 
 
 def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
-    """Return the reason why every message is refused, or None. `pinned_load` is the part of the
-    limit that pinned messages hold, and `room` the size of the largest message without them.
+    """Return why every new message is refused, or None if there is room. `pinned_load` is the part
+    of the limit that pinned messages take, and `room` the rest of the limit if nothing were
+    pinned.
     """
     if policy.meters_only or room - pinned_load >= 1:
         return None
@@ -234,9 +253,10 @@ def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
 
 
 def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> WindowView:
-    """Return the window of some rows, without the rows that the policy hides.
+    """Return the window at a step, made from its stored `rows`: the rows that the policy hides are
+    set apart.
 
-    For a policy that recovers, tool calls and results must have been read.
+    For a policy that hides interrupted tool calls, tool calls and results must have been read.
     """
     stored = tuple(rows)
     if not can_decide(policy):
@@ -259,19 +279,21 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> Wi
 
 @dataclass(frozen=True)
 class StoredState:
-    """A conversation as it is stored at step `at`, or now. Each part of it is read once."""
+    """A conversation as it is stored at step `at`, or now. Each part is read when it is first used,
+    and only once.
+    """
 
     memory: Memory
     at: int | None = None
 
     @classmethod
     def of(cls, memory_id: str, at: int | None = None) -> StoredState:
-        """Return the state of a conversation. Raises MemoryNotFound."""
+        """Return the state of the conversation with this id. Raises MemoryNotFound."""
         return cls(find_memory(memory_id), at)
 
     @cached_property
     def step(self) -> Step:
-        """The step, or the last one. Raises StepNotFound."""
+        """The step `at`, or the last step. Raises StepNotFound."""
         return find_step(self.memory, self.memory.last_step if self.at is None else self.at)
 
     @cached_property
@@ -280,19 +302,21 @@ class StoredState:
 
     @property
     def past_step(self) -> Step | None:
-        """The step, or None if its window is the current one."""
+        """The step, or None if the state is that of the last step, whose window is the current
+        window.
+        """
         return None if self.at in (None, self.memory.last_step) else self.step
 
     @property
     def stays(self) -> QuerySet[Stay]:
-        """The stays of the window, by rank."""
+        """The query for the stays of the window's messages, in the order of the window."""
         past = self.past_step
         return open_stays(self.memory.pk) if past is None else stays_at(past)
 
     @cached_property
     def rows(self) -> tuple[MessageView, ...]:
-        """The messages of the window, hidden ones included. If the policy recovers, tool calls and
-        results are read.
+        """The messages of the window, hidden messages included. Tool calls and results are read in
+        full if the policy hides interrupted calls.
         """
         rows = tuple(map(view_from, window_stays(self.memory.pk, VIEW_COLUMNS, self.past_step)))
         return with_tool_messages(self.memory.pk, rows, self.policy)
@@ -303,13 +327,15 @@ class StoredState:
         return self.view(self.rows)
 
     def view(self, rows: Iterable[MessageView]) -> WindowView:
-        """Return a window of `rows`, at the step and under the policy of this state."""
+        """Return these rows as a window at the step and under the policy of this state."""
         step = self.memory.last_step if self.at is None else self.at
         return view_of(step, self.policy, rows)
 
     @cached_property
     def injected(self) -> frozenset[int]:
-        """The synthetic messages in the window, hidden ones included."""
+        """The seqs of the messages in the window that are not in history, hidden messages
+        included.
+        """
         if self.step.last_seq == self.step.said_count:
             return frozenset()
         stays = stays_at(self.step).filter(message__origin=Message.Origin.SYNTHETIC)
@@ -319,8 +345,8 @@ class StoredState:
 def with_tool_messages(
     memory_id: str, rows: Iterable[MessageView], policy: Policy | None
 ) -> tuple[MessageView, ...]:
-    """Return rows of a window. For a policy that recovers, the messages of tool calls and results
-    are read into their rows.
+    """Return the rows, with tool calls and results read in full if the policy hides interrupted
+    calls.
     """
     rows = tuple(rows)
     if not can_decide(policy) or not policy.recovers:
@@ -333,7 +359,9 @@ def with_tool_messages(
 
 @one_snapshot()
 def window(memory_id: str, at: int | None = None) -> WindowView:
-    """Return the window at step `at` with its messages. Raises MemoryNotFound, StepNotFound."""
+    """Return the window at step `at`, or now, with its messages. Raises MemoryNotFound,
+    StepNotFound.
+    """
     state = StoredState.of(memory_id, at)
     return state.view(map(_view_with_message, state.stays.select_related("message")))
 
@@ -341,10 +369,10 @@ def window(memory_id: str, at: int | None = None) -> WindowView:
 def window_in_parts(
     memory_id: str, at: int | None = None
 ) -> tuple[WindowView, Iterable[ChatMessage]]:
-    """Return the window at step `at`, and an iterable of its messages.
+    """Return the window at step `at`, or now, and an iterable of its messages.
 
-    About a megabyte of the messages is in memory at a time. They can be read more than once, within
-    the snapshot of this call. Raises MemoryNotFound, StepNotFound.
+    About a megabyte of the messages is in memory at a time. They can be iterated more than once
+    within the database snapshot of this call. Raises MemoryNotFound, StepNotFound.
     """
     state = StoredState.of(memory_id, at)
     if at is None and state.memory.window_size <= PART:  # one query reads all
@@ -368,7 +396,8 @@ class _MessagesInParts(Iterable[ChatMessage]):
 
 @one_snapshot()
 def outline(memory_id: str, at: int | None = None) -> WindowView:
-    """Return the window at step `at` without texts, which is fast for thousands of messages.
+    """Return the window at step `at`, or now, without texts, which is fast for thousands of
+    messages.
 
     Raises MemoryNotFound, StepNotFound.
     """
@@ -376,11 +405,11 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return the original token counts, by seq, of messages with another count in the window after
-    a step.
+    """Return the original token counts of those messages in the window after a step that have
+    another count there, by seq.
 
-    Only a message with a second stay can have another count: another estimator counted it first, or
-    it is a cleared tool result.
+    The count can only differ if the message has a second stay: another estimator counted it, or it
+    is a cleared tool result.
     """
     if step.last_stay == step.last_seq:
         return {}
@@ -389,7 +418,9 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 
 
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
-    """Return the texts of the stubs among some messages of the window after a step, by seq."""
+    """Return the placeholder texts of those of the messages that are cleared tool results in the
+    window after a step, by seq.
+    """
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
     rows = stays.values_list("seq", "overrides", "message__text")
     found = {seq: text_of_stub(overrides, said) for seq, overrides, said in rows}
@@ -397,7 +428,7 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
 
 
 def view_from(columns: Sequence[Any]) -> MessageView:
-    """Return the message of a stay from its VIEW_COLUMNS."""
+    """Return a row of a window from the columns VIEW_COLUMNS of a stay."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return MessageView(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))
 

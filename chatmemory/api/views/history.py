@@ -29,7 +29,7 @@ class MemoryHistory(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Show the history.
 
-        Messages are ordered by seq. `earlier` and `later` are the pages beside this one.
+        Messages are ordered by seq. `earlier` and `later` are the URLs of the adjacent pages.
         """
         at = parameters.pop("at", None)
         page = history(memory_id, Part(**parameters), at)
@@ -49,7 +49,8 @@ class SearchHistory(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Search the history, for the model.
 
-        The messages of this conversation with the words of a query, what left memory first.
+        Returns the messages of this conversation that match the query. Messages that left memory
+        come first.
         """
         return _quotes(memory_id, parameters)
 
@@ -59,7 +60,8 @@ class SearchOwnHistory(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """Search the history of the token's conversation.
 
-        The conversation is the one whose id is the token's prefix. No other one can be searched.
+        The conversation is the one whose id is the token's prefix. No other conversation can be
+        searched.
         """
         memory_id = prefix_of(request)
         if not memory_id:
@@ -80,7 +82,7 @@ class MemorySteps(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """List the steps.
 
-        They are in the order in which they happened. `later` is the next page.
+        They are in the order in which they happened. `later` is the URL of the next page.
         """
         size = parameters["size"]
         rows = steps.steps(memory_id, after=parameters.get("after", 0), size=size + 1)
@@ -93,8 +95,8 @@ class MemoryStep(Resource):
     def get(self, request: Request, memory_id: str, n: int, parameters: Parameters) -> Response:
         """Show one step.
 
-        The messages that arrived, the messages that were evicted and why, the arithmetic, and the
-        losses of a summary. `later` has more of these messages.
+        Returns the messages that arrived, the messages that were evicted and why, the arithmetic,
+        and the losses of a summary. `later` is the URL of more of these messages.
         """
         start = parameters.get("after", 0)
         end = start + parameters["size"]

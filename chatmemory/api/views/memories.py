@@ -32,8 +32,9 @@ class Memories(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """List conversations.
 
-        The most active come first unless `ordering` says otherwise. `next` and `previous` are the
-        pages beside this one. With `count=true`, `count` is the number of all that match.
+        The latest active come first unless `ordering` says otherwise. `next` and `previous` are the
+        URLs of the adjacent pages. With `count=true`, `count` is the number of all matching
+        conversations.
         """
         paging = {name: parameters.pop(name) for name in ("ordering", "size")}
         cursor, is_counted = parameters.pop("cursor", ""), parameters.pop("count")
@@ -55,7 +56,7 @@ class Memories(Resource):
     def post(self, request: Request, parameters: Parameters) -> Response:
         """Create an empty conversation.
 
-        Without a policy it gets the default policy of its id.
+        If the body has no policy, the conversation gets the default policy for its id.
         """
         memory_id, labels = parameters["id"], parameters.get("labels")
         if not memory_id.startswith(prefix := prefix_of(request)):
@@ -87,7 +88,7 @@ class MemoryDetail(Resource):
     def get(self, request: Request, memory_id: str) -> Response:
         """Show one conversation.
 
-        Its policy, its labels, and the totals of its history and its window.
+        Returns its policy, its labels, and the totals of its history and its window.
         """
         row = conversations.memory(memory_id)
         return response(MemorySerializer, row, version=row.version)
@@ -105,7 +106,7 @@ class MemoryDetail(Resource):
     def delete(self, request: Request, memory_id: str) -> Response:
         """Delete a conversation.
 
-        Its whole history goes with it. This cannot be undone.
+        This also deletes its whole history. It cannot be undone.
         """
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)
@@ -114,9 +115,10 @@ class MemoryDetail(Resource):
 @login_not_required
 @csrf_exempt
 def unknown(request: HttpRequest, rest: str) -> HttpResponse:
-    """Answer 404 to an id that is not encoded, rather than redirect to a URL with a slash.
+    """Answer 404 to a URL whose conversation id is not encoded, instead of redirecting to a URL
+    with a slash.
 
-    The client cuts off what follows `#` and `?` in an id: a redirect would lead it to another
+    A client cuts off the part of an id after `#` or `?`. A redirect would lead it to another
     conversation.
     """
     return ID_NOT_ENCODED.to_http_response()

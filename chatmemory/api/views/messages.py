@@ -52,9 +52,9 @@ class MemoryMessages(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> HttpResponse:
         """Show what the model sees.
 
-        The window now or after a step, always complete. It can be linted or repaired before it is
-        sent to a provider; the stored window stays as it is. If-None-Match works for the current
-        window without `lint` and `repair`, whose rules are not part of the version.
+        Returns the window now or after a step, always complete. It can be linted or repaired before
+        it is sent to a provider; the stored window stays as it is. If-None-Match works for the
+        current window without `lint` and `repair`, whose rules are not part of the version.
         """
         if parameters.keys() == {"as"} and (unchanged := _not_modified(request, memory_id)):
             return unchanged
@@ -68,8 +68,8 @@ class MemoryMessages(Resource):
     def post(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Add messages.
 
-        Each is a step of its own, and the policy evicts messages beyond its limit. All are stored
-        or none.
+        Each message is a separate step, and the policy evicts messages beyond its limit. Either all
+        messages are stored or none.
         """
         results = services.add(memory_id, parameters["new"], **requests.changed_by(request))
         return _changes(memory_id, results, parameters["sent"], status=201)
@@ -78,8 +78,8 @@ class MemoryMessages(Resource):
     def put(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Replace the window.
 
-        New messages of the list become part of the history, and the policy evicts messages beyond
-        its limit.
+        New messages of the list are added to the history, and the policy evicts messages beyond its
+        limit.
         """
         sent, by = parameters["sent"], requests.changed_by(request)
         result = _written(parameters, lambda: services.plan_list(memory_id, sent.messages, **by))
@@ -89,7 +89,7 @@ class MemoryMessages(Resource):
     def delete(self, request: Request, memory_id: str) -> Response:
         """Clear the window.
 
-        The history stays.
+        The history keeps all messages.
         """
         result = services.clear_messages(memory_id, **requests.changed_by(request))
         return _changes(memory_id, [result])
@@ -192,7 +192,7 @@ class MemoryMessage(Resource):
     def get(self, request: Request, memory_id: str, seq: int) -> HttpResponse:
         """Show one message.
 
-        Its content, its stays in memory, and why it left.
+        Returns its content, the periods in which it was in memory, and why it left.
         """
         answer = message_response(memory_id, seq)
         return _not_modified(request, memory_id) or answer
@@ -222,10 +222,10 @@ class Pin(Resource):
 class Compaction(Resource):
     @changes(ChangesSerializer, body=requests.CompactRequest, name="compact_memory")
     def post(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
-        """Put a summary in the place of messages.
+        """Replace messages by a summary.
 
-        They leave memory with the reason SUMMARIZED and stay in history. The summary takes the
-        place of the first of them, and stays until another one covers it.
+        The messages leave memory with the reason SUMMARIZED and stay in history. The summary stands
+        at the position of the first of them, and stays until another summary covers it.
         """
         chosen = {**parameters, **requests.changed_by(request)}
         result = _written(parameters, lambda: services.plan_compaction(memory_id, **chosen))
@@ -239,7 +239,7 @@ def message_response(
     shape: type[MessageDetailSerializer] = MessageDetailSerializer,
     **more: Any,
 ) -> Response:
-    """Return the answer with a message, which may have `more` members."""
+    """Return the response that shows a message; `more` are further members."""
     memory, row = conversations.memory(memory_id), history.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {
@@ -278,7 +278,7 @@ class Store(Resource):
     def get(self, request: Request, memory_id: str) -> HttpResponse:
         """getMessages: the messages in memory.
 
-        Messages that a lowered limit hides are included. An unknown id has none: `[]`.
+        Messages that a lowered limit hides are included. For an unknown id the list is empty.
         """
         with one_snapshot():
             messages = protocol.messages_in_parts(check_id(memory_id))
@@ -288,7 +288,7 @@ class Store(Resource):
     def put(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """updateMessages: replaces the whole list.
 
-        An unknown id is created.
+        If the id is unknown, the conversation is created.
         """
         messages, by = parameters["sent"].messages, requests.changed_by(request)
         _written(parameters, lambda: protocol.plan_update(memory_id, messages, **by))
@@ -298,7 +298,7 @@ class Store(Resource):
     def delete(self, request: Request, memory_id: str) -> Response:
         """deleteMessages: clears the window.
 
-        The history stays.
+        The history keeps all messages.
         """
         protocol.delete_messages(memory_id, **requests.changed_by(request))
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""The root of the API: where a client that knows one URL begins."""
+"""The root of the API, for clients that know only one URL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chatmemory.api.guard import Resource
 
 
 class Root(Resource):
-    """The URLs of the lists and of the documents, by name."""
+    """The URLs of the lists of the API and of its documents, by name."""
 
     schema = None  # type: ignore[assignment]  # the document describes these URLs themselves
 

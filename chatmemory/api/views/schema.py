@@ -1,4 +1,4 @@
-"""The OpenAPI document, and Swagger to show it. Both are the same in every project."""
+"""The OpenAPI document, and a Swagger page that shows it. Both are the same in every project."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _ABOUT = {
 
 
 class Generator(SchemaGenerator):
-    """Describes only the routes of this API, wherever they are mounted."""
+    """Generates the OpenAPI document from only the routes of this API, wherever they are
+    mounted.
+    """
 
     def get_schema(self, request: Any = None, public: bool = False) -> Any:
         schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
@@ -66,7 +68,7 @@ class Schema(Guarded, SpectacularAPIView):
 
 
 class Docs(Guarded, SpectacularSwaggerSplitView):
-    """The API in Swagger."""
+    """A Swagger page that shows the API."""
 
     schema = None  # type: ignore[assignment]  # REST framework's types know no view without a schema
     title = _INFO["title"]
@@ -74,7 +76,7 @@ class Docs(Guarded, SpectacularSwaggerSplitView):
 
     @property
     def template_name(self) -> str:  # type: ignore[override]  # narrower than the base class
-        """The page, in the inspector's frame if that is installed."""
+        """The template of the page; it has the inspector's frame if the inspector is installed."""
         has_inspector = apps.is_installed("inspector")
         return "inspector/shared/api.html" if has_inspector else "drf_spectacular/swagger_ui.html"
 
