@@ -197,7 +197,9 @@ class Query(_Named):
 
 
 class MemoryListQuery(Query):
-    search = _text("Text to find in ids, labels and messages, ignoring case.")
+    search = _text(
+        "Text to find in ids, labels, messages, and texts that only calls sent, ignoring case."
+    )
     policy = fields.NameField(
         lambda: [*policy_kinds(), CLIENT],
         f"A policy kind, or `{CLIENT}` for conversations whose client decides.",

@@ -293,12 +293,13 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
     these = any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
     rows = Message.objects.filter(these).annotate(searched=search.beginning("text"))
     return {
-        memory_id: _cut(text, words)
+        memory_id: excerpt(text, words)
         for memory_id, text in rows.values_list("memory_id", "searched")
     }
 
 
-def _cut(text: str, words: str) -> str:
+def excerpt(text: str, words: str) -> str:
+    """Return a text; of a long one, the part around the first of the words."""
     if len(text) <= EXCERPT:
         return text
     places = word_places(text, words)

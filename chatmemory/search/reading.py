@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, Func, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models import (
+    F,
+    Func,
+    Max,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+)
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Concat, Length
 from django.db.models.lookups import IsNull
@@ -18,6 +29,7 @@ from chatmemory.messages.phrases import (
     sought_phrase,
     sought_words,
 )
+from chatmemory.rooms import rooms
 from chatmemory.search.conditions import Has
 
 TRIGRAM = 3
@@ -96,8 +108,9 @@ class SeqList(Subquery):
 class TextIndex:
     """The text index of a database. This base class has no index and reads every text.
 
-    Words are found in any order, in one message or in the names of a conversation. Case, accents,
-    and the separators of codes are ignored (`messages.phrases`).
+    Words are found in any order, in one message, in the names of a conversation, or in one text
+    that a room keeps beside history. Case, accents, and the separators of codes are ignored
+    (`messages.phrases`).
     """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
@@ -108,25 +121,28 @@ class TextIndex:
 
         The database looks up all matches; it does not stop at the first match of a conversation.
         """
-        return self.named(words) | Q(id__in=self.matching_messages(words).values("memory_id"))
+        found = self.named(words)
+        for matching in self._matching(words):
+            found |= Q(id__in=matching.values("memory_id"))
+        return found
 
     def few(self, words: str, most: int) -> list[str] | None:
         """Return the ids of the conversations with the words, or None if there are too many: more
         than `most`.
         """
-        return self._few(words, self.matching_messages(words), most)
+        return self._few(words, self._matching(words), most)
 
     def few_with_phrase(self, words: str, most: int) -> list[str] | None:
         """Return the ids of the conversations that have the words as one phrase, or None if there
         are more than `most`.
         """
         phrase = self.has(beginning("text"), words)
-        return self._few(words, self.matching_messages(words).filter(phrase), most)
+        return self._few(words, [each.filter(phrase) for each in self._matching(words)], most)
 
-    def _few(self, words: str, messages: QuerySet[Any], most: int) -> list[str] | None:
+    def _few(self, words: str, matching: Iterable[QuerySet[Any]], most: int) -> list[str] | None:
         named = all_rows("Memory").filter(self.named(words)).values_list("id", flat=True)
-        matches = messages.values_list("memory_id", flat=True)
-        places = named.union(matches, all=True)[: most + 1]
+        matches = [each.values_list("memory_id", flat=True) for each in matching]
+        places = named.union(*matches, all=True)[: most + 1]
         return sorted(set(places)) if len(places) <= most else None
 
     def scan_is_exact(self, words: str) -> bool:
@@ -140,8 +156,11 @@ class TextIndex:
         For a few conversations, this is faster than `condition` if the words are common. With an
         EXISTS, PostgreSQL would make a list of all messages with the words.
         """
-        one = self.read(words).filter(memory_id=OuterRef("pk")).values("seq")[:1]
-        return self.named(words) | Q(IsNull(Subquery(one), False))
+        found = self.named(words)
+        for matching in (self.read(words), self.read_beside(words)):
+            one = matching.filter(memory_id=OuterRef("pk")).values("memory_id")[:1]
+            found |= Q(IsNull(Subquery(one), False))
+        return found
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
         """Return the numbers (seqs) of the latest messages with the words, at most `most` for each
@@ -150,6 +169,23 @@ class TextIndex:
         Conversations without such messages are left out.
         """
         return self.latest(self.read(words), memory_ids, most)
+
+    def beside(self) -> str:
+        """Return the table of the texts that are searched beside history, or "" without one."""
+        model = model_beside()
+        table = model._meta.db_table if model else ""
+        return table if table in self.connection.introspection.table_names() else ""
+
+    def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
+        """Return the number of the newest text beside history with the words, by conversation.
+
+        Conversations without such a text are left out. With more than `most` places, the texts are
+        read.
+        """
+        if model_beside() is None:
+            return {}
+        found = self.matching_beside(words).filter(memory_id__in=memory_ids)
+        return dict(found.values_list("memory_id").annotate(Max("n")).order_by())
 
     def latest(
         self, matches: QuerySet[Any], memory_ids: Sequence[str], most: int
@@ -188,6 +224,20 @@ class TextIndex:
         has = Has(beginning("text"), sought_words(words))
         return all_rows("Message").filter(has, origin="SAID")
 
+    def matching_beside(self, words: str) -> QuerySet[Any]:
+        """Return the rows with the words that a room keeps beside history."""
+        return self.read_beside(words)
+
+    def read_beside(self, words: str) -> QuerySet[Any]:
+        """Return the rows with the words beside history, by reading each text."""
+        model = model_beside()
+        if model is None or not searches_messages(words):
+            return all_rows("Message").none()
+        return model._default_manager.filter(Has(beginning("text"), sought_words(words)))
+
+    def _matching(self, words: str) -> tuple[QuerySet[Any], QuerySet[Any]]:
+        return self.matching_messages(words), self.matching_beside(words)
+
     def has(self, text: Combinable, phrase: str) -> Any:
         """Return the SQL condition for a text that contains a phrase."""
         return Has(text, sought_phrase(phrase))
@@ -195,9 +245,9 @@ class TextIndex:
     def install(self) -> None:
         """Create the index if it does not exist, and fill it. This base class does nothing."""
 
-    def install_triggers(self) -> None:
-        """Create the triggers of the index again, because a migration that rebuilds a table drops
-        them.
+    def keep_up(self) -> None:
+        """Create the triggers again, because a migration that rebuilds a table drops them. Put
+        texts beside history into the index, if their room is new.
         """
 
     def rebuild(self) -> None:
@@ -222,6 +272,12 @@ def names() -> Combinable:
     """
     labels = Coalesce(LabelText("labels"), Value("", output_field=TextField()))
     return Concat(F("id"), Value("\n"), labels, output_field=TextField())
+
+
+def model_beside() -> type[Model] | None:
+    """Return the model whose texts are searched beside history, or None."""
+    found = next((room.texts_beside for room in rooms() if room.texts_beside), "")
+    return apps.get_model(found) if found else None
 
 
 def all_rows(model: str) -> QuerySet[Any]:

@@ -29,7 +29,7 @@ from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import OverviewQuery
 from inspector.shell import rooms
-from inspector.shell.room import Badge, FeedEntry, Fragment
+from inspector.shell.room import Badge, FeedEntry, Fragment, HitBeside
 
 BUSY_SECONDS = 60
 LABELS_SHOWN = 3
@@ -54,18 +54,12 @@ def _marked(part: HitPart) -> str:
     return format_html("<mark>{}</mark>", part.text)
 
 
-class Hit:
-    """A search result on the overview: the best match in a conversation, as one line.
+class HitLine:
+    """A text with the searched words, as one line that begins shortly before the first match."""
 
-    The line begins shortly before the first match. `no_room` means that no message can be added. A
-    message that a lowered limit hides is then described as over the limit, because no new message
-    evicts it.
-    """
-
-    def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
-        self.mention, self._no_room, self._text = mention, no_room, mention.text
-        self.glyph = glyph(mention.type, mention.has_calls)
-        self._places = word_places(mention.text, words)
+    def __init__(self, text: str, words: str) -> None:
+        self._text, self._words = text, words
+        self._places = word_places(text, words)
 
     @cached_property
     def parts(self) -> list[HitPart]:
@@ -94,6 +88,24 @@ class Hit:
         return max((self._text[place] for place in self._places), key=len, default="")
 
     @property
+    def has_phrase(self) -> bool:
+        """Whether the words stand together in the text."""
+        return has_phrase(self._text, self._words)
+
+
+class Hit(HitLine):
+    """A search result on the overview: the best match in a conversation, as one line.
+
+    `no_room` means that no message can be added. A message that a lowered limit hides is then
+    described as over the limit, because no new message evicts it.
+    """
+
+    def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
+        super().__init__(mention.text, words)
+        self.mention, self._no_room = mention, no_room
+        self.glyph = glyph(mention.type, mention.has_calls)
+
+    @property
     def state(self) -> str:
         if self.mention.is_in:
             return "in memory"
@@ -119,6 +131,7 @@ class Row:
     query: OverviewQuery
     badges: Sequence[Badge] = ()
     cells: Sequence[Fragment | None] = ()
+    hit_beside: HitBeside | None = None
 
     @property
     def memory(self) -> MemoryRow:
@@ -192,6 +205,11 @@ class Row:
         mention = self.row.mention
         return Hit(mention, self.query.q, self.no_room) if mention else None
 
+    @cached_property
+    def line_beside(self) -> HitLine | None:
+        """The line of a text beside history that has the words, where no message has them."""
+        return HitLine(self.hit_beside.text, self.query.q) if self.hit_beside else None
+
     @property
     def find(self) -> str:
         """The query string that opens the conversation with the search; "" if no message matches.
@@ -199,11 +217,12 @@ class Row:
         If the words do not stand together, the link selects the message and searches for the
         longest of them.
         """
-        if not self.hit:
+        found = self.hit or self.line_beside
+        if not found:
             return ""
-        if has_phrase(self.hit.mention.text, self.query.q):
-            return "?" + urlencode({"find": self.query.q})
-        return "?" + urlencode({"find": self.hit.longest, "msg": str(self.hit.mention.seq)})
+        if found.has_phrase or not self.hit:
+            return "?" + urlencode({"find": self.query.q if found.has_phrase else found.longest})
+        return "?" + urlencode({"find": found.longest, "msg": str(self.hit.mention.seq)})
 
 
 class FeedRow:

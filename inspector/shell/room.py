@@ -131,6 +131,17 @@ class Badge(Fragment):
 
 
 @dataclass(frozen=True)
+class HitBeside:
+    """A text with the searched words that a room keeps beside a history. `where` says what the text
+    is, such as `sent in call 3, not in history`, and `url` is its page.
+    """
+
+    text: str
+    where: str
+    url: str
+
+
+@dataclass(frozen=True)
 class FeedEntry(Fragment):
     """An entry in the feed of the overview, about an event at a step. `moment` is its time in
     microseconds since 1970.
@@ -316,6 +327,12 @@ class SiteRoom(kernel.Room):
 
     def muted(self) -> Mapping[str, Muted]:
         """Return the causes that people have muted on the overview, by the names of flags."""
+        return {}
+
+    def hits_beside(self, words: str, memory_ids: Sequence[str]) -> Mapping[str, HitBeside]:
+        """Return the best hit of a search among the room's `texts_beside` history, by the ids of
+        conversations. No message of these conversations has the words.
+        """
         return {}
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:

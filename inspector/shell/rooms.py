@@ -24,6 +24,7 @@ from inspector.shell.room import (
     Badge,
     FeedEntry,
     Fragment,
+    HitBeside,
     Listed,
     Muted,
     NextNeed,
@@ -38,6 +39,7 @@ from inspector.shell.room import (
 if TYPE_CHECKING:
     from chatmemory import Policy
     from chatmemory.advice import Measured
+    from chatmemory.reading.overview import OverviewRow
     from chatmemory.reading.rows import MemoryRow
     from chatmemory.recall.cost import CacheRules
     from inspector.shell.state import ConversationState
@@ -154,6 +156,20 @@ def parts(view: ConversationState) -> list[Part]:
     so.
     """
     return _of_each(partial(Part, place=Place.REPORT), lambda room: room.parts(view))
+
+
+def hits_beside(words: str, rows: Sequence[OverviewRow]) -> dict[str, HitBeside]:
+    """Return the hits of a search in texts that rooms keep beside history, by the ids of the
+    conversations. They are looked for where no message has the words.
+    """
+    ids = [row.memory.id for row in rows if row.mention is None]
+    found: dict[str, HitBeside] = {}
+    for room in rooms() if words and ids else ():
+        try:
+            found |= room.hits_beside(words, ids)
+        except Exception:
+            logger.exception("the room %s has no hits", room.room)
+    return found
 
 
 def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:

@@ -123,13 +123,21 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
         total = len(found.rows) if is_all and total is None else total
     memories = [row.memory for row in found.rows]
     badges, cells = rooms.badges(memories), rooms.cells(memories)
+    beside = rooms.hits_beside(query.q, found.rows)
     headlines = current_headlines(moment, query)
     return {
         "moment": moment,
         "query": query,
         "total": total,
         "rows": [
-            Row(row, query, badges[row.memory.id], cells[row.memory.id]) for row in found.rows
+            Row(
+                row,
+                query,
+                badges[row.memory.id],
+                cells[row.memory.id],
+                beside.get(row.memory.id),
+            )
+            for row in found.rows
         ],
         "columns": rooms.columns(),
         "is_held": bool(listed),

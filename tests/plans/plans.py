@@ -10,7 +10,7 @@ from typing import Any
 from django.core.cache import cache
 from django.db import connection
 
-LARGE = {f"chatmemory_{name}" for name in ("message", "stay", "step")}
+LARGE = {f"chatmemory_{name}" for name in ("message", "stay", "step", "calls_callmessage")}
 READ_MAX = 2_000  # rows of a large table, for one query
 SORTED_MAX = 1_000  # rows: those of the 25 sparklines of a page
 
@@ -21,7 +21,7 @@ _CUT = re.compile(r"LIMIT \S+( OFFSET \S+)?$")
 # The primary keys have other names on each database; PostgreSQL has two indexes of the memory's.
 _PRIMARY_KEY = re.compile(r"(?:sqlite_autoindex_)?(chatmemory_[a-z]+)_(?:1|pkey|id_\w+_like)")
 # The index of texts is a table on SQLite.
-_TEXTS = {"chatmemory_search", "chatmemory_search_message"}
+_TEXTS = {"chatmemory_search", "chatmemory_search_message", "chatmemory_search_beside"}
 
 
 @dataclass

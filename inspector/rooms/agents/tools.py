@@ -47,8 +47,9 @@ def find_conversations(
 ) -> Answer:
     """Find conversations, the latest changed first.
 
-    `words` is a phrase in an id, a label or a message. `label` is `name` or `name:value`. `flag`
-    selects by a reason for attention, such as user_repeated: a user had to repeat something.
+    `words` is a phrase in an id, a label, a message, or a text that only model calls sent. `label`
+    is `name` or `name:value`. `flag` selects by a reason for attention, such as user_repeated: a
+    user had to repeat something.
     """
     for text in (words, label):
         check_words(text, "what is searched")
@@ -58,6 +59,7 @@ def find_conversations(
     page = overview_page(which, size=SIZE)
     lines, rows = [], []
     badges = rooms.badges([row.memory for row in page.rows])
+    beside = rooms.hits_beside(which.search, page.rows)
     for row in page.rows:
         memory, found = row.memory, row.mention
         message_count = wording.counted(memory.said_count, "message")
@@ -65,6 +67,8 @@ def find_conversations(
         line += "".join(f"; {badge.words}" for badge in badges[memory.id] if badge.words)
         if found:
             line += f"; #{found.seq}: {short(found.text)}"
+        elif hit := beside.get(memory.id):
+            line += f"; {hit.where}: {short(hit.text)}"
         lines.append(line)
         rows.append({**MemorySerializer(memory).data, "url": agent.page_of(memory.id)})
     more = ["There are more results: narrow the question."] if page.next else []

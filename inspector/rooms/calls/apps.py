@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chatmemory.room import Erased
@@ -19,6 +19,7 @@ class Calls(room.SiteRoom):
     menu = (room.MenuItem("Calls", "calls-intake", 15, ("calls", "call"), icon="calls"),)
     styles = ("rooms/calls/calls.css", "rooms/calls/list.css")
     also_on = ("conversation",)
+    texts_beside = "chatmemory_calls.CallMessage"
 
     def ready(self) -> None:
         from chatmemory.signals import vacuuming
@@ -34,6 +35,11 @@ class Calls(room.SiteRoom):
             if mentions := mentions_on(view):
                 context = {"mentions": mentions}
                 yield room.Part("rooms/calls/_mentions.html", context, order=50)
+
+    def hits_beside(self, words: str, memory_ids: Sequence[str]) -> Mapping[str, room.HitBeside]:
+        from inspector.rooms.calls.hits import hits
+
+        return hits(words, memory_ids)
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.calls.agents import calls

@@ -27,7 +27,7 @@ class Search(room.SiteRoom):
         search.INDEXES.update(sqlite=SqliteIndex, postgresql=PostgresqlIndex)
         # Django sends no signal for an application without models, such as this one
         kernel = apps.get_app_config("chatmemory")
-        post_migrate.connect(_install_triggers, sender=kernel, dispatch_uid=self.label)
+        post_migrate.connect(_keep_up, sender=kernel, dispatch_uid=self.label)
         vacuuming.connect(_rebuild, dispatch_uid=self.label)
 
     def verifying(self, memory: Memory) -> LedgerCheck:
@@ -36,9 +36,9 @@ class Search(room.SiteRoom):
         return IndexCheck(memory)
 
 
-def _install_triggers(using: str, **_: object) -> None:
+def _keep_up(using: str, **_: object) -> None:
     if has_tables(using):
-        search.index_of(connections[using]).install_triggers()
+        search.index_of(connections[using]).keep_up()
 
 
 def _rebuild(**_: object) -> None:

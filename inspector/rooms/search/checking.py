@@ -30,9 +30,13 @@ def check_index(memory_id: str) -> None:
     missing, wrong = index.missing(memory_id), index.wrong(memory_id)
     lacks = "missing in the search index: use --repair-index"
     if missing:
-        raise Contradicted(f"message #{missing}", f"is {lacks}")
+        raise Contradicted(_name_of(missing), f"is {lacks}")
     if missing == 0:
         raise Contradicted("the conversation", f"its id and labels are {lacks}")
     if wrong is not None:
         was_not_said = "the search index has it, but it was not said: use --repair-index"
-        raise Contradicted(f"message #{wrong}", was_not_said)
+        raise Contradicted(_name_of(wrong), was_not_said)
+
+
+def _name_of(place: int) -> str:
+    return f"message #{place}" if place >= 0 else f"text {-place} beside history"

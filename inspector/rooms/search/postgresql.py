@@ -34,10 +34,13 @@ _OF_NAMES = (
     f"""CREATE INDEX IF NOT EXISTS chatmemory_search_labels ON chatmemory_memory
         USING gin ({squashed_sql("labels::text")} gin_trgm_ops)""",
 )
+_BESIDE = "chatmemory_search_beside"
+_OF_TEXTS_BESIDE = f"""CREATE INDEX IF NOT EXISTS {_BESIDE} ON {{table}}
+    USING gin ({squashed_sql(beginning_of("text"))} gin_trgm_ops)"""
 # ANALYZE would keep whole texts and labels, even after their redaction
 _NO_SAMPLES = tuple(
     f"ALTER INDEX IF EXISTS {name} ALTER COLUMN 1 SET STATISTICS 0"
-    for name in ("chatmemory_search_message", "chatmemory_search_labels")
+    for name in ("chatmemory_search_message", "chatmemory_search_labels", _BESIDE)
 )
 _FORMER = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
 _INDEXES = ("chatmemory_search_message", "chatmemory_search_id", "chatmemory_search_labels")
@@ -77,6 +80,9 @@ class PostgresqlIndex(TextIndex):
         then filtered.
         """
         return self.read(words).filter(self._near(beginning("text"), sought_words(words)))
+
+    def matching_beside(self, words: str) -> QuerySet[Any]:
+        return self.read_beside(words).filter(self._near(beginning("text"), sought_words(words)))
 
     def _near(self, text: Combinable, sought: Sought) -> Q:
         near = Q()
@@ -139,9 +145,13 @@ class PostgresqlIndex(TextIndex):
             self.run(f"ALTER INDEX IF EXISTS {former} RENAME TO {name}")
         self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES, *_NO_SAMPLES)
 
+    def keep_up(self) -> None:
+        if table := self.beside():
+            self._try(_EXTENSION, _OF_TEXTS_BESIDE.format(table=table), *_NO_SAMPLES)
+
     def remove(self) -> None:
         """Remove the index. The extension stays, because other applications may use it."""
-        for name in _INDEXES:
+        for name in (*_INDEXES, _BESIDE):
             self.run(f"DROP INDEX IF EXISTS {name}")
 
     def _try(self, *statements: str) -> None:

@@ -32,6 +32,7 @@ from chatmemory.search.reading import (
     TRIGRAM,
     TextIndex,
     beginning_of,
+    model_beside,
     searched_characters,
 )
 
@@ -41,11 +42,14 @@ MOST_TRIGRAMS = 40  # of a search: more exclude hardly any further texts
 # CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
 _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
     CROSS JOIN chatmemory_search_places said ON said.id = chatmemory_search.rowid
-    WHERE chatmemory_search MATCH %s AND CASE said.seq
-    WHEN 0 THEN (SELECT chatmemory_has({names}, %s) FROM chatmemory_memory m
+    WHERE chatmemory_search MATCH %s AND CASE
+    WHEN said.seq = 0 THEN (SELECT chatmemory_has({names}, %s) FROM chatmemory_memory m
         WHERE m.id = said.memory_id)
-    ELSE (SELECT chatmemory_has({text}, %s) FROM chatmemory_message m
-        WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
+    WHEN said.seq > 0 THEN (SELECT chatmemory_has({text}, %s) FROM chatmemory_message m
+        WHERE m.memory_id = said.memory_id AND m.seq = said.seq)
+    ELSE {beside} END"""
+_FOUND_BESIDE = """(SELECT chatmemory_has({text}, %s) FROM {table} m
+        WHERE m.memory_id = said.memory_id AND m.n = -said.seq)"""
 
 
 def _names_of(row: str) -> str:
@@ -73,6 +77,11 @@ def _put_messages(which: str) -> tuple[str, str]:
     return _put("chatmemory_message", "m.memory_id", "m.seq", text, which)
 
 
+def _put_beside(table: str, which: str) -> tuple[str, str]:
+    """Return the statements for the texts beside history, whose seqs in the index are below 0."""
+    return _put(table, "m.memory_id", "-m.n", beginning_of("m.text"), which)
+
+
 def _put_names(which: str) -> tuple[str, str]:
     return _put("chatmemory_memory", "m.id", "0", _names_of("m"), which)
 
@@ -93,6 +102,7 @@ def _trigger(when: str, *statements: str) -> str:
 
 
 _TAKE_MESSAGE = _take("old.memory_id", "old.seq", beginning_of("old.text"))
+_TAKE_BESIDE = _take("old.memory_id", "-old.n", beginning_of("old.text"))
 _TAKE_NAMES = _take("old.id", "0", _names_of("old"))
 _NEW_TEXT = _put_messages("m.memory_id = new.memory_id AND m.seq = new.seq")
 _NEW_MESSAGES = _put_messages("m.memory_id = new.id AND m.seq > old.last_seq")
@@ -111,6 +121,9 @@ TABLES = (
     """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
         USING fts5(text, content='', tokenize='trigram', detail=none)""",
 )
+_TRIGGER = "chatmemory_search_"  # begins the name of each trigger
+_KNOWN_TRIGGERS = f"""SELECT name FROM sqlite_master
+    WHERE type = 'trigger' AND substr(name, 1, {len(_TRIGGER)}) = '{_TRIGGER}'"""
 _IS_MESSAGE = "WHEN old.origin = 'SAID'"
 _TRIGGERS = {
     "counted": _trigger(
@@ -127,12 +140,26 @@ _TRIGGERS = {
         *(*_TAKE_NAMES, *_NEW_NAMES),
     ),
 }
+
+
+def _triggers_beside(table: str) -> dict[str, str]:
+    """Return the triggers of the texts beside history."""
+    new = _put_beside(table, "m.memory_id = new.memory_id AND m.n = new.n")
+    return {
+        "beside": _trigger(f"INSERT ON {table}", *new),
+        "beside_gone": _trigger(f"DELETE ON {table}", *_TAKE_BESIDE),
+        "beside_other": _trigger(f"UPDATE OF text ON {table}", *_TAKE_BESIDE, *new),
+    }
+
+
 _ALL_SAID = """SELECT 0 AS seq UNION ALL
     SELECT seq FROM chatmemory_message WHERE memory_id = %s AND origin = 'SAID'"""
 _INDEXED = """SELECT s.seq FROM chatmemory_search_places s
     JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s"""
-_MISSING = f"SELECT seq FROM ({_ALL_SAID} EXCEPT {_INDEXED}) ORDER BY seq = 0, seq LIMIT 1"
-_WRONG = f"SELECT seq FROM ({_INDEXED} EXCEPT SELECT seq FROM ({_ALL_SAID})) ORDER BY seq LIMIT 1"
+_ALL_BESIDE = " UNION ALL SELECT -n FROM {table} WHERE memory_id = %s"
+_MISSING = """SELECT seq FROM (SELECT seq FROM ({searched}) EXCEPT {indexed})
+    ORDER BY seq = 0, seq LIMIT 1"""
+_WRONG = "SELECT seq FROM ({indexed} EXCEPT SELECT seq FROM ({searched})) ORDER BY seq LIMIT 1"
 EMPTY = (
     "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
     "DELETE FROM chatmemory_search_places",
@@ -165,9 +192,19 @@ class SqliteIndex(TextIndex):
             return super().mentions(words, memory_ids, most)
         these, seqs = set(memory_ids), defaultdict[str, list[int]](list)
         for memory_id, seq in sorted(places, reverse=True):
-            if seq and memory_id in these and len(seqs[memory_id]) < most:
+            if seq > 0 and memory_id in these and len(seqs[memory_id]) < most:
                 seqs[memory_id].append(seq)
         return dict(seqs)
+
+    def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
+        places = self._places(sought_words(words), most)
+        if places is None:
+            return super().newest_beside(words, memory_ids, most)
+        these, found = set(memory_ids), dict[str, int]()
+        for memory_id, seq in sorted(places, reverse=True):
+            if seq < 0 and memory_id in these:
+                found[memory_id] = -seq
+        return found
 
     def _places(self, sought: Sought, most: int) -> list[tuple[str, int]] | None:
         """Return the messages with what is sought, or None if there are too many, or if the words
@@ -184,12 +221,11 @@ class SqliteIndex(TextIndex):
 
     def _found(self, trigrams: str, sought: Sought) -> tuple[str, list[str]]:
         """Return the statement that finds the places of words, and its parameters."""
-        names, text = _names_of("m"), beginning_of("m.text")
-        return _FOUND.format(names=as_bytes(names), text=as_bytes(text)), [
-            trigrams,
-            sought.key,
-            sought.key,
-        ]
+        names, text = as_bytes(_names_of("m")), as_bytes(beginning_of("m.text"))
+        model = model_beside()
+        beside = _FOUND_BESIDE.format(text=text, table=model._meta.db_table) if model else "FALSE"
+        sql = _FOUND.format(names=names, text=text, beside=beside)
+        return sql, [trigrams, *[sought.key] * (sql.count("%s") - 1)]
 
     def install(self) -> None:
         if FORMER in self._table_names():
@@ -197,21 +233,25 @@ class SqliteIndex(TextIndex):
         elif PLACES not in self._table_names():
             self.run(*TABLES)
             self.rebuild()
-        self.install_triggers()
+        self.keep_up()
 
-    def install_triggers(self) -> None:
+    def keep_up(self) -> None:
         """Create the triggers that update the index, if the index exists. After an undone migration
         it does not.
         """
         if PLACES not in self._table_names():
             return
-        self._drop_triggers()
-        for name, does in _TRIGGERS.items():
-            self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
+        table, known = self.beside(), self._drop_triggers()
+        for name, does in (_TRIGGERS | (_triggers_beside(table) if table else {})).items():
+            self.run(f"CREATE TRIGGER {_TRIGGER}{name} {does}")
+        if table and f"{_TRIGGER}beside" not in known:
+            self.run(*_put_beside(table, "TRUE"))
 
     def rebuild(self) -> None:
+        table = self.beside()
         with database.atomic(self.connection.alias):
             self.run(*EMPTY, *_put_messages("TRUE"), *_put_names("TRUE"))
+            self.run(*(_put_beside(table, "TRUE") if table else ()))
 
     def repair(self, memory_id: str) -> int:
         """Index the names and messages of a conversation again, and return the number of repaired
@@ -224,6 +264,8 @@ class SqliteIndex(TextIndex):
         if self.wrong(memory_id) is not None:
             self.rebuild()
         repaired = self._change(_PUT_NAMES, [memory_id])
+        if table := self.beside():
+            repaired += self._change(_put_beside(table, "m.memory_id = %s"), [memory_id])
         last = Message.objects.filter(memory=memory_id).aggregate(last=Max("seq"))["last"] or 0
         for start in range(1, last + 1, BATCH):
             rows = Message.objects.filter(memory=memory_id, seq__range=(start, start + BATCH - 1))
@@ -243,8 +285,11 @@ class SqliteIndex(TextIndex):
         return self._first(_WRONG, memory_id)
 
     def _first(self, sql: str, memory_id: str) -> int | None:
+        table = self.beside()
+        searched = _ALL_SAID + (_ALL_BESIDE.format(table=table) if table else "")
+        sql = sql.format(searched=searched, indexed=_INDEXED)
         with self.connection.cursor() as cursor:
-            cursor.execute(sql, [memory_id, memory_id])
+            cursor.execute(sql, [memory_id] * sql.count("%s"))
             found = cursor.fetchone()
         return found[0] if found else None
 
@@ -265,8 +310,13 @@ class SqliteIndex(TextIndex):
     def _table_names(self) -> list[str]:
         return self.connection.introspection.table_names()
 
-    def _drop_triggers(self) -> None:
-        self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in _TRIGGERS))
+    def _drop_triggers(self) -> list[str]:
+        """Drop all triggers of the index, and return their names."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(_KNOWN_TRIGGERS)
+            names = [name for (name,) in cursor.fetchall()]
+        self.run(*(f"DROP TRIGGER {name}" for name in names))
+        return names
 
 
 def _conversations(places: Sequence[tuple[str, int]] | None) -> list[str] | None:
