@@ -78,9 +78,6 @@ class Room(AppConfig):
     api_urls: str = ""  # a module whose `urlpatterns` go below /api/v1/
     flags: Sequence[Flag] = ()
     columns: Sequence[ListColumn] = ()
-    # A model whose texts are searched beside history: it has a `memory`, a number `n` and a `text`.
-    # One room at most has such a model.
-    texts_beside: str = ""
 
     def __init__(self, app_name: str, app_module: Any) -> None:
         self.room = app_name.rpartition(".")[2]

@@ -18,6 +18,7 @@ from chatmemory import database
 from chatmemory.search.reading import (
     DIGEST_LABEL,
     INDEXED_AT_ONCE,
+    TEXTS_BESIDE,
     TextIndex,
     beginning,
     searched_characters,

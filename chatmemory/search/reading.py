@@ -29,7 +29,6 @@ from chatmemory.messages.phrases import (
     sought_phrase,
     sought_words,
 )
-from chatmemory.rooms import rooms
 from chatmemory.search.conditions import Has
 
 TRIGRAM = 3
@@ -37,6 +36,9 @@ TRIGRAM = 3
 # for text without repetition, in which nobody else can write.
 INDEXED_AT_ONCE = 500_000
 READ_AT_ONCE = 20_000  # messages; with more, the index is used
+# The model whose texts are searched beside history, if a room has registered one: with a `memory`,
+# a number `n` and a `text`.
+TEXTS_BESIDE: list[str] = []
 DIGEST_LABEL = "import_digest"  # imports set it for themselves: it is neither shown nor searched
 
 
@@ -276,8 +278,7 @@ def names() -> Combinable:
 
 def model_beside() -> type[Model] | None:
     """Return the model whose texts are searched beside history, or None."""
-    found = next((room.texts_beside for room in rooms() if room.texts_beside), "")
-    return apps.get_model(found) if found else None
+    return apps.get_model(TEXTS_BESIDE[0]) if TEXTS_BESIDE else None
 
 
 def all_rows(model: str) -> QuerySet[Any]:

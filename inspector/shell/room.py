@@ -330,7 +330,7 @@ class SiteRoom(kernel.Room):
         return {}
 
     def hits_beside(self, words: str, memory_ids: Sequence[str]) -> Mapping[str, HitBeside]:
-        """Return the best hit of a search among the room's `texts_beside` history, by the ids of
+        """Return the best hit of a search among the room's texts beside history, by the ids of
         conversations. No message of these conversations has the words.
         """
         return {}

@@ -19,11 +19,12 @@ class Calls(room.SiteRoom):
     menu = (room.MenuItem("Calls", "calls-intake", 15, ("calls", "call"), icon="calls"),)
     styles = ("rooms/calls/calls.css", "rooms/calls/list.css")
     also_on = ("conversation",)
-    texts_beside = "chatmemory_calls.CallMessage"
 
     def ready(self) -> None:
+        from chatmemory.search import TEXTS_BESIDE
         from chatmemory.signals import vacuuming
 
+        TEXTS_BESIDE[:] = ["chatmemory_calls.CallMessage"]
         vacuuming.connect(_forget_old_calls, dispatch_uid="inspector.rooms.calls")
 
     def parts(self, view: ConversationState) -> Iterable[room.Part]:
