@@ -1,4 +1,6 @@
-"""The web site. docs/mounting.md says how another Django project mounts it."""
+"""The inspector: web pages that show conversations. docs/mounting.md says how another Django
+project mounts them.
+"""
 
 import chatmemory.reports  # noqa: F401  (refuses another package named chatmemory in its place)
 

@@ -1,4 +1,4 @@
-"""The commands of manage.py where the package is installed: `python -m inspector migrate`."""
+"""Runs the commands of manage.py if the package is installed: `python -m inspector migrate`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def main() -> None:
 
 @contextmanager
 def database_errors_explained() -> Iterator[None]:
-    """Explain an error of the database in a sentence and exit, as the commands of chatmemory do.
+    """Within this context, turn a database error into a sentence and exit, as the commands of
+    chatmemory do.
 
-    Other errors, and all errors with `--traceback`, are raised as they are.
+    Other errors, and all errors with `--traceback`, are raised unchanged.
     """
     try:
         yield

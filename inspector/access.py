@@ -32,14 +32,14 @@ _PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 
 def is_local(request: HttpRequest) -> bool:
-    """Whether a request comes directly from this machine, not through a proxy on it."""
+    """Return whether a request comes directly from this machine, not through a proxy on it."""
     is_proxied = any(name in request.headers for name in _PROXY_HEADERS)
     return request.META.get("REMOTE_ADDR") in _LOOPBACK and not is_proxied
 
 
 def sign_in_url() -> str:
     """Return the URL of the project's own sign-in page: its LOGIN_URL, or Django's default URL if
-    there is a page. In a project without one, return the URL of the inspector's.
+    it has a page. Otherwise return the URL of the inspector's sign-in page.
     """
     if settings.LOGIN_URL == global_settings.LOGIN_URL:
         try:
@@ -50,7 +50,9 @@ def sign_in_url() -> str:
 
 
 def after_signing_out() -> str:
-    """Return the project's LOGOUT_REDIRECT_URL, else the sign-in page."""
+    """Return the URL to show after signing out: the project's LOGOUT_REDIRECT_URL, else the sign-in
+    page.
+    """
     return resolve_url(settings.LOGOUT_REDIRECT_URL or sign_in_url())
 
 
@@ -58,7 +60,7 @@ def get_account(username: str) -> User:
     """Return the account with this name. The account "operator" is created on first use, as a
     superuser without a password.
 
-    Raises User.DoesNotExist for any other unknown name.
+    Raises User.DoesNotExist if no account has the name.
     """
     users = get_user_model().objects
     if username == OPERATOR and not users.filter(username=username).exists():
@@ -67,7 +69,7 @@ def get_account(username: str) -> User:
 
 
 def sign_in_link(username: str, port: int) -> str:
-    """Return the URL of a link for this account, on the server at this port.
+    """Return the URL that signs an account in once, on the server at this port of this machine.
 
     Raises User.DoesNotExist like `get_account`.
     """
@@ -83,7 +85,7 @@ def make_token(user: User) -> str:
 
 
 def use_token(token: str) -> User | None:
-    """Return the user of a valid token and make it invalid, or None for an invalid token.
+    """Return the user of a sign-in token and make the token invalid; None if it is invalid already.
 
     If several requests use a token at the same time, only one of them gets the user.
     """

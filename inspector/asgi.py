@@ -1,4 +1,4 @@
-"""The types of an ASGI application, https://asgi.readthedocs.io/en/latest/specs/main.html."""
+"""Types of an ASGI application, https://asgi.readthedocs.io/en/latest/specs/main.html."""
 
 from __future__ import annotations
 

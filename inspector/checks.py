@@ -1,4 +1,4 @@
-"""System checks of a project that mounts the pages. docs/mounting.md lists the requirements."""
+"""System checks for projects that mount the pages. docs/mounting.md lists the requirements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _INCLUDES = {
 
 @register
 def check_project(**_: Any) -> list[CheckMessage]:
-    """Name each missing application, middleware, context processor and URL."""
+    """Return an error for each missing application, middleware, context processor and URL."""
     return [
         *(*_apps(), *_rooms(), *_middleware(), *_templates()),
         *(*_urls(), *_sign_in(), *_static_files()),

@@ -1,9 +1,9 @@
-"""`chatmemory`, the command of an installation without a project of its own.
+"""`chatmemory`, the command of an installation without a Django project of its own.
 
-Its commands are manage.py's, some of them under a shorter name. They use the database in the user's
-data folder, or the one in the environment (docs/operations.md). Reports on files need only the
-library; Django is imported only for other commands, so that this module can report missing
-packages.
+Its commands are those of manage.py, some of them under a shorter name. They use the database in the
+user's data folder, or the database named in the environment (docs/operations.md). Reports on files
+need only the library; Django is imported only for other commands, so that this module can report
+missing packages.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ SETTINGS = "inspector.project.settings"
 
 
 class Named(NamedTuple):
-    """A command of manage.py, and its purpose in a few words.
+    """A command of `chatmemory`: the name of its command of manage.py, and its purpose in a few
+    words.
 
-    A command that also works on files has its module in the `folder` of chatmemory.
+    If the command also works on files, `folder` is the folder of chatmemory that has its module,
+    else "".
     """
 
     command: str
@@ -79,7 +81,7 @@ def main() -> None:
 
 
 def overview() -> str:
-    """Return the list of commands."""
+    """Return the list of commands as text."""
     rows = {name: each.words for name, each in COMMANDS.items()} | {"completion": COMPLETION}
     width = max(map(len, rows))
     return "\n".join(
@@ -95,7 +97,9 @@ def overview() -> str:
 
 
 def carry_out(name: str, arguments: Sequence[str]) -> None:
-    """Run a command. Exits with 1 if a package is missing, and with 2 for an unknown name."""
+    """Run the command with this name. Exits with 1 if a package is missing, and with 2 for an
+    unknown name.
+    """
     if name == "hook":
         _hook(arguments)
     settings = os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
@@ -201,7 +205,9 @@ def _what_is_missing(name: str, error: ModuleNotFoundError) -> str:
 
 
 def completion_script(arguments: Sequence[str]) -> str:
-    """Return a script for a shell. Exits with 2 for an unknown shell."""
+    """Return the completion script for the shell named in the arguments. Exits with 2 for an
+    unknown shell.
+    """
     if len(arguments) != 1 or arguments[0] not in SHELLS:
         _print_error(f"usage: chatmemory completion {{{','.join(SHELLS)}}}")
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""Scripts that complete the names of `chatmemory`, its options and files, in shells."""
+"""Makes scripts for shells that complete the commands of `chatmemory`, their options and files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ _FISH = """\
 
 
 def completion(shell: str, words: Mapping[str, str], options: Mapping[str, Sequence[str]]) -> str:
-    """Return the script for a shell, one of SHELLS. `words` describe each command."""
+    """Return the completion script for a shell, one of SHELLS. `words` describe each command, and
+    `options` are those of each command.
+    """
     return SHELLS[shell](words, options)
 
 

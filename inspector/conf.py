@@ -1,4 +1,4 @@
-"""The INSPECTOR settings of the project. No other module reads them.
+"""Reads the setting INSPECTOR of the project. No other module reads it.
 
 INSPECTOR = {"METRICS_TOKEN": "…"}
 """
@@ -40,9 +40,9 @@ _COMMAND = Expected(
 
 @dataclass(frozen=True)
 class InspectorConfiguration:
-    """The settings and their defaults.
+    """The members of the setting INSPECTOR, and their defaults.
 
-    - `METRICS_TOKEN` is the bearer token of the metrics; without one, only this machine reads them.
+    - `METRICS_TOKEN` is the bearer token of the metrics; if empty, only this machine reads them.
     - `DISK_FREE_MB` is the free space below which `readyz` reports a full disk.
     - `TRACES` sends traces, with the extra `otel`.
     - `LESSONS` is a folder with your own lessons (docs/lessons.md).
@@ -50,13 +50,13 @@ class InspectorConfiguration:
     - `LEAST_SAVING` is the percentage of the cost of sending everything that a window must save to
       be advised.
     - `MANAGE` is the beginning of the commands that pages show.
-    - `OPEN_FORM_BYTES` is the most bytes of a form that needs no account, and `FORM_BYTES` of one
-      that does. `MESSAGES_FORM_BYTES` applies to a form with messages, sent as multipart/form-data,
-      `UPLOAD_BYTES` to a file, and `OTLP_BYTES` to a body of OTLP, unpacked.
-    - `CALL_DAYS` is the number of days after which `vacuum` deletes calls; 0 keeps them with the
-      conversation.
-    - `WHOLE_SITE` is True if every page of the project is the inspector's: all need an account, and
-      have its headers, log lines, metrics and error pages.
+    - `OPEN_FORM_BYTES` is the most bytes of a form that needs no account, and `FORM_BYTES` of a
+      form that does. `MESSAGES_FORM_BYTES` applies to a form with messages, sent as
+      multipart/form-data, `UPLOAD_BYTES` to a file, and `OTLP_BYTES` to a body of OTLP, unpacked.
+    - `CALL_DAYS` is the number of days after which `vacuum` deletes model calls; 0 keeps them with
+      the conversation.
+    - `WHOLE_SITE` is True if every page of the project is the inspector's. Then all pages need an
+      account, and have the inspector's headers, log lines, metrics and error pages.
     """
 
     METRICS_TOKEN: str = setting("", Expected(is_text, "text", is_secret=True))
@@ -77,9 +77,9 @@ class InspectorConfiguration:
 
 @cache
 def inspector_configuration() -> InspectorConfiguration:
-    """Return the settings with their defaults.
+    """Return the project's setting INSPECTOR, with defaults for missing members.
 
-    Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
+    Raises ImproperlyConfigured for unknown members, and for values of a wrong type or range.
     """
     return read("INSPECTOR", InspectorConfiguration, '{"METRICS_TOKEN": "…"}')
 

@@ -1,6 +1,8 @@
-"""Rendering of pages, whole or as a fragment, and the theme and type that a reader has chosen.
+"""Renders pages, whole or as a fragment, and reads the theme and type size that a reader has
+chosen.
 
-Cookies keep the choice. Their names begin with "inspector_": a project has cookies of its own.
+Cookies keep the choice. Their names begin with "inspector_", because a project has cookies of its
+own.
 """
 
 from __future__ import annotations
@@ -25,24 +27,26 @@ def cookie(name: str) -> str:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """Return the chosen theme, or "" to follow the system's."""
+    """Return the reader's theme, or "" to follow that of the system."""
     chosen = request.COOKIES.get(cookie("theme"), "")
     return chosen if chosen in THEMES else ""
 
 
 def switched_on(request: HttpRequest) -> dict[str, str]:
-    """Return the switches for a projector that are on: large type, or hidden foresight."""
+    """Return the switches for a projector that are on, as name and value: large type, or no marks
+    of messages that leave next.
+    """
     return {name: on for name, on in DISPLAYS.items() if request.COOKIES.get(cookie(name)) == on}
 
 
 def render_page_or_fragment(
     request: HttpRequest, page: str, context: dict[str, Any]
 ) -> HttpResponse:
-    """Render the title and the block `fragment` of a template for an HTMX request, and the whole
-    page for other requests.
+    """Return a response with the whole page, or for an HTMX request, only its title and the block
+    `fragment` of its template.
 
-    One address and one context serve both; the template extends its `layout`. Boosted links and
-    restored history entries replace the whole page, so they also get the whole page.
+    One URL and one context serve both; the template extends its `layout`. Boosted links and
+    restored history entries replace the whole page, so they get the whole page, too.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request
@@ -53,7 +57,9 @@ def render_page_or_fragment(
 
 
 def render_form(request: HttpRequest, page: str, form: forms.Form, **context: Any) -> HttpResponse:
-    """Render a page with a form, and with its first error as `problem`; the status is then 422."""
+    """Return a page with a form, and with the form's first error as `problem`. With an error the
+    status is 422.
+    """
     problem = first_problem(form)
     context |= {"form": form, "problem": problem}
     return render(request, page, context, status=422 if problem else 200)

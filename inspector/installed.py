@@ -1,4 +1,6 @@
-"""Refuses the URLs of the pages in a project that lacks the applications."""
+"""Raises an error on import if the project has the URLs of the pages, but not the Django
+applications.
+"""
 
 from chatmemory.settings_reader import require_apps
 

@@ -1,4 +1,6 @@
-"""The layer that a project's asgi.py puts around Django: live streams, and the limits of bodies."""
+"""The ASGI layer that a project's asgi.py puts around Django, for live streams and limits of
+bodies.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,11 @@ from inspector.asgi import Application, Receive, Scope, Send
 
 
 def with_live_streams(application: Application) -> Application:
-    """Return an ASGI application in which rooms answer their own requests, such as live streams,
-    and Django all others. Without it, Django's views answer them.
+    """Return an ASGI application that answers live streams and similar requests of rooms (removable
+    features), and passes all other requests to Django.
 
-    Bodies of pages and the API are refused before Django receives them if they are too large.
+    Without this layer, Django's views answer these requests, too. Bodies of requests for pages and
+    the API are refused before Django receives them if they are too large.
     """
     # A project's asgi.py imports this before Django is set up, and calls it after.
     from inspector.middleware.bodies import BoundedBodies

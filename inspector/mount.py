@@ -1,4 +1,6 @@
-"""The URLs at which a project mounts the pages and the API, and the requests for them."""
+"""Finds the URLs at which a project mounts the pages and the API, and recognizes requests for
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ _NAMESPACES = frozenset({"inspector", "chatmemory"})
 
 
 def is_own(request: HttpRequest) -> bool:
-    """Whether a request is for a page or the API, or for a URL below them without a route.
+    """Return whether a request is for a page or the API, or for a URL below them without a route.
 
-    Pages that are mounted at the root own no URL without a route: it may be the project's.
+    If pages are mounted at the root of the site, URLs without a route are not counted: they may be
+    the project's.
     """
     if inspector_configuration().WHOLE_SITE:
         return True
@@ -39,7 +42,7 @@ def is_own(request: HttpRequest) -> bool:
 
 
 def is_own_route(match: ResolverMatch | None, path: str) -> bool:
-    """Whether a path leads to a page or the API, or is below them without a route."""
+    """Return whether a path leads to a page or the API, or is below them without a route."""
     if match is None:
         with _language_of(path):
             return is_api(path) or _is_below(path, reverse("inspector:overview"))
@@ -47,32 +50,34 @@ def is_own_route(match: ResolverMatch | None, path: str) -> bool:
 
 
 def is_api(path: str) -> bool:
-    """Whether a path is the API's or below it."""
+    """Return whether a path is that of the API or below it."""
     with _language_of(path):
         return _is_below(path, reverse("chatmemory:docs").removesuffix("docs/"))
 
 
 def needs_account(match: ResolverMatch | None) -> bool:
-    """Whether a route is closed to people who are not signed in. A URL without a route is not."""
+    """Return whether a route is closed to people who are not signed in. A URL without a route is
+    not.
+    """
     return match is not None and getattr(match.func, "login_required", True)
 
 
 def route_of(request: HttpRequest) -> ResolverMatch | None:
-    """Return the route of a request, before Django has looked it up."""
+    """Return the route of a request before Django has looked it up, or None if there is none."""
     return _route(request.path_info, getattr(request, "urlconf", None))
 
 
 def route_at(path: str) -> ResolverMatch | None:
-    """Return the route of a path, for code that runs before any middleware. The path does not begin
-    with the prefix of the script.
+    """Return the route of a path, or None, for code that runs before any middleware. The path must
+    not begin with the script prefix.
     """
     with _language_of(path):
         return _route(path)
 
 
 def keep_language(request: HttpRequest) -> None:
-    """Make the URLs of this request begin with its language in a project with i18n_patterns,
-    although texts are in English.
+    """Make the URLs on this page begin with the request's language, in a project with
+    i18n_patterns. The texts are English all the same.
     """
     urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)
     if is_language_prefix_patterns_used(urlconf):
@@ -80,7 +85,7 @@ def keep_language(request: HttpRequest) -> None:
 
 
 def path_in(scope: Scope) -> str:
-    """Return the path of an ASGI request without the prefix of the script."""
+    """Return the path of an ASGI request without the script prefix."""
     prefix = get_script_prefix(scope).removesuffix("/")
     return str(scope["path"]).removeprefix(prefix)
 

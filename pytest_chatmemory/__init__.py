@@ -1,7 +1,7 @@
-"""The plugin for pytest: the fixture `chatmemory`, and --chatmemory-baseline.
+"""The plugin for pytest: the fixture `chatmemory`, and the option --chatmemory-baseline.
 
-It is imported in every run of pytest where the package is installed, so it imports nothing of
-chatmemory before a test asks for the fixture.
+Every run of pytest imports it where the package is installed. So it imports nothing of chatmemory
+before a test requests the fixture.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class ChatMemoryFiles:
-    """The value of the fixture `chatmemory`, which reads conversations. Paths are relative to the
-    folder in which pytest finds its configuration (rootdir).
+    """The value of the fixture `chatmemory`, which reads recorded conversations. Paths are relative
+    to pytest's rootdir.
     """
 
     def __init__(self, root: Path, note: Callable[[Runs], None]) -> None:
@@ -49,10 +49,11 @@ class ChatMemoryFiles:
         terms: Sequence[str] = (),
         prefixes: Sequence[str] = (),
     ) -> Runs:
-        """Read the conversation of a file, replayed under a policy; None keeps everything.
+        """Return the conversation in a file, replayed under a policy; the policy None keeps
+        everything.
 
-        Of several in a file, one is chosen by its name. `terms` and words that begin with one of
-        the `prefixes` are facts, too. Raises InvalidValue.
+        If the file has several, `name` chooses one. `terms`, and words that begin with one of the
+        `prefixes`, count as facts, too. Raises InvalidValue.
         """
         __tracebackhide__ = True
         from chatmemory.testing.asserting import runs_of
@@ -69,7 +70,9 @@ class ChatMemoryFiles:
         terms: Sequence[str] = (),
         prefixes: Sequence[str] = (),
     ) -> Runs:
-        """Read all conversations of a folder or file in the same way."""
+        """Return all conversations of a folder or file, replayed under a policy. The arguments are
+        those of `transcript`.
+        """
         __tracebackhide__ = True
         from chatmemory.testing.asserting import Runs
 
@@ -94,14 +97,18 @@ class ChatMemoryFiles:
 
 @pytest.fixture
 def chatmemory(request: pytest.FixtureRequest) -> ChatMemoryFiles:
-    """Read recorded conversations, so that a test can assert how memory treats them."""
+    """Return the reader of recorded conversations, so that a test can assert how memory treats
+    them.
+    """
     runs = request.node.stash.setdefault(_READ, [])
     return ChatMemoryFiles(request.config.rootpath, runs.append)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """After a test has passed, compare the figures of what it has read with the baseline."""
+    """Run a test. If it passes, compare the figures of the conversations that it has read with the
+    baseline.
+    """
     result = yield
     _compare(item)
     return result
@@ -134,7 +141,9 @@ def _baseline(config: pytest.Config) -> Baseline | None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write what was added. A worker of pytest-xdist hands it to the process that started it."""
+    """Write new entries of the baseline. A worker of pytest-xdist hands them to the main process
+    instead.
+    """
     config = session.config
     baseline = config.stash.get(_BASELINE, None)
     if baseline is None:
@@ -147,7 +156,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker of pytest-xdist would add to the baseline."""
+    """Take over the new entries of the baseline from a worker of pytest-xdist."""
     added = getattr(node, "workeroutput", {}).get(_WORKER)
     if added and (baseline := _baseline(node.config)):
         baseline.added.update(added)

@@ -1,4 +1,4 @@
-"""Rate limits: requests of a caller, counted in a cache that processes may share.
+"""Rate limits: the requests of a caller are counted in a cache, which processes may share.
 
 Time is divided into windows of the rate's length: 100/minute allows 100 requests in each minute of
 the clock.
@@ -26,15 +26,17 @@ logger = logging.getLogger(__name__)
 
 
 class Rates:
-    """Counts of requests in a cache."""
+    """Counts requests in a cache."""
 
     def __init__(self, counts: BaseCache) -> None:
         self._counts = counts
 
     def wait(self, key: str, limit: int, seconds: int) -> float | None:
-        """Count a request and return None, or return the seconds to wait before it may be made.
+        """Count a request, and return None if it is allowed, else the seconds to wait before
+        repeating it.
 
-        At most `limit` requests may be made in `seconds`.
+        `key` names what is counted, such as a caller. At most `limit` requests may be made in
+        `seconds`.
         """
         now = time()
         count = self._add(f"{key}-{int(now // seconds)}", seconds + KEPT_LONGER)
@@ -54,7 +56,9 @@ class Rates:
 
 
 class SharedRates(Rates):
-    """Counts in the project's cache, or in this process while the cache cannot be reached."""
+    """Counts requests in the project's cache, or in this process while that cache cannot be
+    reached.
+    """
 
     def _add(self, name: str, lasting: int) -> int:
         try:
@@ -66,13 +70,15 @@ class SharedRates(Rates):
 
 @cache
 def process_rates() -> Rates:
-    """Return this process's own counts. If there are very many, the latest are kept."""
+    """Return the counts of this process alone. If there are too many counts, old counts are
+    dropped.
+    """
     return Rates(LocMemCache("chatmemory.access.rates", {"OPTIONS": {"MAX_ENTRIES": KEYS_MAX}}))
 
 
 @cache
 def shared_rates() -> Rates:
-    """Return the counts in CACHES["chatmemory"], or in CACHES["default"] without it.
+    """Return the counts in CACHES["chatmemory"], or if that is not set, in CACHES["default"].
 
     The cache object is reused. With ASGI, Django would make a cache object for each request, each
     with its own connection to Redis.
@@ -85,7 +91,7 @@ def _alias() -> str:
 
 
 def check_requests_are_counted(**_: object) -> list[Caution]:
-    """A system check: the cache can keep counts."""
+    """Return a warning if the cache cannot keep counts; a system check of Django."""
     if not isinstance(caches[_alias()], DummyCache):
         return []
     return [
@@ -98,10 +104,10 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 
 
 class SharedThrottle(SimpleRateThrottle):
-    """Limits the requests of a key, over all processes that share the cache.
+    """Base class of REST framework throttles that count in the shared cache.
 
-    DEFAULT_THROTTLE_RATES in REST framework's settings has the rate of a scope; None means no
-    limit. `default` is the rate of a scope that it does not have.
+    DEFAULT_THROTTLE_RATES in REST framework's settings has the rate of each `scope`; None means no
+    limit. `default` is the rate if a scope is missing there.
     """
 
     scope: str
@@ -121,12 +127,12 @@ class SharedThrottle(SimpleRateThrottle):
         return self._seconds is None
 
     def wait(self) -> float | None:
-        """Return the seconds after which a refused request may be repeated."""
+        """Return the seconds to wait before a refused request may be repeated."""
         return self._seconds
 
 
 class PerCaller(SharedThrottle):
-    """Counts the requests per token or signed-in user, so that a runaway client does not block
+    """Limits the requests per token or signed-in user, so that a runaway client does not block
     other clients.
     """
 
@@ -140,7 +146,7 @@ class PerCaller(SharedThrottle):
 
 
 class PerAddress(SharedThrottle):
-    """Counts the requests of an address."""
+    """Limits the requests per client address."""
 
     def get_cache_key(self, request: Any, view: Any) -> str:
         return self.key_of(request.META.get("REMOTE_ADDR", ""))
@@ -150,7 +156,9 @@ class PerAddress(SharedThrottle):
 
 
 class PerStranger(PerAddress):
-    """Counts requests that were refused because they had no valid token or session."""
+    """Limits, per client address, the requests that are refused for lack of a valid token or
+    session.
+    """
 
     scope = "stranger"
     default = "100/minute"

@@ -1,4 +1,4 @@
-"""The conversations that a program may see, limited by the prefix of its token."""
+"""Limits the conversations that a program may see, by a prefix of their ids and by its token."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from chatmemory.messages.ids import check_text
 
 @dataclass(frozen=True)
 class Scope:
-    """The conversations whose ids begin with `prefix`, and that the token, if any, allows."""
+    """The visible conversations: their ids begin with `prefix`, and the `token`, if given, allows
+    them.
+    """
 
     prefix: str = ""
     token: str = ""
 
     def beginning(self) -> str:
-        """Return the prefix that all visible ids have. Raises TokenRefused, and InvalidValue if the
-        prefix and the token exclude each other.
+        """Return the prefix that all visible ids have: the longer of `prefix` and the token's
+        prefix.
+
+        Raises TokenRefused, and InvalidValue if neither prefix begins with the other.
         """
         check_text(self.prefix, "the beginning of an id")
         token_prefix = token_of(self.token.encode()).prefix if self.token else ""
@@ -28,7 +32,7 @@ class Scope:
         return longer
 
     def visible(self, memory_id: str) -> str:
-        """Return the id of a conversation. Raises MemoryNotFound for one outside of the scope."""
+        """Return the id if the conversation is visible. Raises MemoryNotFound if it is not."""
         if not memory_id.startswith(self.beginning()):
             raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
         return memory_id

@@ -1,4 +1,6 @@
-"""API tokens. The secret is shown once, when the token is created; only its digest is stored."""
+"""API tokens. The secret of a token is shown once, when the token is created; only its digest is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ def create_token(
     days: int | None = None,
     created_by: str = "",
 ) -> str:
-    """Create a token and return its secret. It expires after `days`, by default those of the
-    setting TOKEN_DAYS; 0 means never.
+    """Create a token and return its secret. It expires after `days`, by default the setting
+    TOKEN_DAYS; 0 means never.
 
     Raises ValidationError, UnstorableText, and IntegrityError if the name is taken.
     """
@@ -78,7 +80,7 @@ def all_tokens() -> list[ApiToken]:
 
 
 def revoke_token(key: int, actor: str = "") -> bool:
-    """Revoke a token. It stays in the list. Return whether it was valid until now."""
+    """Revoke a token, and return whether it was valid until now. The token stays in the list."""
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
     if name is None or not token.update(revoked_at=timezone.now()):

@@ -1,4 +1,4 @@
-"""Memories for agent frameworks. Each module needs the framework that it is named after."""
+"""Memories for agent frameworks. Each module is named after the framework that it needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ logger = logging.getLogger(__name__)
 
 
 def tell(memory: ChatMemory, losses: Iterable[Loss]) -> None:
-    """Log the details of a framework's messages that a memory could not keep."""
+    """Log which details of a framework's messages a memory could not keep."""
     for loss in losses:
         logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)

@@ -3,8 +3,8 @@
     memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
     agent = create_agent(model, tools, middleware=[ChatMemoryMiddleware(memories.get)])
 
-The model sees the window, and the store keeps the whole history. List the middleware first: it then
-sees messages before another one changes or removes them.
+The model sees the window, and the store keeps the whole history. List this middleware first, so
+that it sees messages before other middleware changes or removes them.
 """
 
 from __future__ import annotations
@@ -45,21 +45,23 @@ _FORMAT = "langchain"
 
 
 class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Gives the model the window of a memory, and adds the agent's and its user's messages to it.
+    """Gives the model the window of a memory, and adds the messages of the agent and its user to
+    the memory.
 
     - `memory` is a ChatMemory, or a callable that returns a thread's memory by its id.
     - Each message of the agent's state is added once, in order: input and results before the model
       is called, answers after it. Messages are recognized by their ids, in the history if the store
-      keeps one, so that a run can be resumed, repeated, or begin at an earlier checkpoint. A
-      message that changes in the state later stays in the memory as it was first.
-    - Messages before one that is in the memory are not added.
-    - A summary of SummarizationMiddleware is a compaction of the memory: it replaces the messages
-      that it removes from the state, and these stay in the history. If it cannot, such as in a
-      window without room for it, the model sees it before the window.
+      keeps it. So a run can be resumed, repeated, or begin at an earlier checkpoint. A message that
+      changes in the state later stays in the memory as it was first.
+    - Messages before a message that is already in the memory are not added.
+    - A summary of SummarizationMiddleware becomes a compaction of the memory: it replaces the
+      messages that are removed from the state, which stay in the history. If that is not possible,
+      such as for lack of room in the window, the model sees the summary before the window.
     - The system prompt is the agent's own.
     - With `search_history`, the model gets a tool of this name for the thread's own history.
 
-    A message that the memory refuses, such as one that is too long, stops the run with its error.
+    A message that the memory refuses, such as a message that is too long, stops the run with its
+    error.
     """
 
     def __init__(

@@ -34,15 +34,16 @@ _FORMAT = "llama_index"
 
 
 class LlamaIndexMemory(BaseMemory):
-    """LlamaIndex's memory over one of this library.
+    """A memory of LlamaIndex that uses a memory of this library.
 
     - `get` returns the window, and `get_all` the whole history, if the store keeps it.
     - `set` replaces the window, and `reset` empties it. The history keeps all messages.
-    - Messages come back as they were given, with ids, thinking blocks and additional_kwargs.
+    - Messages are returned as they were given, with ids, thinking blocks and additional_kwargs.
     - With `search_history`, `tools` has a tool of this name for the memory's history: give it to
       the agent, as in `FunctionAgent(tools=memory.tools)`.
 
-    A message that the memory refuses, such as one that is too long, stops the run with its error.
+    A message that the memory refuses, such as a message that is too long, stops the run with its
+    error.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

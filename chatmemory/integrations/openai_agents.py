@@ -34,20 +34,20 @@ _FORMAT = "openai_responses"
 
 
 class ChatMemorySession(Session):
-    """A session of the Agents SDK over the window of a memory.
+    """A session of the Agents SDK that uses the window of a memory.
 
-    - Items come back as they were given, with their ids, reasoning and usage. Reasoning, text and
-      calls in a row become one message, so that they leave the window together.
+    - Items are returned as they were given, with their ids, reasoning and usage. Reasoning, text
+      and calls in a row become one message, so that they leave the window together.
     - `get_items` returns the window, or its last `limit` items, if a limit is given here or in
       `session_settings`.
     - `pop_item` is a change of the memory: the item leaves the window, and stays in the history. If
-      its message had several items, the others become a message of their own.
-    - `clear_session` empties the window, and not the history.
-
+      its message had several items, the remaining items become a new message.
+    - `clear_session` empties the window, but not the history.
     - With `search_history`, `tools` has a tool of this name for the history of the session: give
       it to the agent, as in `Agent("Support", tools=session.tools)`.
 
-    A message that the memory refuses, such as one that is too long, stops the run with its error.
+    A message that the memory refuses, such as a message that is too long, stops the run with its
+    error.
     """
 
     def __init__(

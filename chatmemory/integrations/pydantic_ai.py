@@ -56,14 +56,15 @@ _NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
 @dataclass
 class ChatMemoryCapability(AbstractCapability[Any]):
-    """Gives the model the window of a memory, and adds the agent's and its user's messages to it.
+    """Gives the model the window of a memory, and adds the messages of the agent and its user to
+    the memory.
 
     - `memory` is a ChatMemory, or a callable that returns a conversation's memory by its id. With a
       callable, each run needs a `conversation_id`, or a `message_history` that has one: otherwise
       each run would begin a new memory. From 2.68 on, such a run raises InvalidValue.
     - The messages of a run are added once: input and results before the model is called, and the
       rest when the run ends, also if it fails or is cancelled. Usage, signatures and ids of the
-      provider are kept, and go back to it.
+      provider are kept, and sent back to it.
     - The result of a tool is kept even if the run's own messages lack it: in `run_stream`, and if
       another tool fails. If a run has its result, calls that are still open are closed, unless they
       wait for approval or for a result from elsewhere.
@@ -72,7 +73,8 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     - System prompts and instructions are the agent's own, and not part of the memory.
     - With `search_history`, the model gets a tool of this name for the conversation's history.
 
-    A message that the memory refuses, such as one that is too long, stops the run with its error.
+    A message that the memory refuses, such as a message that is too long, stops the run with its
+    error.
     """
 
     memory: ChatMemory | Callable[[str], ChatMemory]
@@ -85,14 +87,13 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """Return a fixed id for runs without a conversation, so that `for_run` recognizes them.
-
-        Returns None if the capability has one memory for all runs.
+        """Return a fixed id for runs without a conversation id, by which `for_run` recognizes them.
+        None if the capability has one memory for all runs.
         """
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """Return the toolset with the tool, if it was asked for."""
+        """Return the toolset with the tool `search_history`, or None if it was not requested."""
         if not self.search_history:
             return None
 
@@ -107,8 +108,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         """Return a copy of the capability for one run, which remembers the messages added in this
         run.
 
-        Raises InvalidValue if the run has no conversation id and the capability has several
-        memories.
+        Raises InvalidValue if the run has no conversation id, and `memory` is a callable.
         """
         if isinstance(self.memory, ChatMemory):
             return replace(self)

@@ -1,4 +1,4 @@
-"""Base classes and helpers of the commands."""
+"""Base classes and helpers of the management commands."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from chatmemory.recall.facts import Words
 
 
 class DatabaseCommand(BaseCommand):
-    """A command that checks models and schema before it begins, and reports an error of its
-    arguments, the database or its output in one sentence. It ends silently if nobody reads its
-    output any more.
+    """Base class of commands. It checks models and schema before the command begins, and reports an
+    error of arguments, database or output in one sentence.
+
+    The command ends silently if its output is not read any more, such as by `head`.
     """
 
     requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models, Tags.database)
@@ -54,20 +55,20 @@ class DatabaseCommand(BaseCommand):
         return output
 
     def printer(self, options: Options) -> Printer:
-        """Return the printer of this command's rows."""
+        """Return the printer for the rows of this command's output."""
         return Printer(self.stdout.write, self.stderr.write, as_json=options["json"])
 
 
 class Report(Protocol):
-    """A module that reports on files, such as those of chatmemory/reports."""
+    """The interface of modules that report on files, such as those of chatmemory/reports."""
 
     def add_arguments(self, parser: ArgumentParser) -> None: ...
     def report(self, options: Options, printer: Printer, words: Words) -> int: ...
 
 
 class ReportCommand(DatabaseCommand):
-    """A command that reports on the named files, without a database, or else on the stored
-    conversations if `of_stored` is overridden.
+    """Base class of commands that report on the named files, without a database. Without files,
+    they report on the stored conversations if `of_stored` is overridden.
     """
 
     about_files: Report
@@ -95,15 +96,15 @@ class ReportCommand(DatabaseCommand):
 
 
 def wrong_arguments(message: str) -> CommandError:
-    """Return the error for a value, a file or a conversation that cannot be used. The command exits
-    with 2, as for arguments that cannot be parsed.
+    """Return the error for a value, a file or a conversation that cannot be used. The command then
+    exits with 2, as for arguments that cannot be parsed.
     """
     return CommandError(message, returncode=2)
 
 
 def check_ignored(option: str, others: Iterable[str], options: Options) -> None:
-    """Raise CommandError if an option is combined with options that the command would then
-    ignore.
+    """Raise CommandError if `option` is given together with any of the `others`, which the command
+    would then ignore.
     """
     for other in others:
         if options[option] and options[other]:

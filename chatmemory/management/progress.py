@@ -1,4 +1,4 @@
-"""The bar of commands that go through many conversations."""
+"""The progress bar of commands that go through many conversations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 @contextmanager
 def progress(total: int, is_quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Draw a bar with the time left on a terminal; yield what advances it by some conversations."""
+    """Show a progress bar on a terminal, with the time left. The context gives a function that
+    advances the bar by a number of conversations.
+    """
     columns = TextColumn("{task.completed:,} of {task.total:,}"), BarColumn(), TimeRemainingColumn()
     console = Console(stderr=True)
     hidden = is_quiet or not console.is_terminal

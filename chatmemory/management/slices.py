@@ -1,4 +1,4 @@
-"""A verification of all conversations in slices: what the file of `--resume` keeps between them."""
+"""Verifies all conversations in slices. The file of `--resume` keeps the state between them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _EVERY = 1.0  # seconds between two writes of the file
 
 @dataclass
 class Verified:
-    """The number of conversations verified so far, in the order of their ids, up to `after`, and
-    their contradictions.
+    """The state of a verification in the order of ids: the last id `after` which to continue, how
+    many were `verified`, and their contradictions.
     """
 
     after: str = ""
@@ -29,8 +29,8 @@ class Verified:
 class Slice:
     """A part of a verification of all conversations.
 
-    A slice with a `file` continues after the previous slice, otherwise with the first conversation.
-    A slice ends after `seconds`, or at the last conversation if `seconds` is None.
+    With a `file`, a slice continues after the previous slice, otherwise it begins with the first
+    conversation. It ends after `seconds`, or if that is None, at the last conversation.
     """
 
     def __init__(self, file: Path | None, seconds: int | None) -> None:
@@ -45,7 +45,9 @@ class Slice:
         return self._end is not None and monotonic() >= self._end
 
     def add(self, memory_id: str, found: Contradiction | None) -> None:
-        """Count a conversation, and keep it at least once a second."""
+        """Count a verified conversation with its contradiction, if any. The file is written if the
+        last write was a second ago.
+        """
         self.so_far.after = memory_id
         self.so_far.verified += 1
         if found:
@@ -54,7 +56,7 @@ class Slice:
             self.keep()
 
     def keep(self) -> None:
-        """Write the file: a killed slice is repeated from its last write."""
+        """Write the state to the file. A killed slice is repeated from the last write on."""
         if self._file:
             draft = self._file.with_name(f"{self._file.name}.new")
             draft.write_text(json.dumps(asdict(self.so_far)), "utf-8")
@@ -62,7 +64,7 @@ class Slice:
         self._written = monotonic()
 
     def end(self) -> None:
-        """Remove the file: the next run begins with the first conversation again."""
+        """Remove the file, so that the next run begins with the first conversation again."""
         if self._file:
             with suppress(FileNotFoundError):
                 self._file.unlink()

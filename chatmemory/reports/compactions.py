@@ -1,4 +1,4 @@
-"""Exact terms that the summaries in agents' sessions lost."""
+"""Reports which exact terms the summaries in agents' sessions lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,13 @@ BACK = {
 
 @dataclass
 class Total:
-    """The sums of the compactions that were measured."""
+    """The sums over all measured compactions: terms that were `needed` again, and those that the
+    summaries `held`.
+
+    `appended` are the terms held if so many terms were appended to each summary. `tail` are those
+    held if so many tokens of the latest messages were kept. `back` counts the lost terms by who
+    brought them back.
+    """
 
     compactions: int = 0
     needed: int = 0
@@ -88,8 +94,10 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[SessionPath]:
-    """Yield the sessions of files, each with the paths that rewinds made, and tell which files have
-    none: folders have others, too. All paths of a session have its name.
+    """Yield the sessions of files, with each branch that a rewind made as a session of its own. All
+    branches of a session have its name.
+
+    Files without a session are reported and left out, since folders have other files, too.
     """
     for place, file in enumerate(transcript_files(paths)):
         name = root = ""
@@ -146,7 +154,9 @@ def _lost(term: NeededTerm) -> JsonDict:
 
 
 def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
-    """Yield a line about the needed terms that a summary holds, then one for each lost term."""
+    """Yield the lines about one compaction: how many needed terms its summary holds, then a line
+    for each lost term.
+    """
     one = found.compaction
     tokens = " became ".join(
         "an unknown number" if each is None else f"{each:,}"

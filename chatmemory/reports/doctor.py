@@ -1,4 +1,4 @@
-"""Windows in files that a provider would refuse."""
+"""Reports which windows in files a provider would reject."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ NEXT = ("answer_at_the_end",)
 
 
 class Complaint(NamedTuple):
-    """A fault of a conversation's window for a provider, in words, and how severe it is."""
+    """A finding about a conversation's window: the provider, its rule, how severe the fault is, and
+    a sentence.
+    """
 
     conversation: str
     provider: str
@@ -98,7 +100,7 @@ def complaint_words(provider: str, severity: str, message: str, rule: str) -> st
 
 
 def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
-    """Print each complaint and the sums. Return 1 if a provider would refuse a window, else 0."""
+    """Print each finding and the sums. Return 1 if a provider would reject a window, else 0."""
     found: dict[str, set[str]] = {"refused": set(), "mishandled": set(), "conditional": set()}
     for each in complaints:
         found[each.severity].add(each.conversation)
@@ -114,7 +116,9 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
 
 
 def print_recognized(file: str, printer: Printer) -> int:
-    """Print the rules that an error in a file is about, or that none is known. Return 0."""
+    """Print which rules the provider's error in a file is about, or that none is known.
+    Return 0.
+    """
     try:
         error = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "replace")
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""The transcript files and folders on a command line."""
+"""Reads the transcript files and folders that a command line names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 class TranscriptFile(NamedTuple):
-    """A file to read. `name` is its path without the ending, relative to the named folder if it was
-    found in one (`is_in_folder`).
+    """A transcript file to read. `name` is its file name without the ending.
+
+    If it was found in a named folder (`is_in_folder`), the name begins with its folders there,
+    joined by hyphens.
     """
 
     path: Path
@@ -26,8 +28,8 @@ class TranscriptFile(NamedTuple):
 
 
 def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *formats: str) -> None:
-    """Add the arguments of a command that reads transcripts: files and folders, and their format,
-    which may also be one of `formats`.
+    """Add the arguments of a command that reads transcripts: the files and folders, and their
+    format. `formats` are further values that the format may have.
     """
     parser.add_argument(
         "files",
@@ -46,9 +48,9 @@ def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *format
 
 
 def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
-    """Yield the files that were named, and those in folders that were named, in order of names.
+    """Yield the named files, and the transcript files in named folders, sorted by their paths.
 
-    Raises InvalidValue for a folder without any.
+    Raises InvalidValue for a folder without transcript files.
     """
     for path in paths:
         if not path.is_dir():
@@ -67,7 +69,9 @@ def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a transcript for the block. Raises InvalidValue if it cannot be read."""
+    """Open a transcript file. Raises InvalidValue if it cannot be opened, or cannot be read in the
+    block.
+    """
     try:
         file = path.open("rb")
     except OSError as error:
@@ -80,18 +84,20 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[Transcript]:
-    """Yield the conversations of files and folders: see `named_transcripts`."""
+    """Yield the conversations of files and folders, as `named_transcripts` does, without the
+    names.
+    """
     return (each for _, each in named_transcripts(paths, format, printer))
 
 
 def named_transcripts(
     paths: Sequence[Path], format: str, printer: Printer
 ) -> Iterator[tuple[str, Transcript]]:
-    """Yield the conversations of files and folders, each with its own name, or else the name of its
-    file, and its number there if it is not the first.
+    """Yield the conversations of files and folders, each with a name: its own, or that of its file.
+    A number is added from the second conversation of a file on.
 
-    Conversations and files that cannot be read are left out with a line that says why. Raises
-    InvalidValue for such a file if only this one was named.
+    Conversations and files that cannot be read are left out, and reported with the reason. Raises
+    InvalidValue instead if a single file was named.
     """
     files = [*transcript_files(paths)]
     for file in files:

@@ -1,10 +1,11 @@
-"""Hooks of coding agents: the exact terms that a summary lost, put back after a compaction.
+"""Hooks of coding agents: after a compaction, they give the model the exact terms that the summary
+lost.
 
 A client runs `chatmemory hook session-start` and passes JSON on stdin. The hook finds the
-transcript, and prints the terms in the client's form. Claude Code 2.1.197 writes a summary into the
-transcript only after the hook has ended: the terms are then those of the window that the summary
-replaces. If anything fails, the hook prints nothing and exits with 0, because a failing hook would
-disturb the session.
+transcript, and prints the terms in the form that the client reads. Claude Code 2.1.197 writes a
+summary into the transcript only after the hook has ended. Then all terms of the window that the
+summary replaces are printed. If anything fails, the hook prints nothing and exits with 0, because a
+failing hook would disturb the session.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Options, write: Callable[[str], object]) -> int:
-    """Carry out the command. Only `install` can fail."""
+    """Carry out the command, and return the exit code. Only `install` can fail."""
     if options["event"] == "install":
         write(installing())
         return 0
@@ -97,13 +98,17 @@ def run(options: Options, write: Callable[[str], object]) -> int:
 
 
 def installing() -> str:
-    """Return what is to be put into the settings of Claude Code."""
+    """Return the instruction for installing the hook: the lines to add to the settings of Claude
+    Code.
+    """
     lines = json.dumps(_SETTINGS, indent=2)
     return f"Add these lines to ~/.claude/settings.json or to .claude/settings.json:\n{lines}"
 
 
 def answer(event: str, given: bytes, tokens: int = TOKENS) -> str:
-    """Return what a hook prints for the JSON of its client, or "" for nothing."""
+    """Return what a hook prints for an event, or "" for nothing. `given` is the JSON from the
+    client, and `tokens` the most tokens to print.
+    """
     asked = json.loads(given)
     if event == "session-start" and asked.get("source") in NOT_COMPACTED:
         return ""
@@ -124,19 +129,27 @@ def answer(event: str, given: bytes, tokens: int = TOKENS) -> str:
 
 
 def has_answer_since_summary(session: Session) -> bool:
-    """Return True if the model has answered since the newest summary, or if there is none."""
+    """Return True if the model has answered since the newest summary, or since the beginning if
+    there is none.
+
+    Then a summary for the compaction at hand is not in the transcript yet.
+    """
     start = session.compactions[-1].summary if session.compactions else 0
     return any(isinstance(each, AiMessage) for each in session.messages[start:])
 
 
 def lost_terms(session: Session) -> list[tuple[str, str]]:
-    """Return the labels and terms that the newest summary lost, best first."""
+    """Return the terms that the newest summary lost, most useful first, each as (label, term). The
+    label is the text that names the term, or "".
+    """
     found = newest_dropped(session)[:TERMS]
     return _labelled(found, session.messages)
 
 
 def terms_in_window(session: Session) -> list[tuple[str, str]]:
-    """Return the labels and terms of the window, which the next summary will replace."""
+    """Return the terms of the window, which the next summary will replace, each as (label,
+    term).
+    """
     start = session.compactions[-1].summary if session.compactions else 0
     messages = session.messages[start:]
     labels: dict[str, str] = {}
@@ -157,7 +170,9 @@ def _labelled(
 
 
 def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> str:
-    """Return a text of as many of the first terms as have at most so many tokens; "" for none."""
+    """Return a text with the title and the first of the terms, at most `tokens` tokens in all; ""
+    if no term fits.
+    """
     room = tokens - TITLE_TOKENS
     shown = list[tuple[str, str]]()
     labels = set[str]()
@@ -171,15 +186,17 @@ def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> 
 
 
 def most_tokens(text: str) -> int:
-    """Return a bound of the tokens of a text: a token has at least one character, and up to three
-    digits. No vocabulary is loaded for it, which would take longer than all the rest.
+    """Return an upper bound of a text's number of tokens.
+
+    A token has at least one character, and up to three digits. Loading the vocabulary for an exact
+    number would take longer than everything else.
     """
     return sum(len(each.encode()) if not each.isascii() else 1 for each in _PIECE.findall(text))
 
 
 def session_at(path: Path, *, at_compaction: bool) -> Session:
-    """Return the session of a transcript. Of a long one, only a part is read: the records from the
-    summary before the newest one, or at a compaction the records of the window.
+    """Return the session in a transcript file. Of a long file, only the end is read: from the
+    summary before the newest summary on, or at a compaction, only the records of the window.
     """
     content = path.read_bytes()
     part = (
@@ -194,9 +211,11 @@ def session_at(path: Path, *, at_compaction: bool) -> Session:
 
 
 def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
-    """Return the lines of a long transcript that belong to its newest summary, and the lines after
-    it, with at most READ_AT_ONCE bytes before it. Without a summary, or at a compaction whose
-    summary is not there yet, return the last lines.
+    """Return the end of a long transcript: the lines that belong to its newest summary, and later
+    lines. At most READ_AT_ONCE bytes before the summary are included.
+
+    If there is no summary, or that of the compaction at hand is not written yet, return the last
+    lines.
     """
     summary = max(content.rfind(mark) for mark in MARKS)
     answer = max(content.rfind(mark) for mark in _ANSWERS)

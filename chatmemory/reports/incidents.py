@@ -1,4 +1,4 @@
-"""Reports incidents in files: facts that would have been repeated after they left memory."""
+"""Reports incidents in files: facts that somebody would have repeated after they left memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def check(options: Options) -> Sequence[str]:
-    """Return the kinds on which to fail. Raises InvalidValue for options that cannot be used."""
+    """Return the kinds of incidents for which the command fails. Raises InvalidValue for invalid
+    options.
+    """
     if options["stored"] == bool(options["files"]):
         raise InvalidValue("name files with a --policy, or use --stored")
     if options["stored"] == bool(options["policy"]):
@@ -69,7 +71,9 @@ def _of_files(
 
 
 def print_incidents(conversations: ByConversation, printer: Printer, fail_on: Sequence[str]) -> int:
-    """Print the incidents and their counts. Return 1 if there is one of a kind in `fail_on`."""
+    """Print the incidents and their counts. Return 1 if an incident is of a kind in `fail_on`, else
+    0.
+    """
     total: Counter[str] = Counter(dict.fromkeys([FORCED_NAME, *KINDS, "conversations"], 0))
     for name, found in conversations:
         if found:

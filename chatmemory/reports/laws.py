@@ -1,4 +1,8 @@
-"""The laws of providers, each tried on the two examples of its rule as they are rendered."""
+"""Tests the rules of providers: each is tried on its two example windows, a faulty window and a
+correct window.
+
+A law is what one provider does with a window that breaks a rule.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,11 @@ CLEAN = "clean"
 
 
 class TriedLaw(NamedTuple):
-    """A law, and its findings in the bad and in the good example of its rule: a severity, or
-    `clean`. It `holds` if the bad one has the severity of the law, and the good one is clean.
+    """A provider's law, and what it finds in the `bad` and in the `good` example of its rule: a
+    severity, or `clean`.
+
+    It `holds` if the bad example gets the severity of the law, and the good example is clean.
+    `source` and `dated` are the source of the law and its date.
     """
 
     rule: str
@@ -32,7 +39,7 @@ class TriedLaw(NamedTuple):
 
 
 def tried_laws() -> Iterator[TriedLaw]:
-    """Yield each law of each rule."""
+    """Yield each provider's law of each rule, tried on the examples."""
     for rule in RULES.values():
         for provider, law in rule.laws.items():
             bad, good = (_verdict(rule, provider, each) for each in ("bad", "good"))
@@ -46,7 +53,9 @@ def _verdict(rule: Rule, provider: str, which: str) -> str:
 
 
 def print_laws(printer: Printer) -> int:
-    """Print each law with its two verdicts. Return 1 if one does not hold, else 0."""
+    """Print each law with what it finds in both examples. Return 1 if any law does not hold, else
+    0.
+    """
     count = broken = 0
     for each in tried_laws():
         count += 1

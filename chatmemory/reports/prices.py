@@ -1,4 +1,4 @@
-"""The prices and the cache of a report, as arguments of its command."""
+"""Arguments of commands for prices and prompt caches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def add_price_arguments(parser: ArgumentParser) -> None:
 
 
 def price(text: str) -> Decimal:
-    """Return a price. Raises ValueError, from which the parser makes its message."""
+    """Return the price that a text holds. Raises ValueError, from which the argument parser makes
+    an error.
+    """
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -35,6 +37,8 @@ def price(text: str) -> Decimal:
 
 
 def prices_and_rules(options: Options) -> tuple[Prices, CacheRules]:
-    """Return the prices and the rules of the cache. Raises InvalidValue."""
+    """Return the prices, and the rules of the provider's prompt cache, that the options choose.
+    Raises InvalidValue.
+    """
     prices = Prices(*(options[name] for name in _PRICES))
     return prices, rules_of(options["provider"], options["model"])

@@ -1,4 +1,6 @@
-"""The recall report: facts held and cost of each policy, for the conversations of files."""
+"""Reports how many needed facts each policy holds in the conversations of files, and what it
+costs.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,11 @@ def _context_of(options: Options) -> int | None:
 
 @dataclass(frozen=True)
 class RecallOptions:
-    """The options of the command, read."""
+    """The parsed options of the command `recall`.
+
+    `policies` are the requested policies, `frontier` is a policy whose windows are all tried, and
+    `today` is the policy in force.
+    """
 
     policies: Sequence[Policy | None]
     frontier: Policy | None
@@ -118,7 +124,7 @@ class RecallOptions:
 
     @classmethod
     def of(cls, options: Options) -> RecallOptions:
-        """Read the options. Raises InvalidValue, UnknownEstimator."""
+        """Return the parsed options. Raises InvalidValue, UnknownEstimator."""
         kind, today = options["frontier"], options["today"]
         for name in ("share", "saving"):
             if not 0 <= options[name] <= 1:
@@ -132,7 +138,7 @@ class RecallOptions:
         )
 
     def kind(self) -> Policy:
-        """The kind of policy whose windows are tried."""
+        """Return a policy of the kind whose windows are tried."""
         return self.frontier or kind_to_try(self.policies, self.today)
 
     def tried(self, policies: Sequence[Policy | None]) -> TriedPolicies:
@@ -166,10 +172,11 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def best_policies(advice: Advice) -> list[Policy | None]:
-    """Return the policies to print: the policy in force, the best windows, the cheapest first, and
-    sending everything.
+    """Return the policies to print: the policy in force, the best windows (cheapest first), and
+    None, which sends everything.
 
-    The best windows are dominated by no other option and hold almost the goal's share of facts.
+    A window is among the best if no other option is better in every way. It must also hold almost
+    the share of facts that is the goal.
     """
     least = NEARLY * advice.goals.share
     found = [
@@ -182,7 +189,7 @@ def best_policies(advice: Advice) -> list[Policy | None]:
 
 
 def print_recalls(found: Recalls, options: RecallOptions, advice: Advice, printer: Printer) -> None:
-    """Print a row for each policy, and the advice."""
+    """Print a row for each requested policy, then the advice."""
     costs = found.relative_costs(advice)
     shown = [
         (

@@ -1,8 +1,7 @@
-"""The predictions of the cache model, compared with the usage that providers recorded.
+"""Compares the predictions of the prompt-cache model with the usage that providers recorded.
 
-In each call but the first, only the messages since the previous call are new to the provider; the
-rest of the prompt should have been read from the cache. A call that read nothing is a complete
-miss.
+In each model call but the first, only the messages since the previous call are new to the provider.
+The rest of the prompt should be read from the cache. A call that read nothing is a cache miss.
 """
 
 from __future__ import annotations
@@ -21,8 +20,11 @@ _USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens
 
 
 class RecordedCall(NamedTuple):
-    """A call with its recorded usage in tokens: the whole `prompt`, the part `read` from the cache,
-    and the `new_tokens` of the messages since the previous call, which was `age` seconds earlier.
+    """A model call with the usage that the provider recorded, in tokens: the whole `prompt`, and
+    the part `read` from the cache.
+
+    `new_tokens` are those of the messages since the previous call, which was `age` seconds earlier
+    (None: unknown).
     """
 
     prompt: int
@@ -32,7 +34,7 @@ class RecordedCall(NamedTuple):
 
 
 def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[RecordedCall]:
-    """Yield the calls of a conversation that recorded their usage, but the first one."""
+    """Yield the model calls of a conversation whose usage was recorded, except the first."""
     sums, last = [0], None
     for tokens in history.tokens:
         sums.append(sums[-1] + tokens)
@@ -60,8 +62,8 @@ def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
 
 
 def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
-    """Return the number of calls that read anything from the cache, and the share of their prompts
-    that was read: as recorded, and as predicted.
+    """Return the number of calls that read anything from the cache, then the share of their prompts
+    that was read, as recorded, and as predicted.
     """
     hits = [each for each in calls if each.read]
     whole = sum(each.prompt for each in hits) or 1
@@ -70,7 +72,9 @@ def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
 
 
 def print_recorded(options: Options, printer: Printer) -> int:
-    """Print both shares for each conversation, then each complete miss by its age. Return 0."""
+    """Print the recorded and the predicted share of each conversation, then each cache miss, sorted
+    by the time since the previous call. Return the exit code.
+    """
     misses: list[RecordedCall] = []
     found: list[RecordedCall] = []
     estimator = estimator_for(ESTIMATOR)

@@ -1,4 +1,6 @@
-"""The prompts that providers would refuse if policies had decided the windows of files."""
+"""Reports how many prompts of the conversations in files providers would reject under given
+policies.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ Sums = Counter[str]  # prompts, refused ones, conversations with one, and last w
 
 
 def print_refused(options: Options, providers: Sequence[str], printer: Printer) -> int:
-    """Print for each policy and provider how many prompts would be refused. Return 0.
+    """Print for each policy and provider how many prompts would be rejected. Return the exit code,
+    which does not depend on that number.
 
-    A prompt is the window before an AI message. The last window is the one that is sent next.
+    A prompt is the window before an AI message. The window at the end counts, too, as the next
+    prompt.
     """
     policies = policies_from_text(options["policies"])
     models = dict.fromkeys(providers, (options["model"],) if options["model"] else ())

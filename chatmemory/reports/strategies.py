@@ -1,4 +1,4 @@
-"""The report on strategies: what the memory of each framework would have held, and cost."""
+"""Reports what the memories of other frameworks, called strategies, would have held and cost."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class StrategyOptions:
-    """The options of the command, read."""
+    """The parsed options of the command `strategies`. `stand_in` is the kind of text that is used
+    for summaries.
+    """
 
     strategies: Sequence[Strategy]
     settings: Settings
@@ -90,7 +92,7 @@ class StrategyOptions:
 
     @classmethod
     def of(cls, options: Options) -> StrategyOptions:
-        """Read the options. Raises InvalidValue."""
+        """Return the parsed options. Raises InvalidValue."""
         for name in ("tokens", "messages"):
             if options[name] < 1:
                 raise InvalidValue(f"--{name} must be 1 or more, but is: {options[name]}")
@@ -126,14 +128,16 @@ def conversation_of(
     words: Words = NO_WORDS,
     history: History | None = None,
 ) -> Conversation:
-    """Return a conversation to measure, counted by the usual tokenizer."""
+    """Return the conversation that strategies are measured on, with tokens counted by the default
+    estimator.
+    """
     listed, estimator = list(messages), estimator_for(DEFAULT_ESTIMATOR)
     known = history or history_of(listed, estimator, words)
     return Conversation(listed, known, estimator, session)
 
 
 def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> dict[str, Measured]:
-    """Return the sums of each installed strategy over conversations, by name."""
+    """Return the sums of each installed strategy over all conversations, by the strategy's name."""
     installed = [each for each in chosen.strategies if each.is_installed]
     sums = {each.name: Measured() for each in installed}
     for conversation in conversations:
@@ -152,7 +156,7 @@ def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> d
 
 
 def values_of(strategy: Strategy, found: Measured, prices: Prices) -> JsonDict:
-    """Return the figures of a strategy as JSON has them."""
+    """Return the figures of a strategy as a JSON object."""
     costs = found.relative_cost(prices), found.relative_cost_with_summaries(prices)
     cost, with_summaries = (None if each is None else round(each, 4) for each in costs)
     return {
@@ -182,8 +186,8 @@ HEADING = ("strategy", "version", "held", "of", "cost", "with summaries")
 def print_strategies(
     sums: Mapping[str, Measured], chosen: StrategyOptions, printer: Printer
 ) -> None:
-    """Print a row for each strategy: its facts held and its cost. A strategy that is not installed
-    has its install command instead.
+    """Print a row for each strategy: how many facts it holds, and its cost. For a strategy that is
+    not installed, print the install command.
     """
     known = [each for each in chosen.strategies if each.is_installed]
     rows = [_cells(each, sums[each.name], chosen.prices) for each in known]

@@ -1,4 +1,4 @@
-"""Recorded conversations that a test has read, and the assertions about them."""
+"""The recorded conversations that a test reads, and the assertions about them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def read_runs(
     words: Words = NO_WORDS,
     left_out: Callable[[str], object] | None = None,
 ) -> list[Recorded]:
-    """Return the conversations of files and folders under a policy. None keeps everything.
+    """Return the conversations of files and folders, replayed under a policy. The policy None keeps
+    everything.
 
-    A conversation that cannot be read is an error, unless `left_out` takes a sentence about it.
-    Raises InvalidValue, UnknownEstimator, PolicyUnavailable.
+    A conversation that cannot be read is an error, or if `left_out` is given, that function is
+    called with a sentence about it. Raises InvalidValue, UnknownEstimator, PolicyUnavailable.
     """
     chosen = policy_of(policy)
     printer = Printer(_refuse, left_out or _refuse)
@@ -69,8 +70,8 @@ def _refuse(what: str) -> None:
 
 
 def policy_of(policy: PolicyOrText) -> Policy | None:
-    """Return the policy that a text such as `token_window:4000,low_water=0.5` or `everything`
-    names. Raises InvalidValue for several.
+    """Return the policy that a text names, such as `token_window:4000,low_water=0.5`; None for
+    `everything`. Raises InvalidValue for several policies.
     """
     if not isinstance(policy, str):
         return policy
@@ -81,10 +82,10 @@ def policy_of(policy: PolicyOrText) -> Policy | None:
 
 
 class Runs(Sequence[Recorded]):
-    """Recorded conversations under one policy. An assertion about several must hold for each of
-    them; only costs and summaries are judged by their sums.
+    """Recorded conversations, replayed under one policy. An assertion must hold for each
+    conversation; only costs and summaries are judged by their sums.
 
-    An assertion that fails raises AssertionError with the sentences of the inspector.
+    A failed assertion raises AssertionError with sentences in the inspector's words.
     """
 
     def __init__(self, what: str, runs: Sequence[Recorded]) -> None:
@@ -105,16 +106,18 @@ class Runs(Sequence[Recorded]):
         self._assert_of_each(lambda run: judging.why_not_in_memory(run, phrase, at))
 
     def assert_no_incident(self, kind: str | Sequence[str] | None = None) -> None:
-        """Assert that there is no incident, in which a fact or a call left memory and came up
-        again. By default every kind counts, else only the named kinds, such as `user_repeated` or
-        `forced`.
+        """Assert that there is no incident, in which a fact or a tool call left memory and came up
+        again.
+
+        By default all kinds of incidents count, otherwise only the named kinds, such as
+        `user_repeated` or `forced`.
         """
         __tracebackhide__ = True
         self._assert_of_each(lambda run: judging.incidents_in(run, judging.kinds_of(kind)))
 
     def assert_accepted_by(self, *providers: str, model: str | None = None) -> None:
-        """Assert that providers would refuse no prompt. Rules that depend on the model are only
-        checked if the `model` is named.
+        """Assert that these providers would reject no prompt. Rules that depend on the model are
+        only checked if the `model` is named.
         """
         __tracebackhide__ = True
         self._assert_of_each(lambda run: judging.refused_by(run, providers, model))
@@ -128,8 +131,11 @@ class Runs(Sequence[Recorded]):
         cached: float | str | None = None,
         write: float | str | None = None,
     ) -> None:
-        """Assert that prompts cost at most this share of sending everything, with the provider's
-        cache taken into account, by the ratios of its prices or by your prices of a million tokens.
+        """Assert that the prompts cost at most this share of sending everything, with the
+        provider's prompt cache.
+
+        Costs follow the ratios of the provider's prices, or your prices for a million tokens:
+        `input`, `cached` and `write`.
         """
         __tracebackhide__ = True
         given = (None if each is None else Decimal(str(each)) for each in (input, cached, write))
@@ -138,8 +144,11 @@ class Runs(Sequence[Recorded]):
         self._assert(lambda: judging.cost_failure(self._runs, at_most, provider, prices))
 
     def assert_summary_holds(self, *, level: str = "rare", share: float = 0.75) -> None:
-        """Assert that the summaries in sessions of agents contain a share of the exact terms that
-        were needed again, at the level `rare`, `told` or `all`.
+        """Assert that the summaries in agents' sessions contain at least this share of the exact
+        terms that were needed again.
+
+        `level` chooses which terms count: `all`, only those that the assistant had been `told`, or
+        only the `rare` of these.
         """
         __tracebackhide__ = True
         self._assert(lambda: judging.not_in_summaries(self._runs, level, share))
@@ -164,7 +173,9 @@ class Runs(Sequence[Recorded]):
 
 
 def runs_of(what: str, runs: Sequence[Recorded], *, name: str | None = None) -> Runs:
-    """Return the only conversation of a file, or the one with a name. Raises InvalidValue."""
+    """Return the conversation of a file: the only one, or the one with this name. Raises
+    InvalidValue. `what` names the file in errors.
+    """
     found = [run for run in runs if name is None or run.name == name]
     if len(found) == 1:
         return Runs(what, found)

@@ -1,6 +1,7 @@
-"""Recorded conversations as a check: assertions about a policy, and figures beside a baseline.
+"""The command `chatmemory check`: assertions about recorded conversations under a policy, and
+figures compared with a baseline.
 
-`pytest_chatmemory` asserts the same in tests; the sentences are those of `chatmemory/testing`.
+`pytest_chatmemory` asserts the same in tests; both use the sentences of `chatmemory/testing`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ALL = "all conversations"
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check, for one conversation or for all: sentences about each failure."""
+    """The result of one check, for one conversation or for all: a sentence about each failure."""
 
     conversation: str
     name: str

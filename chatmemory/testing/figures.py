@@ -1,4 +1,4 @@
-"""Figures of recorded conversations, and a baseline with which later ones are compared.
+"""Figures of recorded conversations, compared with a baseline of earlier figures.
 
 A baseline is a JSON file with an entry for each folder or file under one policy:
 
@@ -51,7 +51,9 @@ Figures = Mapping[str, float]
 
 
 def figures_of_runs(runs: Sequence[Recorded]) -> dict[str, float]:
-    """Return the figures of conversations under their policy. The cost has 4 decimals."""
+    """Return the figures of conversations under their policy, by name. The cost is relative to
+    sending everything, rounded to 4 decimals.
+    """
     costs = Costs.of(runs, rules_of(PROVIDER))
     cost = prices_of(PROVIDER).relative(costs.bill, costs.everything)
     incidents = [each for run in runs for each in run.incidents]
@@ -71,13 +73,15 @@ def figures_of_runs(runs: Sequence[Recorded]) -> dict[str, float]:
 
 
 def key_of(what: str, runs: Sequence[Recorded]) -> str:
-    """Return the name of an entry: the files that were read, and the policy."""
+    """Return the name of a baseline's entry: `what` names the files that were read, and the policy
+    follows.
+    """
     return f"{what} {text_of_policy(runs[0].policy)}"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure that differs from the baseline."""
+    """A figure that differs from the baseline, with its value there, `before`, and `now`."""
 
     name: str
     before: float
@@ -94,7 +98,7 @@ class Difference:
 
 
 def differences(before: Figures, now: Figures) -> list[Difference]:
-    """Return the figures that differ, in order."""
+    """Return the figures that differ, in the order of `now`."""
     return [
         Difference(name, before[name], now[name])
         for name in now
@@ -103,7 +107,9 @@ def differences(before: Figures, now: Figures) -> list[Difference]:
 
 
 def worsened(key: str, found: Sequence[Difference]) -> str:
-    """Return the differences in a few lines if any of them is worse, else an empty list."""
+    """Return all differences in a few lines if any figure is worse, else "". `key` is the name of
+    the entry.
+    """
     worse = [each for each in found if each.is_worse]
     if not worse:
         return ""
@@ -117,7 +123,7 @@ def _number(value: float) -> str:
 
 
 class Baseline:
-    """The file of a baseline. Missing entries are added when it is written."""
+    """A baseline file. Figures without an entry are added when the file is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -125,8 +131,8 @@ class Baseline:
         self.added: dict[str, Figures] = {}
 
     def compare(self, key: str, now: Figures) -> list[Difference]:
-        """Return the differences of figures from their entry. If there is no entry, they become
-        it.
+        """Return the differences between figures and their entry. If there is no entry, `write`
+        will add the figures as the entry.
         """
         before = self._known.get(key)
         if before is None:
@@ -135,7 +141,7 @@ class Baseline:
         return differences(before, now)
 
     def write(self) -> bool:
-        """Write the file if entries were added, and return whether it was written."""
+        """Write the file if there are new entries, and return whether it was written."""
         if not self.added:
             return False
         entries = dict(sorted((_read(self.path) | self.added).items()))

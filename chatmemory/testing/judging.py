@@ -1,4 +1,5 @@
-"""The faults of recorded conversations, in the sentences of the inspector and the commands.
+"""Finds faults in recorded conversations, and describes them in the sentences of the inspector and
+the commands.
 
 Each function returns sentences about faults, or an empty list if there are none.
 """
@@ -36,7 +37,8 @@ LISTED = 10  # the most sentences of one kind
 
 
 def why_not_in_memory(run: Recorded, phrase: str, at: int | None = None) -> list[str]:
-    """Return why memory does not hold a phrase after a step, by default the last one.
+    """Return sentences on why memory does not hold a phrase after step `at`, by default the last
+    step. [] if it holds the phrase.
 
     Raises InvalidValue for an empty phrase, and for a step that the replay does not have.
     """
@@ -108,7 +110,7 @@ def _quote(run: Recorded, number: int, phrase: str) -> str:
 
 
 def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
-    """Return the kinds of incidents with these names. None means all kinds.
+    """Return the kinds of incidents with these names, or all kinds for None.
 
     Raises InvalidValue for an unknown name.
     """
@@ -119,8 +121,8 @@ def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
 
 
 def incidents_in(run: Recorded, kinds: Collection[str]) -> list[str]:
-    """Return the incidents of some kinds as sentences about the forgotten fact, the time, and its
-    return.
+    """Return a sentence for each incident of these kinds: the forgotten fact, when it left, and
+    when it came up again.
     """
     found = [each for each in run.incidents if _is_of(each, kinds)]
     shown = run.with_limits(found[:LISTED])
@@ -148,7 +150,7 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
 
 
 def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) -> list[str]:
-    """Return the rules by which providers would refuse prompts of a run, each rule once.
+    """Return a sentence for each rule by which providers would reject prompts of a conversation.
 
     The prompts are the windows just before each answer, and the window at the end. Raises
     InvalidValue for an unknown provider.
@@ -183,8 +185,8 @@ def _place(run: Recorded, numbers: Sequence[int]) -> str:
 
 
 def prompts(run: Recorded) -> Iterator[tuple[int, list[int]]]:
-    """Yield the number of each answer with the numbers of its prompt's messages. The window at the
-    end comes last, with the number after the last message.
+    """Yield each prompt as the number of the answer to it, and the numbers of its messages. The
+    window at the end comes last, as the prompt of the next answer.
     """
     arriving = {each.number: each.step for each in run.arrivals}
     step = 0
@@ -215,7 +217,9 @@ def _refusals(window: Sequence[Turn], provider: str, model: str | None) -> Itera
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of several runs' prompts, and of sending everything, in tokens."""
+    """The tokens billed for the prompts of several conversations, and for sending everything.
+    `breaks` is the number of prompts that do not begin with the previous prompt.
+    """
 
     bill: Bill
     everything: Bill
@@ -235,7 +239,7 @@ class Costs:
 def prices_of(provider: str) -> Prices:
     """Return the prices of a provider, relative to 1 for an input token.
 
-    Raises InvalidValue for a provider whose cache is unknown.
+    Raises InvalidValue for a provider whose prompt cache is unknown.
     """
     rules_of(provider)
     known = providers()[provider]
@@ -245,7 +249,9 @@ def prices_of(provider: str) -> Prices:
 def cost_failure(
     runs: Sequence[Recorded], at_most: float, provider: str, prices: Prices | None = None
 ) -> list[str]:
-    """Return a sentence if the prompts of runs cost more than a share of sending everything."""
+    """Return a sentence if the prompts of the conversations cost more than the share `at_most` of
+    sending everything, else [].
+    """
     rules, prices_used = rules_of(provider), prices or prices_of(provider)
     costs = Costs.of(runs, rules)
     relative = prices_used.relative(costs.bill, costs.everything)
@@ -292,8 +298,8 @@ def _share(part: int, whole: int) -> str:
 
 
 def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list[str]:
-    """Return a sentence if the summaries of agents' sessions contain less than a share of the terms
-    that were needed again.
+    """Return a sentence if the summaries of agents' sessions contain less than this share of the
+    terms that were needed again, else [].
 
     Raises InvalidValue for an unknown level, and if no compaction is recorded or can be measured.
     """

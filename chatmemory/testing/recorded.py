@@ -1,4 +1,4 @@
-"""A recorded conversation under a policy: the messages in memory after each step."""
+"""Replays a recorded conversation under a policy: which messages are in memory after each step."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy
 
 @dataclass(frozen=True)
 class Recorded:
-    """A conversation of a file, replayed from an empty window under one policy.
+    """A recorded conversation, replayed from an empty window under one policy.
 
     The policy None keeps everything. `words` are terms that count as facts. Messages and steps are
     numbered from 1; a message that the policy ignores or refuses makes no step. `root` is the name
-    of the session from which a rewind made this session, "" without a rewind.
+    of the session of which a rewind made this a branch, or "".
     """
 
     name: str
@@ -55,7 +55,7 @@ class Recorded:
 
     @cached_property
     def everything(self) -> Replay:
-        """The replay in figures if everything was sent."""
+        """The figures of the replay if everything had been sent."""
         return replay(self.history, None)
 
     @cached_property
@@ -68,12 +68,12 @@ class Recorded:
 
     @property
     def arrivals(self) -> Sequence[StepMessage]:
-        """The messages that made a step, in order."""
+        """The messages that entered memory and so made a step, in order."""
         return self._replayed[0]
 
     @property
     def times(self) -> Sequence[MemoryTime]:
-        """When each message was in memory."""
+        """The periods in which each message was in memory."""
         return self._replayed[1]
 
     @property
@@ -82,19 +82,19 @@ class Recorded:
 
     @cached_property
     def incidents(self) -> Sequence[Incident]:
-        """The incidents, in which something would have left memory and come up again, without
-        limits.
+        """The incidents: something left memory and came up again. The limit that would have
+        prevented them is not computed; see `with_limits`.
         """
         return incidents_of(*self._replayed)
 
     def with_limits(self, incidents: Sequence[Incident]) -> list[Incident]:
-        """Return incidents with the limits that would have kept their facts."""
+        """Return the incidents, each with the limit that would have kept its fact in memory."""
         if self.policy is None:
             return list(incidents)
         return list(with_limits(incidents, self.history, self.policy))
 
     def text(self, number: int) -> str:
-        """Return the readable text of a message."""
+        """Return the readable text of the message with this number."""
         return readable_text(self.messages[number - 1])
 
     def mentions(self, phrase: str) -> list[int]:

@@ -1,4 +1,6 @@
-"""A test as text: *Copy as test* copies it from an incident, a phrase, a finding or a bill."""
+"""Writes tests as text, for the button *Copy as test* beside an incident, a phrase, a finding or a
+bill.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ _NO_NAME = declared_pattern(r"[^A-Za-z0-9]+")
 def as_test(
     memory_id: str, policy: Policy | None, about: str, assertions: Iterable[str], why: str = ""
 ) -> str:
-    """Return a test for pytest, with the command that exports its conversation.
+    """Return the text of a pytest test, with the command that exports its conversation.
 
-    `about` is a part of the test's name, `assertions` are calls such as `holds("A-1182", at=45)`,
-    and `why` is a comment about the event in production.
+    `about` is a part of the test's name, and `assertions` are calls such as `holds("A-1182",
+    at=45)`. `why` is a comment about the event in production.
     """
     file = f"runs/{_NO_NAME.sub('-', memory_id).strip('-')[:60] or 'run'}.json"
     name = _NO_NAME.sub("_", f"{memory_id[:40]} {about}").strip("_").lower()[:80]

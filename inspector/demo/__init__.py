@@ -1,7 +1,7 @@
 """Example conversations for a first look at the inspector.
 
 Each JSON file has an id, a policy, labels and a script: messages in the format of OpenAI's chat
-completions, with changes of the policy between them.
+completions, and between them changes of the policy.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def ids() -> frozenset[str]:
 
 
 def load() -> list[str]:
-    """Store the example conversations that do not exist yet, with their incidents, and return
-    their ids.
+    """Store the example conversations that are not stored yet, with their incidents, and return the
+    new ids.
     """
     stored = []
     for file in _files():

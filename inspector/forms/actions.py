@@ -1,4 +1,4 @@
-"""The forms of actions on one conversation, or on several."""
+"""Forms of actions on one conversation or on several."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ QUERY_LENGTH = 12_000  # several fields of 200 characters, each of which takes u
 
 
 class BulkForm(forms.Form):
-    """An action on the chosen conversations.
+    """The form of an action on several conversations, which people choose on the overview.
 
-    They are the checked ones of the page, and in `also` a JSON list of the ones on other pages; or
-    with `every` all that match `next`, the query string of the overview to return to. `count` is
-    the number of chosen ones that this overview does not show. `branches` is a JSON list of
-    branches to delete with them.
+    The chosen conversations are the checked rows of the page, and in `also` a JSON list of ids on
+    other pages. With `every`, they are all that match `next`, the query string of the overview to
+    return to.
+
+    `count` is the number of chosen conversations that this overview does not show. `branches` is a
+    JSON list of branches to delete with them.
     """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
@@ -33,7 +35,7 @@ class BulkForm(forms.Form):
 
     @property
     def ids(self) -> list[str]:
-        """The chosen ids in order, without duplicates and without impossible ids."""
+        """The chosen ids in order, without repetition, and without texts that cannot be an id."""
         chosen = self.data.getlist("id")  # type: ignore[attr-defined]  # a form's data is a QueryDict here
         unique = dict.fromkeys([*chosen, *self.cleaned_data.get("also", ())])
         return [memory_id for memory_id in unique if is_id(memory_id)]
@@ -68,7 +70,7 @@ class BulkForm(forms.Form):
 
 
 def check_chosen(chosen: int) -> None:
-    """Raise ValidationError if no conversation is chosen, or too many."""
+    """Raise ValidationError if no conversation is chosen, or too many. `chosen` is their number."""
     if not chosen:
         raise forms.ValidationError("Choose at least one conversation.")
     if chosen > MAX_CONVERSATIONS:
@@ -85,7 +87,8 @@ def _strings(text: str, problem: str) -> list[str]:
 
 
 class CompactForm(forms.Form):
-    """A summary, the messages that it covers, and the number of exact terms to append.
+    """The form of a compaction: a summary, which messages it replaces, and the number of exact
+    terms to append.
 
     `first` and `last` are positions, from 1, in the window at a `step`, which does not change while
     somebody writes.

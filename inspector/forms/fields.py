@@ -1,4 +1,4 @@
-"""Fields of forms: options of policies by type and name, and texts that people type into boxes."""
+"""Fields of forms: options of policies by their type, and texts that people type."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ SEARCH_LENGTH = 200
 
 
 def select(**attributes: str) -> forms.Select:
-    """A drop-down list in the inspector's style."""
+    """Return a drop-down list in the inspector's style, with these HTML attributes."""
     return forms.Select(attrs={"class": "select", **attributes})
 
 
 def first_problem(form: forms.Form) -> str:
-    """Return the first error of a form as text, or ""."""
+    """Return the text of a form's first error, or "" if it has none."""
     return next((str(error) for errors in form.errors.values() for error in errors), "")
 
 
@@ -69,20 +69,22 @@ _FIELDS: Mapping[type, Callable[..., forms.Field]] = {
 
 
 def has_field(type_: type) -> bool:
-    """Return whether a form can have a field for an option of this type."""
+    """Return whether a form can have a field for a policy option of this type."""
     return type_ in _FIELDS
 
 
 def option_field(name: str, type_: type, initial: object) -> forms.Field:
-    """Return the field of an option. If left empty, the option has its default."""
+    """Return the form field for a policy option of this type. If it is left empty, the option has
+    its default.
+    """
     label = LABELS.get(name, name.replace("_", " ").capitalize())
     return _FIELDS[type_](required=False, label=label, initial=initial)
 
 
 def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
-    """Return a policy of a kind. An option that is left empty has its default.
+    """Return a policy of this kind. An option that is empty in the form has its default.
 
-    Raises InvalidValue for options that do not go together, and UnknownEstimator.
+    Raises InvalidValue for options that exclude each other, and UnknownEstimator.
     """
     chosen = {name: value for name, value in options.items() if value not in (None, "")}
     limit_name = policy_kinds()[kind].limit_name
@@ -90,20 +92,24 @@ def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
 
 
 def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
-    """Return a digest of the policy and the labels that a page was made from."""
+    """Return a digest of the policy and labels that a page shows, by which a later form tells
+    whether they have changed.
+    """
     stored = policy.to_dict() if policy else {}
     settings = json.dumps([stored, labels], sort_keys=True, default=str)
     return sha256(settings.encode()).hexdigest()
 
 
 def searchable(text: str) -> str:
-    """Return the search text, up to 200 characters, without characters that no stored text has
-    (NUL, lone surrogates).
+    """Return a search text, cut to 200 characters, without characters that no stored text has (NUL,
+    lone surrogates).
     """
     return text.replace("\0", "").encode(errors="ignore").decode().strip()[:SEARCH_LENGTH]
 
 
 def number_in_text(text: str, digits: int) -> int | None:
-    """Return the number in a text, or None if it is anything else, or has too many digits."""
+    """Return the number that a text consists of, or None if it is anything else, or has more than
+    so many `digits`.
+    """
     is_number = text.isascii() and text.isdigit() and len(text) <= digits
     return int(text) if is_number else None

@@ -1,8 +1,9 @@
-"""Limits the requests that Django handles at a time, so that threads and connections stay few.
+"""Limits the number of requests that Django handles at a time, so that threads and connections stay
+few.
 
 Without a limit, writers waiting for one conversation could occupy all database connections:
 Django's ASGI handler starts a thread for each request at once, and the thread opens a connection. A
-request that waits here has neither. All methods belong to one event loop.
+request that waits here has neither. All methods must run in the same event loop.
 """
 
 from __future__ import annotations
@@ -47,12 +48,13 @@ _ALWAYS = frozenset({"/healthz"})  # uses no database, and tells that the proces
 
 
 class Admission:
-    """An ASGI application that lets a request in once it has arrived and a place is free.
+    """An ASGI application that passes a request on when its body has arrived and a place is free. A
+    place permits one request at a time to be handled.
 
-    It answers 503 with Retry-After at once to a request that would make a queue too long. No part
-    of an answer holds a place or a connection while it is sent, so that slow readers hold none. A
-    caller has at most four answers to reads in progress until they have been sent: its other reads
-    wait.
+    It answers 503 with Retry-After at once if the queue for places is too long. While a response is
+    sent, it holds neither a place nor a database connection, so that slow readers hold none. A
+    caller has at most four responses to reads in progress until they have been sent: its other
+    reads wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
@@ -134,14 +136,16 @@ class _Visit:
 
 
 class QueueFull(Exception):
-    """Raised if too many requests wait, or if a request has waited too long. The text names the
-    resource.
+    """Raised if too many requests wait, or if a request has waited too long. The text says for
+    what.
     """
 
 
 class Job(NamedTuple):
-    """The work of a request: to read, or to write. Equal jobs with a `kind` take turns: changes of
-    the conversation `memory_id`, and work that takes long or may wait for any conversation.
+    """The kind of work that a request needs: to read, or to write.
+
+    Equal jobs with a `kind` are done one at a time. These are changes of the conversation
+    `memory_id`, and work that takes long or may wait for any conversation.
     """
 
     is_write: bool = False
@@ -150,10 +154,12 @@ class Job(NamedTuple):
 
 
 class Places:
-    """At most `most` requests at a time; one place is reserved for reads.
+    """Permits at most `most` requests to be handled at a time, each of which holds a place. One
+    place is reserved for reads.
 
-    Writers of one conversation take turns. Otherwise they would wait for each other in the
-    database, and no other request would get a place. Long jobs take turns, too.
+    Writers of one conversation are handled one at a time. Otherwise they would wait for each other
+    in the database, and no other request would get a place. Long jobs are handled one at a time,
+    too. `seconds` is how long a request waits at most.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -166,9 +172,10 @@ class Places:
         self._waiting_callers: Counter[str] = Counter()
 
     async def begin_answer(self, callers: frozenset[str]) -> AsyncExitStack:
-        """Wait until fewer than four answers to a caller are in progress, up to the given seconds.
-        Close the returned object to end the answer. A large answer is in memory until it has been
-        read. Raises QueueFull.
+        """Wait until fewer than four responses to a caller are in progress. Close the returned
+        object when the response has been sent. Raises QueueFull.
+
+        The limit exists because a large response stays in memory until the client has read it.
         """
         if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
             raise QueueFull(f"{WAITING_OF_CALLER} other requests of yours are waiting")
@@ -189,8 +196,8 @@ class Places:
             self._waiting_callers -= Counter(callers)
 
     async def take(self, job: Job) -> AsyncExitStack:
-        """Wait for a place, at most the given seconds. Closing the place returns it. Raises
-        QueueFull.
+        """Wait for a place, and return an object that gives the place back when it is closed.
+        Raises QueueFull.
         """
         gates = self._gates(job)
         if any(gate.locked() for gate in gates):
@@ -205,12 +212,14 @@ class Places:
             self._waiting.remove(job)
 
     async def take_again(self) -> AsyncExitStack:
-        """Wait for a place to continue an answer that has begun. This wait is never refused."""
+        """Wait for a place to continue a response that has begun, however long that takes. Close
+        the returned object to give the place back.
+        """
         return await _passed([self._free])
 
     @contextmanager
     def beside(self, loop: AbstractEventLoop) -> Iterator[None]:
-        """Hold a place in a thread outside the event loop of these places. The place reserved for
+        """Hold a place in a thread outside the event loop, for the block. The place reserved for
         reads is never taken.
 
         Raises QueueFull.
@@ -246,7 +255,7 @@ async def _passed(gates: list[Semaphore]) -> AsyncExitStack:
 
 
 def job_of(scope: Scope) -> Job:
-    """Return the job of a request, by its method and path."""
+    """Return the kind of work that a request needs, judged by its method and path."""
     path = scope["path"]
     if scope["method"] in _READING or _SIMULATED.fullmatch(path):
         return Job()
@@ -258,8 +267,8 @@ def job_of(scope: Scope) -> Job:
 
 
 def callers_of(scope: Scope) -> frozenset[str]:
-    """Return the keys by which a caller is counted: its token and its session, otherwise its
-    address.
+    """Return the keys by which the requests of a caller are counted: its token and its session, or
+    if it has neither, its address.
 
     Both are counted, so that a made-up token beside a valid session does not evade the count.
     """

@@ -1,10 +1,14 @@
-"""Limits the size of every request body and the time that it may take, before Django sees it.
+"""Limits the size of request bodies, and the time that they may take to arrive, before Django sees
+them.
 
 Django's ASGI handler spools a whole body to disk before any view or limit applies. Here a body is
-refused by its declared length before any of it is read, or, without one, as soon as it exceeds the
-limit. A body that arrives too slowly is refused, too: its connection would stay open forever. Under
-WSGI, and in a project without the line in its asgi.py, the middleware refuses by the same limits:
-before the CSRF check, which parses forms. docs/operations.md has the table of the limits.
+refused by its declared length before any of it is read; or without a declared length, as soon as it
+exceeds the limit. A body that arrives too slowly is refused, too: its connection would stay open
+forever.
+
+Under WSGI, and in a project whose asgi.py does not wrap Django in `with_live_streams`, the
+middleware applies the same limits. It does so before the CSRF check, which parses forms.
+docs/operations.md has the table of the limits.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ _WITH_MESSAGES = frozenset({"simulate", "verdict", "add"})
 
 
 def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: str) -> BodyLimit:
-    """Return the limit of a body that is sent to a page or to the API.
+    """Return the size limit of a body that is sent to a page or to the API.
 
     Only multipart/form-data may be large: 2 MB of a url-encoded form take 160 MB when parsed. The
     limit is lowest for URLs without a route, and for pages that need no account.
@@ -60,13 +64,17 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 
 
 def upload_limit() -> BodyLimit:
-    """Return the limit of an uploaded file, plus the limit for the other fields of its form."""
+    """Return the size limit of a form with an uploaded file: that of the file, and as `beside` that
+    of the other fields.
+    """
     return _limit("UPLOAD_BYTES")._replace(beside=inspector_configuration().FORM_BYTES)
 
 
 def upload_bounds() -> JsonBounds:
-    """Return the bounds of a file in memory. If a text has one emoji, Python keeps four bytes for
-    each of its characters, and storing a message takes several copies.
+    """Return the bounds of an uploaded JSON file, which limit the memory that it may take.
+
+    If a text has one emoji, Python keeps four bytes for each of its characters, and storing a
+    message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
     remedy = f"more than one of {limit}, may: import it with {manage} import_transcripts"
@@ -74,7 +82,7 @@ def upload_bounds() -> JsonBounds:
 
 
 def messages_limit() -> BodyLimit:
-    """Return the limit of a form with messages."""
+    """Return the size limit of a form with messages."""
     return _limit("MESSAGES_FORM_BYTES")
 
 
@@ -83,7 +91,9 @@ def _limit(setting: str) -> BodyLimit:
 
 
 def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
-    """Return the answer to a request for a page or the API if its body is too large, else None."""
+    """Return the response to a request for a page or the API whose body is too large; None if it is
+    not.
+    """
     if request.method in _WITHOUT_A_BODY:
         return None
     content_type = request.content_type or ""
@@ -113,9 +123,11 @@ def _counts_refused_bodies(match: ResolverMatch | None) -> bool:
 
 
 class BoundedBodies:
-    """An ASGI application that answers 413 to bodies that are too large, 408 to bodies that take
-    longer than 20 seconds plus one for each 16 KiB, and 429 to an address with very many refused
-    bodies. Other pages of a project are left alone.
+    """An ASGI application that refuses bodies of requests for the pages and the API. Other requests
+    of a project are passed on.
+
+    It answers 413 if a body is too large, and 408 if it takes longer than 20 seconds plus one for
+    each 16 KiB. An address with very many refused bodies gets 429.
     """
 
     def __init__(self, application: Application) -> None:

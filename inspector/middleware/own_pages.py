@@ -1,4 +1,4 @@
-"""The one middleware that a project adds for the pages and the API."""
+"""The only middleware that a project adds for the pages and the API."""
 
 from __future__ import annotations
 
@@ -55,21 +55,22 @@ _HEADERS = {
 
 
 def allow_frames(response: HttpResponse, origins: Sequence[str]) -> None:
-    """Let pages of these origins, and no others, show a page of ours in a frame. X-Frame-Options
-    can name none, and is left out.
+    """Let sites with these origins, and no others, show this response in a frame.
+
+    X-Frame-Options cannot name origins, and is left out.
     """
     response["Content-Security-Policy"] = _policy(**{"frame-ancestors": " ".join(origins)})
     response.xframe_options_exempt = True  # Django's attribute
 
 
 class InspectorMiddleware:
-    """Gives requests for the pages and the API ids, log lines, metrics, headers and error pages,
+    """Gives requests for the pages and the API ids, log lines, metrics, headers and error pages. It
     refuses bodies that are too large, and requires an account. Other requests of the project are
     left alone.
 
-    It may be anywhere in MIDDLEWARE after LocaleMiddleware: it also covers the answers of later
-    middleware, such as redirects. Django's middleware reads forms in `process_view`, which comes
-    after this. A project's own middleware that reads them earlier must come after this.
+    Put it anywhere in MIDDLEWARE after LocaleMiddleware: it also handles the responses of later
+    middleware, such as redirects. A project's own middleware that reads forms before `process_view`
+    must come after it. Django's own middleware reads them in `process_view`, which is later.
     """
 
     def __init__(self, get_response: Respond) -> None:
@@ -139,10 +140,11 @@ class InspectorMiddleware:
 
 
 class LoginRequired(LoginRequiredMiddleware):
-    """Like Django's, but an HTMX request makes the browser leave the page: otherwise the sign-in
-    page would be swapped into a part of it. After signing in, somebody who sent a form comes back
-    to the form's page, since a form's own URL may not be one to open. A client address with very
-    many such requests gets 429.
+    """Django's LoginRequiredMiddleware, but for an HTMX request, the browser leaves the page:
+    otherwise the sign-in page would replace only a part of it.
+
+    After signing in, somebody who sent a form is redirected to the form's page, since the URL that
+    received it may accept no GET. A client address with very many such requests gets 429.
     """
 
     def get_login_url(self, view_func: Any) -> str:

@@ -1,6 +1,6 @@
-"""Requests that do not reach a view because an address sent too many, and their answers.
+"""Refuses requests from an address that sent too many, before they reach a view.
 
-Requests that need no account are counted per address like the API's, with REST framework's
+Requests that need no account are counted per address, like those of the API, with REST framework's
 throttles and rates (DEFAULT_THROTTLE_RATES).
 """
 
@@ -35,7 +35,9 @@ class _Throttle(PerAddress):
 
 
 def throttled(scope: str, default: str) -> Callable[[View], View]:
-    """Mark a view: `too_many_requests` counts the requests of an address for the scope's rate."""
+    """Return a decorator that marks a view, so that `too_many_requests` limits its requests per
+    address to the scope's rate. `default` is the rate if the settings have none.
+    """
 
     def marked(view: View) -> View:
         view.throttle = (scope, default)  # type: ignore[attr-defined]  # an attribute of ours
@@ -45,8 +47,10 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
 
 
 def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
-    """Count a request to a view that is `throttled`, or one that posts without needing an account.
-    Return the answer if its address sent too many. Nothing of its body has been parsed yet.
+    """Count a request to a view marked by `throttled`, or a form that needs no account. Return the
+    429 response if its address sent too many, else None.
+
+    Nothing of the body has been parsed yet.
     """
     rate = getattr(match.func, "throttle", None) if match else None
     if rate is None:
@@ -58,16 +62,17 @@ def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> Http
 
 
 def throttle_anonymous(request: HttpRequest) -> HttpResponse | None:
-    """Count a request that is refused because it has no valid session, like the API. Return the
-    answer if its address sent too many.
+    """Count a request that is refused because it has no valid session. Return the 429 response if
+    its address sent too many, else None.
     """
     return _too_many(request, PerStranger())
 
 
 def count_refused_body(problem: Problem, address: str) -> Problem:
-    """Count a refused body of an address. Return the problem, or 429 after too many.
+    """Count a refused body of an address. Return the given problem, or if there were too many, one
+    with status 429.
 
-    Each process counts on its own, because the event loop must not wait for a cache.
+    Each process counts separately, because the event loop must not wait for a cache.
     """
     throttle = PerStranger()
     limit, seconds = throttle.num_requests, throttle.duration
@@ -97,10 +102,11 @@ def _too_many_problem(wait: float | None) -> Problem:
 async def send_problem(
     scope: Scope, send: Send, problem: Problem, *, unread: Receive | None = None
 ) -> None:
-    """Answer with problem details for URLs of the API, else with a line of text.
+    """Send the response for a problem: problem details for URLs of the API, otherwise a line of
+    text.
 
-    With `unread`, the rest of the body is read for up to 5 seconds before the connection is closed:
-    a client that is cut off while it is still sending would never read the answer.
+    With `unread`, the rest of the body is read for up to 5 seconds before the connection is closed.
+    A client that is cut off while it is still sending would never read the response.
     """
     request_refused.send(sender=None, status=problem.status)
     kind, body = _content(path_in(scope), problem)
@@ -131,7 +137,9 @@ async def _read_on(receive: Receive) -> None:
 
 
 def refusal_of(path: str, problem: Problem) -> HttpResponse:
-    """Return the same refusal for a request that has reached Django."""
+    """Return the response for a problem as `send_problem` sends it, for a request that has reached
+    Django.
+    """
     kind, body = _content(path, problem)
     return HttpResponse(body, kind, status=problem.status, headers=dict(problem.headers))
 

@@ -1,4 +1,4 @@
-"""The management of accounts, and the limits of wrong passwords."""
+"""Sets up who manages accounts, and limits attempts with wrong passwords."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _ACCOUNT_PERMISSIONS = ("add_user", "change_user", "delete_user", "view_user")
 
 
 def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
-    """Let the group of admins manage accounts, in the database with the accounts."""
+    """Give the group of admins the permissions to manage accounts. `using` is the database, which
+    must be that of the accounts.
+    """
     if not has_accounts(using, apps):
         return
     create_permissions(installed.get_app_config("auth"), verbosity=0, using=using)
@@ -37,32 +39,38 @@ def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return the client's address, or None if a proxy sends none or something else."""
+    """Return the client's IP address, or None if a proxy sends none or an invalid address."""
     with suppress(ValueError):
         return str(ip_address(request.META.get("REMOTE_ADDR", "")))
     return None
 
 
 def without_parameters(sender: object, instance: AccessAttempt, **_: object) -> None:
-    """Store no parameters of a failed sign-in: `next` is the requested page, and may contain
-    somebody's search words.
+    """Remove the parameters of a failed sign-in before it is stored. `next` is the requested page,
+    and may contain somebody's search words.
     """
     instance.get_data = instance.post_data = ""
 
 
 def forget_old_sign_ins(sender: object, **_: object) -> None:
-    """Delete the failed sign-ins that no longer count. Each sign-in does this, too."""
+    """Delete the failed sign-ins that no longer count, when the command `vacuum` runs. Each sign-in
+    does this, too.
+    """
     earliest = timezone.now() - settings.AXES_COOLOFF_TIME
     AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()
 
 
 def forget_old_sessions(sender: object, **_: object) -> None:
-    """Delete the sessions that have expired, as Django's clearsessions does."""
+    """Delete the expired sessions when the command `vacuum` runs, as Django's command clearsessions
+    does.
+    """
     SessionStore.clear_expired()
 
 
 def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-    """Show 429 after repeated wrong passwords; Retry-After is the duration of the lock."""
+    """Show 429 after repeated wrong passwords. Retry-After has the seconds until sign-in is
+    possible again.
+    """
     cooloff = int(settings.AXES_COOLOFF_TIME.total_seconds())
     response = render(
         request, "inspector/accounts/too_many_sign_ins.html", {"minutes": cooloff // 60}, status=429
@@ -72,10 +80,11 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
 
 
 class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]  # the library has no types
-    """Locks an account for an address after AXES_FAILURE_LIMIT failures, and the address for every
-    account after ten times as many: colleagues behind one address do not lock each other out.
+    """Locks accounts after wrong passwords: an account for an address after AXES_FAILURE_LIMIT
+    failures, and an address for all accounts after ten times as many.
 
-    A client without an address, behind a proxy that is not trusted, is limited by account only.
+    So colleagues behind one address do not lock each other out. A client without an address, behind
+    a proxy that is not trusted, is limited by account only.
     """
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Accounts in Django's admin."""
+"""The management of accounts in Django's admin."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class RoleAdmin(GroupAdmin):
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Like Django's, but only a superuser may give permissions, and change or delete superusers and
-    staff: others could make themselves superusers.
+    """Django's admin of users, but only a superuser may give permissions, and change or delete
+    superusers and staff. Other people could make themselves superusers.
     """
 
     filter_horizontal = ()

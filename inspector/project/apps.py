@@ -1,5 +1,5 @@
-"""Parts of the inspector's own project, which no mounting project gets: its applications, its
-admin, and its redirects.
+"""Parts that only the inspector's own project has, not projects that mount it: its applications,
+its admin, and its redirects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chatmemory.signals import vacuuming
 
 
 class ProjectConfig(AppConfig):
-    """Connects accounts and their limits."""
+    """The Django application that connects accounts and their limits."""
 
     name = "inspector.project"
     label = "inspector_project"
@@ -43,7 +43,9 @@ class Admin(admin_apps.AdminConfig):
 
 
 class AdminSite(admin.AdminSite):
-    """Pages have no language (see InspectorMiddleware), and the admin's scripts need one."""
+    """The admin site. Its script of translations is in English: the script needs a language, and
+    pages have none (see InspectorMiddleware).
+    """
 
     def i18n_javascript(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -56,8 +58,8 @@ class CommonMiddleware(common.CommonMiddleware):
     """Redirects to the URL with a trailing slash by status 308. After Django's 301, clients would
     repeat a POST as a GET.
 
-    The URLs for monitors accept any host name: a load balancer, a kubelet and Prometheus name the
-    server by its IP address. The responses of these URLs do not contain the host name.
+    The URLs for monitors accept any host name, because load balancers, kubelets and Prometheus name
+    the server by its IP address. The responses of these URLs do not contain the host name.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]  # narrower than the base class

@@ -1,4 +1,4 @@
-"""The ASGI application: live streams beside Django, and limits around both."""
+"""The ASGI application: Django, live streams, and limits around both."""
 
 import gc
 import os

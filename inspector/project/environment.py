@@ -1,11 +1,11 @@
-"""Environment variables, read with environs, and their requirements in production.
+"""Reads environment variables with environs, and checks what production requires of them.
 
-django-environ would read a flag that is neither true nor false as false: a misspelt
-CHATMEMORY_PRODUCTION would start an open site.
+The package django-environ is not used: it would read a misspelt flag as false, and
+CHATMEMORY_PRODUCTION would then start an open site.
 
-A value that cannot be used stops the start with an error that names its variable. The error does
-not repeat the value, which may hold a password. An empty value counts as a value, not as unset: it
-is refused unless it is valid.
+An invalid value stops the start with an error that names its variable. The error does not repeat
+the value, which may hold a password. An empty value counts as a value, not as unset: it is refused
+unless it is valid.
 """
 
 from __future__ import annotations
@@ -46,38 +46,40 @@ _ORIGIN = validate.Regexp(
 
 
 def flag(name: str) -> bool:
-    """Read a variable that is 1 or 0, by default 0."""
+    """Return the value of a variable that is 1 or 0; False if unset."""
     return env.str(name, "0", validate=validate.OneOf(("0", "1"), error="must be 0 or 1")) == "1"
 
 
 def log_style() -> str:
-    """Read CHATMEMORY_LOG. The server and the settings both need it."""
+    """Return the value of CHATMEMORY_LOG, which both the server and the settings need."""
     return env.str("CHATMEMORY_LOG", "text", validate=validate.OneOf(("text", "json")))
 
 
 def number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
-    """Read a whole number."""
+    """Return the whole number in a variable."""
     return env.int(name, default, validate=validate.Range(minimum, maximum))
 
 
 def bounds(app: str, *names: str) -> dict[str, int]:
-    """Read the bounds of inputs that have a variable, such as CHATMEMORY_PUT_BYTES."""
+    """Return the size limits of inputs that are set by variables, such as CHATMEMORY_PUT_BYTES, by
+    name.
+    """
     return {name: env.int(f"{app}_{name}") for name in names if f"{app}_{name}" in os.environ}
 
 
 def rate(name: str, default: str) -> str:
-    """Read a rate of requests in REST framework's notation: 100/second."""
+    """Return the rate of requests in a variable, in REST framework's notation: 100/second."""
     return env.str(name, default, validate=_RATE)
 
 
 def earlier_secrets(name: str) -> list[str]:
-    """Read earlier secret keys, separated by commas, by default none."""
+    """Return the earlier secret keys in a variable, separated there by commas; [] if unset."""
     long = validate.Length(min=SECRET_LENGTH, error=f"must be keys of {SECRET_LENGTH} characters")
     return list(env.list(name, [], subcast=str.strip, validate=_each(long)))
 
 
 def redis(name: str) -> str:
-    """Read the URL of a Redis, by default none. It needs the extra `redis`."""
+    """Return the URL of a Redis server, "" if unset. A URL needs the extra `redis`."""
     return env.str(name, "", validate=[_REDIS_URL, _has_a_port, _is_installed])
 
 
@@ -96,24 +98,26 @@ def _is_installed(url: str) -> None:
 
 
 def folder(name: str, default: Path) -> Path:
-    """Read the path of a folder."""
+    """Return the path of a folder in a variable."""
     named = validate.Length(min=1, error="must name a folder")
     return Path(env.str(name, str(default), validate=named))
 
 
 def hosts(name: str, *default: str) -> list[str]:
-    """Read host names, separated by commas."""
+    """Return the host names in a variable, separated there by commas."""
     some = validate.Length(min=1, error="must name at least one host")
     return list(env.list(name, default, subcast=str.strip, validate=[some, _each(_HOST)]))
 
 
 def origins(name: str) -> list[str]:
-    """Read origins, separated by commas, by default none."""
+    """Return the origins in a variable, separated there by commas; [] if unset."""
     return list(env.list(name, [], subcast=str.strip, validate=_each(_ORIGIN)))
 
 
 def networks(name: str, default: str) -> list[str]:
-    """Read addresses and networks such as 10.0.0.0/8, separated by commas."""
+    """Return the addresses and networks in a variable, such as 10.0.0.0/8, separated there by
+    commas.
+    """
     return list(env.list(name, [default], validate=_each(_is_network)))
 
 
@@ -133,14 +137,16 @@ def _is_network(name: str) -> None:
 
 
 def database(name: str, default: str) -> dict[str, Any]:
-    """Read the URL of a SQLite or PostgreSQL database, as an entry of Django's DATABASES."""
+    """Return the SQLite or PostgreSQL database whose URL is in a variable, as an entry of Django's
+    DATABASES.
+    """
     env.str(name, default, validate=_DATABASE_URL)
     return dict(env.dj_db_url(name, default))
 
 
 def check_production(debug: bool, hosts: Sequence[str]) -> None:
-    """Raise ImproperlyConfigured, with the name of the variable, if the site would be unsafe for
-    others.
+    """Raise ImproperlyConfigured if the site is unsafe in production. The error names the
+    variable.
     """
     secret = env.str("CHATMEMORY_SECRET_KEY", "")
     if len(secret) < SECRET_LENGTH or len(set(secret)) < SECRET_CHARACTERS:

@@ -1,9 +1,9 @@
-"""The first command on a machine, whose data folder has no database yet.
+"""Prepares the data folder at the first command on a machine, when it has no database yet.
 
 Nobody who types `chatmemory import` on a new machine should need to know about migrations. A
-command that writes makes the schema; a command that reads leaves the file alone, and answers from
-an empty database in memory. This applies only to the SQLite file in the data folder: a database in
-DATABASE_URL is migrated by its owner.
+command that writes creates the tables. A command that only reads leaves the file alone, and answers
+from an empty database in memory. This applies only to the SQLite file in the data folder: a
+database in DATABASE_URL is migrated by its owner.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ READING = {
 
 
 def prepare_database(command: str) -> None:
-    """Make tables for a command of manage.py if the database of the data folder has none."""
+    """Create tables for a command of manage.py if the data folder has no database yet."""
     connection = connections["default"]
     if connection.settings_dict["NAME"] != str(settings.DATABASE_FILE):
         return

@@ -1,4 +1,4 @@
-"""Django's ASGI handler for synchronous views."""
+"""An ASGI handler of Django that runs synchronous views in few thread changes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ class Handler(ASGIHandler):
     """Runs all middleware and the view of a request by one call in a thread.
 
     All views are synchronous, and so is all middleware after static files. Django's handler would
-    change to another thread for each middleware that supports both modes, a dozen times a request,
-    which takes longer than a short answer.
+    change to another thread for each middleware that supports both modes. That happens a dozen
+    times a request, and takes longer than a short response.
     """
 
     _middleware_chain: Callable[..., Any]
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Load the middleware for synchronous views, and answer asynchronously all the same."""
+        """Load the middleware for synchronous views. The handler itself still responds
+        asynchronously.
+        """
         super().load_middleware(is_async=False)
         chain = self._middleware_chain
         if isinstance(chain, AsyncToSync):  # the outermost middleware is asynchronous

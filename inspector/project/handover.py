@@ -1,7 +1,8 @@
-"""A reload without a pause: old workers accept connections until a new one has started.
+"""Reloads the server without a pause: old workers accept connections until a new worker has
+started.
 
-Gunicorn ends the old workers as soon as it has forked the new ones, which need seconds to import
-everything. Nobody would answer meanwhile.
+Gunicorn ends the old workers as soon as it has forked the new workers, which need seconds to import
+everything. Without this module, nobody would answer meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ def reload_begins(newest: int) -> None:
 
 
 def worker_started(age: int) -> None:
-    """Release the workers that were waiting for a successor."""
+    """Tell the waiting old workers that a new worker has started. `age` is gunicorn's number of the
+    new worker.
+    """
     _ages[_STARTED] = max(_ages[_STARTED], age)
 
 
@@ -27,6 +30,8 @@ worker_ended = worker_started  # it ends before it has started: nobody should wa
 
 
 def must_wait(age: int) -> bool:
-    """Return whether a worker is being replaced and no successor has started yet."""
+    """Return whether a worker is being replaced, but no newer worker has started yet. `age` is
+    gunicorn's number of the worker.
+    """
     reloaded, started = _ages
     return bool(started <= reloaded >= age)

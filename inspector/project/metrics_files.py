@@ -1,7 +1,7 @@
-"""The files in which processes share their metrics.
+"""Files by which the server's processes share their metrics.
 
 Each process has files of its own. The files of ended processes are added up in one file for each
-type, so that counts never fall and the folder stays small, no matter how often the server is
+type of metric. So counts never fall and the folder stays small, no matter how often the server is
 reloaded.
 """
 
@@ -22,14 +22,14 @@ _ADDED_UP = ("counter", "histogram", "summary")
 
 @contextmanager
 def reading(folder: str) -> Iterator[None]:
-    """Prevent files from being added up while they are read."""
+    """Within this context, prevent metrics files from being added up while they are read."""
     with _locked(Path(folder), fcntl.LOCK_SH):
         yield
 
 
 def process_ended(folder: str, pid: int) -> None:
-    """Remove the gauges of an ended process, and add its counts to the counts of all ended
-    processes.
+    """Remove the gauges of an ended process, and add its counts to those of all ended processes.
+    `pid` is its process id.
     """
     mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]  # prometheus_client has no types
     with _locked(Path(folder), fcntl.LOCK_EX):

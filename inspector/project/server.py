@@ -1,4 +1,4 @@
-"""The uvicorn server of `manage.py serve` and of gunicorn's workers."""
+"""The uvicorn server that `manage.py serve` and gunicorn's workers use."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ACCEPTED_SECONDS = 1
 
 
 class Server(uvicorn.Server):
-    """A server with a thread that keeps derived data. Any announcement is printed as soon as
-    requests are accepted.
+    """A uvicorn server with a thread that computes derived data. If it has an announcement, it
+    prints this once requests are accepted.
 
-    The server stops without refusing a request. Rooms first end whatever would prevent the stop,
-    such as live streams, and connections already accepted are answered. Gunicorn's own ASGI worker
-    has no hook to end streams before it waits for them.
+    The server stops without refusing a request. Rooms (removable features) first end whatever would
+    prevent the stop, such as live streams, and connections already accepted are answered.
+    Gunicorn's own ASGI worker has no hook to end streams before it waits for them.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:
@@ -75,8 +75,8 @@ class Server(uvicorn.Server):
 
 
 def load_what_requests_need() -> None:
-    """Import all views and load the encoding of the default estimator, so that the first requests
-    take no longer than others.
+    """Import all views, and load the encoding of the default estimator. Otherwise the first
+    requests would take longer.
     """
     from django.urls import get_resolver  # gunicorn imports this file before Django is set up
 

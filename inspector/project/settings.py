@@ -94,7 +94,9 @@ CONNECT_SECONDS = 2
 
 
 def make_private(file: Path) -> None:
-    """Make a database that no other user of the machine can read. An existing one is kept."""
+    """Create the database file if it is missing, so that no other user of the machine can
+    read it.
+    """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(OSError):  # the folder is read-only: opening the database will fail
         file.touch(mode=0o600)
@@ -148,7 +150,7 @@ if PRODUCTION:
 
 
 def local_secret() -> str:
-    """Return the secret key of this installation. The first start makes it."""
+    """Return the secret key of this installation, which the first start generates."""
     file = VAR / "secret_key"
     if not file.exists():
         VAR.mkdir(mode=0o700, parents=True, exist_ok=True)

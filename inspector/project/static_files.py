@@ -1,8 +1,8 @@
-"""Styles and scripts: `collectstatic` stores each one compressed, under a name with a hash of its
-content, so that browsers may cache it forever.
+"""Serves styles and scripts. `collectstatic` stores each file compressed, under a name with a hash
+of its content, so that browsers may cache it forever.
 
-At its start, the server compares the collected files with the installed version's. If they differ,
-or nothing is collected, the installed files are served under their own names.
+At its start, the server compares the collected files with those of the installed version. If they
+differ, or nothing is collected, the installed files are served under their own names.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _BEST_UP_TO = 65_536  # bytes
 
 
 class BoundedCompressor(Compressor):  # type: ignore[misc]  # the library has no types
-    """Compresses small files as far as Brotli can, and large ones almost as far in a tenth of the
-    time.
+    """Compresses static files: small files as far as Brotli can, and large files almost as far in a
+    tenth of the time.
     """
 
     @staticmethod
@@ -51,7 +51,8 @@ class BoundedCompressor(Compressor):  # type: ignore[misc]  # the library has no
 
 
 class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the library has no types
-    """The collected files of this version and of the one before, which open pages may still need.
+    """The collected files of this version and of the version before, which open pages may still
+    need.
 
     A file with a hash in its name is never written again, because a server may be sending it.
     """
@@ -78,8 +79,8 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
             self._remove_all_but(before | {*self.hashed_files.values()})
 
     def add_stats_to_manifest(self) -> None:
-        """Store the digest of the files from which the manifest was made, instead of sizes and
-        times.
+        """Store in the manifest the digest of the files from which it was made, instead of sizes
+        and times.
         """
         manifest = json.loads(self.read_manifest()) | {_SOURCES: _digest_of_sources()}
         self.manifest_storage.delete(self.manifest_name)
@@ -90,8 +91,9 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
             super().delete(name)
 
     def compress_files(self, paths: set[str]) -> Iterator[tuple[str, str]]:
-        """Compress what is not compressed yet. Source maps of other packages, which only an open
-        debugger asks for, would take most of the time.
+        """Yield the files that are compressed now, because they were not before. Source maps of
+        other packages are left out: they would take most of the time, and only debuggers request
+        them.
         """
         new = {each for each in paths if not self.exists(f"{each}.gz")}
         yield from super().compress_files({each for each in new if not each.endswith(".map")})
@@ -112,7 +114,9 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
 
 
 class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]  # the library has no types
-    """Serves the collected files if they belong to this version, else the installed ones."""
+    """Middleware that serves the collected files if they belong to this version, else the installed
+    files.
+    """
 
     def add_files_from_manifest(self) -> None:
         if staticfiles_storage.is_current:  # type: ignore[attr-defined]  # of our own storage

@@ -1,8 +1,8 @@
-"""The worker class of deploy/gunicorn.conf.py. It needs the extra `serve`.
+"""The gunicorn worker class that deploy/gunicorn.conf.py names. It needs the extra `serve`.
 
-The client of a request through a unix socket has no address: the proxy adds it at the end of
-X-Forwarded-For. Earlier entries are only trusted if a trusted proxy added them, as for any other
-connection.
+A client that connects through a unix socket has no address: the proxy adds the address at the end
+of X-Forwarded-For. Earlier entries of that header are only trusted if a trusted proxy added them,
+as for any other connection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SOCKET = ("unix:", 0)  # for the proxy's address
 
 
 class WorkerServer(Server):
-    """A server that goes on during a reload until a new worker has started."""
+    """A server that keeps accepting connections during a reload until a new worker has started."""
 
     def __init__(self, config: Config, age: int) -> None:
         super().__init__(config)
@@ -53,8 +53,8 @@ class WorkerServer(Server):
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
-    """A worker that, when it stops, gives running requests 25 seconds to finish. Live streams end
-    at once.
+    """A gunicorn worker. When it stops, it gives running requests 25 seconds to finish, and ends
+    live streams at once.
     """
 
     CONFIG_KWARGS = {
@@ -78,8 +78,8 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
 
 
 def behind_unix_socket(application: Application, trusted: Sequence[str]) -> Application:
-    """Return the application with the proxy's address of the client in its requests, or without
-    any.
+    """Return the application, wrapped so that requests have the client address that the proxy sent,
+    or none.
     """
 
     async def without_socket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""The tags and filters of templates: icons, links, and words for numbers and times."""
+"""Tags and filters of templates: icons, links, and words for numbers and times."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ for _filter in (
 
 @register.simple_tag
 def flag_words(name: str) -> str:
-    """Return the words of a flag for use within a line."""
+    """Return the words for a flag of conversations, for use within a line."""
     return flag_named(name).words.lower()
 
 
@@ -67,30 +67,38 @@ def _drawn(template_name: str, **context: object) -> SafeString:
 @register.simple_tag
 @cache
 def icon(name: str, css: str = "i") -> SafeString:
-    """An icon. Icons are cached, because a page draws hundreds of icons of a few kinds."""
+    """Return the markup of an icon. Icons are cached, because a page draws hundreds of icons of a
+    few kinds.
+    """
     return _drawn("_icon.html", name=name, css=css)
 
 
 @register.simple_tag
 @cache
 def shape(name: str) -> SafeString:
-    """The glyph of a message, a second cue besides its colour."""
+    """Return the markup of the glyph for a kind of message. It distinguishes kinds besides the
+    colour.
+    """
     return _drawn("_shape.html", name=name)
 
 
 @register.filter
 def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
-    """The fields of many rows as dictionaries. Templates look up a key first, and an attribute only
-    after an exception.
+    """Return the fields of each row as a dictionary.
+
+    Templates look up a key first, and an attribute only after an exception, so that dictionaries
+    are faster.
     """
     return [vars(row) for row in rows]
 
 
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
-    """Many rows of one class, each in a template that sees nothing but the fields that the class
-    names as `drawn`, and the `text` and `href` of the row, as far as it has them. A row with a
-    value of the fields that the class names as `has_words` is not cached.
+    """Return the markup of many rows of one class. The template of a row gets only the fields named
+    in the class's `drawn`, and if the row has them, its `text` and `href`.
+
+    A row is not cached if a field named in the class's `has_words` has a value: words must not
+    outlive their erasure.
     """
     if not rows:
         return SafeString("")
@@ -117,10 +125,12 @@ def _escaped(text: str) -> str:
 def drawn_row(
     template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
 ) -> str:
-    """A row's markup with gaps for its text and its URL, which may have the phrase of a search. It
-    is cached, because the pages of neighbouring steps have most rows in common; without words of a
-    message, so that none outlive their erasure. Equal values of other types, such as safe strings,
-    make another row.
+    """Return the cached markup of a row, with gaps for its text and its URL, which may contain
+    words of a message or search.
+
+    Rows are cached because the pages of neighbouring steps have most rows in common. The words are
+    left out, so that none outlive their erasure. `types` are part of the key, since equal values of
+    other types, such as safe strings, make other markup.
     """
     fields = dict(zip(names, values, strict=True))
     return render_to_string(template_name, {**fields, **_GAPS}).strip()
@@ -129,25 +139,25 @@ def drawn_row(
 @register.simple_tag
 @cache
 def mark(name: str, is_in: bool = True) -> SafeString:
-    """The square of a message: solid in memory, hollow out of it."""
+    """Return the markup of the square for a message: solid if it is in memory, otherwise hollow."""
     return _drawn("_mark.html", name=name, shape=shape(name), is_in=is_in)
 
 
 @register.inclusion_tag("inspector/shared/_columns.html")
 def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, object]:
-    """The header of a plain table."""
+    """Return the context for the header of a plain table with these columns."""
     return {"names": [*names, *more], "verb": verb}
 
 
 @register.simple_tag
 def manage_command(command: str) -> str:
-    """A management command as typed where the site runs."""
+    """Return a management command as people type it where the site runs."""
     return f"{inspector_configuration().MANAGE} {command}"
 
 
 @register.simple_tag(takes_context=True)
 def chosen_display(context: Context) -> SafeString:
-    """The attributes of a page for the reader's theme and switches."""
+    """Return the HTML attributes of a page for the reader's theme and display switches."""
     request = getattr(context, "request", None)
     if request is None:
         return mark_safe("")
@@ -159,7 +169,7 @@ def chosen_display(context: Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def other_theme(context: Context) -> str:
-    """The theme to which the button changes."""
+    """Return the name of the theme to which the theme button changes."""
     request = getattr(context, "request", None)
     return "light" if request is not None and theme_of(request) == "dark" else "dark"
 
@@ -168,27 +178,31 @@ def other_theme(context: Context) -> str:
 def to(
     page: Any, at: int | None = None, keeps: bool = True, **chosen: int | str | None
 ) -> SafeString:
-    """The attributes of a link on the page: its URL, and the same for HTMX."""
+    """Return the HTML attributes of a link to another view of the page: its URL, also for HTMX."""
     return format_html(_LINK, page.link(page.at if at is None else at, keeps, **chosen))
 
 
 @register.inclusion_tag("inspector/conversation/_fold.html")
 def fold(page: Any, name: str, title: str) -> dict[str, object]:
-    """The heading of a section that is folded: a link that unfolds it, or folds it again."""
+    """Return the context for the heading of a section: a link that unfolds the section, or folds it
+    again.
+    """
     is_open = name in page.state.query.open
     return {"name": name, "title": title, "href": page.fold_link(name), "is_open": is_open}
 
 
 @register.simple_tag(takes_context=True)
 def main_menu(context: Context) -> list[tuple[MenuItem, bool]]:
-    """The items of the main menu, each with whether it is the current item."""
+    """Return the items of the main menu, each with whether it is the current item."""
     request = getattr(context, "request", None)
     return [] if request is None else list(menu_of(request))
 
 
 @register.simple_tag(takes_context=True)
 def room_files(context: Context) -> dict[str, list[str]]:
-    """The style sheets and the scripts of the rooms on the page."""
+    """Return the names of the style sheets and scripts that the rooms (removable features) on the
+    page need.
+    """
     request = getattr(context, "request", None)
     shown = [] if request is None else rooms_on(request)
     return {
@@ -199,7 +213,7 @@ def room_files(context: Context) -> dict[str, list[str]]:
 
 @register.simple_tag(takes_context=True)
 def fragment(context: Context, shown: Fragment) -> SafeString:
-    """A room's template, rendered with the page's context."""
+    """Return a room's template, rendered with the page's context. Rooms are removable features."""
     template = context.template.engine.get_template(shown.template)  # type: ignore[union-attr]  # a template that is rendered has an engine
     with context.push(**shown.context):
         return template.render(context)
@@ -207,27 +221,27 @@ def fragment(context: Context, shown: Fragment) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def fragments(context: Context, shown: Iterable[Fragment]) -> SafeString:
-    """The rendered templates of rooms, in their order."""
+    """Return the rendered templates of several rooms (removable features), in their order."""
     return SafeString("".join(fragment(context, each) for each in shown))
 
 
 @register.simple_tag(takes_context=True)
 def absolute(context: Context, address: str) -> str:
-    """A URL of this site with its host, as other programs need it."""
+    """Return a URL of this site with its host, as other programs need it."""
     request = getattr(context, "request", None)
     return address if request is None else str(request.build_absolute_uri(address))
 
 
 @register.simple_tag
 def sort_link(query: Any, key: str) -> str:
-    """The URL of the overview in another order, with the same filters."""
+    """Return the URL of the overview in another order, with the same filters."""
     return str(query.link(sort=key))
 
 
 @register.simple_tag
 def message_choice(seq: int) -> SafeString:
-    """The HTML attributes `name` and `value` of a button that selects a message; a negative `seq`
-    selects a draft.
+    """Return the HTML attributes `name` and `value` of a button that selects a message. A negative
+    `seq` selects a simulated draft.
     """
     ((name, number),) = chosen(seq).items()
     return mark_safe(f'name="{name}" value="{number}"')  # noqa: S308
@@ -235,7 +249,7 @@ def message_choice(seq: int) -> SafeString:
 
 @register.simple_tag
 def step_address(page: Any, at: int) -> str:
-    """The URL of a step, which keeps everything else that the page shows."""
+    """Return the URL of a step, which keeps everything else that the page shows."""
     return str(page.step_link(at))
 
 
@@ -246,13 +260,15 @@ def thousands(number: int | None) -> str:
 
 @register.filter
 def signed(number: int) -> str:
-    """+85, −24, 0."""
+    """Return a number with its sign: +85, −24, 0."""
     return f"−{-number:,}" if number < 0 else f"+{number:,}" if number else "0"
 
 
 @register.filter
 def row_text(text: str, page: Any) -> str:
-    """A text cut to the length of a row, with the phrase marked that a room marks on the page."""
+    """Return a text cut to the length of a row, with the phrase marked that the page highlights,
+    such as searched words.
+    """
     return history.shown(text, page.marks.phrase)
 
 
@@ -263,7 +279,9 @@ def pretty_json(value: object) -> str:
 
 @register.simple_tag
 def clock(moment: datetime, *forms: str) -> SafeString:
-    """A time in some of the forms of `times.written`, with the site's time zone."""
+    """Return the markup of a time in some of the forms of `times.written`, with the site's time
+    zone.
+    """
     words = f"{written(moment, *forms)} {written(moment, 'zone')}"
     local = timezone.localtime(moment)
     return format_html('<time datetime="{}">{}</time>', local.isoformat(timespec="seconds"), words)
@@ -271,26 +289,28 @@ def clock(moment: datetime, *forms: str) -> SafeString:
 
 @register.filter("written")
 def written_as(moment: datetime | date, form: str) -> str:
-    """A time in one of the forms of `times.written`."""
+    """Return a time in one of the forms of `times.written`."""
     return written(moment, form)
 
 
 @register.filter
 def day_or_time(moment: datetime) -> str:
-    """The beginning of something: 11:08 if it was today, else 24 Nov."""
+    """Return when something began: 11:08 if that was today, else 24 Nov."""
     return written(moment, "minute" if is_today(moment) else "day")
 
 
 @register.simple_tag
 def query_with(query: Any, **changes: str) -> str:
-    """The query string of a list with `changes` to its filters. All other filters stay."""
+    """Return the query string of a list with `changes` to its filters. All other filters stay."""
     return str(query.link(**changes))
 
 
 @register.filter
 def ends(text: str) -> tuple[str, str]:
-    """Return a long id in two parts: a page shortens the first one, and keeps the second. A blank
-    id has quotes around it, or nobody could press it.
+    """Return a long id in two parts: a page may shorten the first part, and always shows the
+    second.
+
+    A blank id is put in quotes, or nobody could click it.
     """
     text = text if text.strip() else f"“{text}”"
     tail = ENDS_TAIL if len(text) > 2 * ENDS_TAIL else 0
@@ -299,7 +319,9 @@ def ends(text: str) -> tuple[str, str]:
 
 @register.filter
 def middle(text: str, most: int) -> str:
-    """Shorten an id in the middle, because both ends distinguish ids."""
+    """Return an id shortened to `most` characters in the middle, because both ends
+    distinguish ids.
+    """
     if len(text) <= most:
         return text
     tail = most // 3
@@ -308,7 +330,7 @@ def middle(text: str, most: int) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """now, 8 s ago, 2 min ago, 3 h ago, then the date."""
+    """Return how long ago a time was: now, 8 s ago, 2 min ago, 3 h ago, then the date."""
     seconds = int((timezone.now() - moment).total_seconds())
     for limit, unit, words in ((5, 1, "now"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < limit:

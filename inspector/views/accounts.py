@@ -1,4 +1,4 @@
-"""Signing in and out, the theme, and the switches for a projector."""
+"""Signs people in and out, and stores their theme and the display switches for a projector."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ YEAR = 365 * 24 * 3600
 
 @method_decorator(login_not_required, name="dispatch")
 class SignIn(LoginView):
-    """Ask for name and password, unless the project has its own sign-in page, which may require
-    more than a password.
+    """The sign-in page. It asks for name and password, unless the project has a sign-in page of its
+    own, which may require more.
     """
 
     template_name = "inspector/accounts/sign_in.html"
@@ -53,9 +53,10 @@ class SignOut(LogoutView):
 @never_cache
 @login_not_required
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in the holder of an unused link, if the request comes from this machine.
+    """Sign in the account of a sign-in link, if the link is unused and the request comes from this
+    machine.
 
-    Somebody who is already signed in may also use a used link.
+    For somebody who is already signed in, a used link works, too.
     """
     user = use_token(token) if is_local(request) else None
     if user is None and request.user.is_authenticated:
@@ -69,7 +70,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_POST
 @login_not_required
 def theme(request: HttpRequest) -> HttpResponse:
-    """Store the chosen theme in a cookie and return to the page given as `next`."""
+    """Store the chosen theme in a cookie, and redirect to the page given as `next`."""
     chosen = request.POST.get("theme", "")
     return _remember(request, "theme", chosen if chosen in THEMES else "")
 
@@ -77,7 +78,9 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_not_required
 def display(request: HttpRequest) -> HttpResponse:
-    """Switch large type, or the marks of messages that leave next, and return to `next`."""
+    """Turn large type on or off, or the marks of messages that leave next, and redirect to the page
+    given as `next`.
+    """
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:
         raise Http404("there is no such switch")

@@ -1,4 +1,4 @@
-"""The page of one conversation at any step, pins and summaries."""
+"""The page of a conversation at any step, its pins, and the form for summaries."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ OPEN_LENGTH = 100  # characters
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation at a step (`?at=`), with a selected message (`?msg=`).
 
-    `?with=` compares with another step and lists the messages above `?past=`, `?before=` and
-    `?after=` page through the history, and `?replay=1` computes the limit that would have kept the
+    `?with=` compares with another step, and lists the messages above `?past=`. `?before=` and
+    `?after=` page through the history. `?replay=1` computes the limit that would have kept the
     selected message in a long history. `?open=` names the unfolded sections. `?time=` leads to the
-    step at a time, `?client_id=` to a client's message. Rooms have parameters of their own, which
-    may select a message or one of a simulation's drafts (`?draft=`).
+    step at a time, `?client_id=` to a client's message.
+
+    Rooms (removable features of the page) have parameters of their own, which may select a message
+    or a draft of a simulation (`?draft=`).
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
@@ -68,7 +70,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Pin or unpin a message, then show it."""
+    """Pin or unpin a message, then show the page with it selected."""
     change = services.unpin if request.POST.get("pinned") == "no" else services.pin
     change(memory_id, seq, actor=actor_of(request))
     return redirect(conversation_url(memory_id, msg=seq))
@@ -76,9 +78,10 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form for a summary. A POST previews the compaction, or with `store` carries it out.
+    """Show the form for a summary. A POST previews the compaction, or with the field `store`
+    carries it out.
 
-    The choice stays the same when a message has come or left meanwhile.
+    The chosen messages stay the same if a message has come or left meanwhile.
     """
     memory, preview = conversations.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)

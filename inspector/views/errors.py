@@ -1,7 +1,8 @@
-"""Error pages, with the cause and the next step; below the API they are problem details.
+"""Error pages, with the cause and the next step. For URLs of the API, the errors are problem
+details.
 
-The API's own errors do not come here: Django calls these views only if no view of the API could
-respond, such as for a URL without a route.
+Django calls these views for the API only if none of its views could respond, such as for a URL
+without a route.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ _SERVER_ERROR = Problem(500, "Server error", "The server failed; its log has the
 
 
 def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None:
-    """Return the page for an error of a view, or None for a bug of this program.
-
-    Views need not handle these errors: even their templates may raise them.
+    """Return the page for an error that a view or its template raised, or None for an unexpected
+    exception, which is a bug.
     """
     if isinstance(exception, (Http404, MemoryNotFound, MessageNotFound, StepNotFound)):
         return not_found(request, exception)
@@ -78,7 +78,9 @@ def _problem_page(request: HttpRequest, error: Problem, **context: object) -> Ht
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Show 403 for a form from another site, or from a page that was opened before signing in."""
+    """Show 403 for a form that was sent by another site, or from a page that was opened before
+    signing in.
+    """
     return render(request, "inspector/errors/csrf.html", status=403)
 
 
@@ -98,7 +100,9 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_allowed(request: HttpRequest, refusal: HttpResponse) -> HttpResponse:
-    """Show a page for a refused method (405), such as when somebody opens the URL of a form."""
+    """Show a page for status 405, such as when somebody opens the URL of a form. `refusal` is
+    Django's response.
+    """
     page = render(request, "inspector/errors/405.html", status=405)
     page.headers["Allow"] = refusal.headers["Allow"]
     return page

@@ -23,10 +23,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 200 if the database can be read, with a note if nothing can be stored; else 503.
+    """Answer 200 if the database can be read, with a note if nothing can be stored; otherwise 503.
 
-    A cluster is ready while one of its nodes is down, since the others' conversations are
-    available.
+    A cluster of databases is ready while one node is down, since the conversations on other nodes
+    are available.
     """
     try:
         unreachable = unreachable_nodes()

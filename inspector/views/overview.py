@@ -1,4 +1,4 @@
-"""The overview of all conversations, and actions on several of them."""
+"""The overview of all conversations, and actions on several conversations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """Show a page of the conversations in the URL's filter, or how to begin."""
+    """Show a page of the conversations that match the URL's filter. If none are stored, show how to
+    begin.
+    """
     context = _page(OverviewQuery.read(request.GET.dict())) | _feed()
     context["is_empty"] = not context["rows"] and not any_memory()
     if _has_only_examples(request, context):
@@ -64,7 +66,7 @@ def _has_only_examples(request: HttpRequest, context: dict[str, Any]) -> bool:
 
 @require_POST
 def end_tour(request: HttpRequest) -> HttpResponse:
-    """End the tour for good in this browser, and show the page without it."""
+    """End the tour for good in this browser, and show the page without the tour."""
     to = request.POST.get("next", "")
     allowed = {request.get_host()}
     is_safe = url_has_allowed_host_and_scheme(to, allowed, require_https=request.is_secure())
@@ -77,7 +79,8 @@ def end_tour(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def now(request: HttpRequest) -> HttpResponse:
-    """Show the live parts of an overview: its numbers, its rows, and the latest evictions.
+    """Show the parts of an overview that are updated live: its numbers, its rows, and the latest
+    evictions.
 
     With `?id=` the rows are these conversations in this order, so that a page in use keeps its
     rows. Evictions after `?seen=` are marked as new.
@@ -91,7 +94,9 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def over_time(request: HttpRequest) -> HttpResponse:
-    """Show the strip of a filtered list, which is computed after the list."""
+    """Show the chart over time of a filtered list. The page requests it after the list, because it
+    takes longer.
+    """
     query = OverviewQuery.read(request.GET.dict())
     found = rooms.over_time(query, at_once=True)
     context = {"query": query, "strip": found.strip if found else None}
@@ -102,7 +107,7 @@ def over_time(request: HttpRequest) -> HttpResponse:
 def add_demo(request: HttpRequest) -> HttpResponse:
     """Store the example conversations that an empty overview offers.
 
-    Redirects to the example in the form field `example`, otherwise to the overview.
+    Redirects to the conversation named in the form field `example`, otherwise to the overview.
     """
     demo.load()
     example = request.POST.get("example", "")
@@ -164,7 +169,7 @@ def _feed(last_seen: int | None = None) -> dict[str, Any]:
 
 @require_safe
 def open_conversation(request: HttpRequest) -> HttpResponse:
-    """Go to the conversation with the id that was typed, without a search."""
+    """Redirect to the conversation with the id that somebody typed, without a search."""
     memory_id = request.GET.get("id", "").strip()
     if not is_id(memory_id):
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
@@ -173,7 +178,7 @@ def open_conversation(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def bulk(request: HttpRequest) -> HttpResponseBase:
-    """Perform an action on the chosen conversations, then return to the filtered overview."""
+    """Perform an action on the chosen conversations, then redirect to the filtered overview."""
     form = BulkForm(request.POST)
     if not form.is_valid():
         return _refused(request, form, first_problem(form))

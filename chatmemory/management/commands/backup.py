@@ -18,9 +18,9 @@ from chatmemory.management.base import DatabaseCommand
 
 @contextmanager
 def terminated_by_exit() -> Iterator[None]:
-    """Let SIGTERM end the block like an exit, when the current call returns.
+    """Turn SIGTERM into an exit from the block, when the current call returns.
 
-    Only the main thread receives signals. A program's own handler of SIGTERM is kept.
+    Only the main thread receives signals. A program's own handler of SIGTERM stays in force.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -69,10 +69,10 @@ class Command(DatabaseCommand):
         self.stdout.write(f"{target}: {target.stat().st_size:,} bytes")
 
     def copy(self, target: Path) -> None:
-        """Copy the database to a file that only its owner can read, and flush it to the disk.
+        """Copy the database to a file that only its owner can read, and flush the file to the disk.
 
-        The copy is made in one go. SQLite would restart a copy in steps after each write by another
-        connection, so that it might never finish.
+        The copy is made in one go. A copy in steps would be restarted by SQLite after each write of
+        another connection, and might never finish.
         """
         target.unlink(missing_ok=True)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

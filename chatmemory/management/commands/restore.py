@@ -43,7 +43,7 @@ class Command(DatabaseCommand):
 
 
 def check_copy(file: Path, copy: sqlite3.Connection) -> None:
-    """Raise CommandError unless a file is an undamaged database with the tables of chatmemory."""
+    """Raise CommandError unless the file is an undamaged database with chatmemory's tables."""
     try:
         if found := damage_of(copy):
             raise CommandError(f"{file} is damaged: {found}")
@@ -58,7 +58,8 @@ def check_copy(file: Path, copy: sqlite3.Connection) -> None:
 
 
 def replace(replaced: Path, copy: sqlite3.Connection) -> None:
-    """Write a whole copy into the database in one transaction, while nobody else has it open.
+    """Write a whole copy into the database in one transaction. Nobody else may have the database
+    open.
 
     SQLite first applies the log that a crash may have left. If the file itself were replaced, that
     log would be applied to the copy.

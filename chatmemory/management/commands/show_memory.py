@@ -32,7 +32,9 @@ TO_A_FILE = 120
 
 
 class ShownRow(NamedTuple):
-    """A message as a line: its text in the history, and its state in memory."""
+    """A message as a line of two columns: its text in the history, and its state in memory. `is_in`
+    means that it is in memory.
+    """
 
     seq: int
     role: str

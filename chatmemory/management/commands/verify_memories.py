@@ -29,13 +29,15 @@ STEP_DIGITS = 18
 
 
 def head_line(memory_id: str) -> str:
-    """Return an id for a line of heads, as JSON if it could break the line."""
+    """Return an id as it is written in a line of heads (the digests of newest steps): as JSON if it
+    could break the line.
+    """
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
 
 
 def id_of(text: str) -> str:
-    """Return the id of a line of heads."""
+    """Return the conversation id that stands in a line of heads (the digests of newest steps)."""
     try:
         return str(json.loads(text)) if text.startswith('"') else text
     except ValueError:  # an earlier version did not write JSON
@@ -43,12 +45,14 @@ def id_of(text: str) -> str:
 
 
 def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
-    """Return the ids that were named, or the ids of all rows."""
+    """Return the given ids, or if there are none, the ids of all rows."""
     return map(StoredId, ids) if ids else (memory_id for (memory_id,) in stored_ids(rows))
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return each id once. Raises CommandError if no conversation has it, hidden or not."""
+    """Return the ids without repetition. Raises CommandError if a conversation does not exist, not
+    even hidden.
+    """
     for memory_id in ids:
         check_id(memory_id)
         if not Memory.with_deleted.filter(pk=memory_id).exists():
@@ -155,8 +159,10 @@ class Command(DatabaseCommand):
             self.stderr.write(str(contradiction))
 
     def replay(self, ids: list[str], part: Slice, is_quiet: bool) -> list[tuple[str, str]]:
-        """Verify the named conversations, or those of a slice. Return the id and name of each kept
-        row that differed and was made again, of conversations without contradiction.
+        """Verify the conversations with these ids, or if there are none, those of a slice.
+
+        Return derived rows that differed and were computed again, as (conversation id, name of the
+        row). They are of conversations without contradictions.
         """
         rows = Memory.with_deleted.all()
         if after := part.so_far.after:
@@ -181,7 +187,9 @@ class Command(DatabaseCommand):
         return made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Return contradictions to the heads in a file. Raises CommandError if it has no heads."""
+        """Return the contradictions between the stored steps and the heads (digests of newest
+        steps) in a file. Raises CommandError if the file has no heads.
+        """
         try:
             content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
             text = content.decode("utf-8").removesuffix("\n")

@@ -21,7 +21,7 @@ HOST, PORT = "127.0.0.1", 8000
 
 
 class ServerCommand(DatabaseCommand):
-    """A command that needs a migrated database, and the port of the server."""
+    """Base class of commands that need a migrated database and the port of the server."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=_port, default=PORT, help=f"Default: {PORT}.")
@@ -63,7 +63,7 @@ class Command(ServerCommand):
 
 
 def command_line(command: str) -> str:
-    """Return the way to type a command here."""
+    """Return the command as people type it on this installation."""
     return f"{inspector_configuration().MANAGE} {command}"
 
 
@@ -93,7 +93,9 @@ def _links(port: int) -> str:
 
 
 def listening_socket(port: int) -> socket.socket:
-    """Open the port before the server starts. Raises CommandError if it cannot be opened."""
+    """Return a socket that listens on the port, opened before the server starts. Raises
+    CommandError if that fails.
+    """
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Otherwise a response waits until the client acknowledges its headers, which takes 40 ms on
