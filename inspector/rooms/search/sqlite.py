@@ -244,8 +244,11 @@ class SqliteIndex(TextIndex):
         table, known = self.beside(), self._drop_triggers()
         for name, does in (_TRIGGERS | (_triggers_beside(table) if table else {})).items():
             self.run(f"CREATE TRIGGER {_TRIGGER}{name} {does}")
-        if table and f"{_TRIGGER}beside" not in known:
+        had_texts = f"{_TRIGGER}beside" in known
+        if table and not had_texts:
             self.run(*_put_beside(table, "TRUE"))
+        elif had_texts and not table:  # their room was removed
+            self.rebuild()
 
     def rebuild(self) -> None:
         table = self.beside()

@@ -187,6 +187,16 @@ def test_texts_of_before_the_index_are_put_into_it(desk):
     assert ids_with("bw583021") == ["desk"]
 
 
+@ON_SQLITE
+def test_texts_of_a_removed_room_leave_the_index(desk, monkeypatch):
+    monkeypatch.setattr("chatmemory.search.reading.TEXTS_BESIDE", [])
+    search.index().keep_up()
+    assert verify("desk") is None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM chatmemory_search_places WHERE seq < 0")
+        assert cursor.fetchone() == (0,)
+
+
 def test_a_page_sends_no_query_for_each_conversation(db, operator_client):
     def queries(more: range) -> int:
         for n in more:
