@@ -235,10 +235,10 @@ class Advice:
     `pick` is the advised option, which equals `today`, the policy in force, if the verdict is to
     keep it. It is None if nothing can be advised. `everything` is the option of sending everything.
 
-    `options` are all windows that were tried and are large enough, cheapest first. `dominated` is
-    the number of those to which another option is better in every way. `others` are at most three
-    of the rest. `checked` are the costs of the pick in each half of the conversations, if both
-    halves have some. `keeps` is the option of a requested policy.
+    `options` are all windows that were tried and are large enough, cheapest first. Of these,
+    `dominated` is the number of windows that another option beats in every way, and `others` are at
+    most three of the rest. `checked` are the costs of the pick in each half of the conversations,
+    if both halves have conversations. `keeps` is the option of a requested policy.
 
     With `is_few`, too few facts were needed to choose by them. `refused` names the provider that
     would reject the window now, and `longest` is the longest prompt in tokens.

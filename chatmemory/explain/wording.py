@@ -159,7 +159,7 @@ def policy_name(policy: Policy | None) -> str:
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
 
-    If the policy `before` it is given, what changed is named, too: an option that ended, and
+    If the earlier policy `before` is given, the changes are named, too: an option that ended, and
     details that are left out otherwise.
     """
     if policy is None:

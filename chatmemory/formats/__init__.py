@@ -2,9 +2,10 @@
 is lost is reported.
 
 read_transcripts(text)            a whole file, its format detected or named
-stream_transcripts(file)          the same, conversation by conversation parse_messages(values,
-format)    one list of messages, as JSON values parse_objects(values, format)     objects of a
-provider's library render_messages(messages, format) messages as JSON values of a format
+stream_transcripts(file)          the same, conversation by conversation
+parse_messages(values, format)    one list of messages, as JSON values
+parse_objects(values, format)     objects of a provider's library
+render_messages(messages, format)
 
 A format is one `Format` in `FORMATS`. `Reader` and `Writer` are base classes for your own.
 """

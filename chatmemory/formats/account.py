@@ -55,7 +55,7 @@ class Places:
         self._root, self._line, self._prefix = root, line, prefix
 
     def of(self, records: Iterable[int]) -> Places:
-        """Return the positions of some of the records, given by their indexes."""
+        """Return the positions of only those records that have these indexes."""
         if not self.numbers:
             return self
         return Places((self.numbers[n] for n in records), self._root, self._line, self._prefix)
@@ -183,8 +183,8 @@ class Account(Sequence[Any]):
         content_of: Callable[[Any], Any] | None = None,
         kinds: Kinds | None = None,
     ) -> Iterator[Loss]:
-        """Yield the losses of the conversation that was `read`: each unmarked record that has
-        words, and in all other records the words that are in no message.
+        """Yield the losses of the conversation that was `read`: unmarked records that have words,
+        and in other records each word that no message has.
 
         `content_of` and `kinds` are the fields of `Format` with these names.
         """

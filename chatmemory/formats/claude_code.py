@@ -630,10 +630,11 @@ def _content(block: dict[str, Any]) -> Content:
 
 
 def content_of(record: Any) -> Any:
-    """Return the parts of a record that may have words: its message's content, or text typed while
-    the agent worked, and properties that no known version writes.
+    """Return the parts of a record whose words must be found in messages, or else are reported as
+    lost. None if there are none.
 
-    The program repeats tool results outside the message; these copies are left out.
+    They are its message's content, or text typed while the agent worked, and properties that no
+    known version writes. Copies of tool results outside the message are left out.
     """
     if record.get("type") in SPEAKERS:
         return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]

@@ -487,9 +487,11 @@ def _output(output: Any) -> str | list[Content]:
 
 
 def content_of(record: Any) -> Any:
-    """Return the parts of a record that may have words: its item, or the items of an event, and
-    properties that no known version writes. Records about the session have a system prompt at
-    most.
+    """Return the parts of a record whose words must be found in messages, or else are reported as
+    lost. None if there are none.
+
+    They are its item, or the items of an event, and properties that no known version writes.
+    Records about the session have a system prompt at most.
     """
     item = _item_in(record)
     if "payload" not in record or item is not None:

@@ -75,7 +75,8 @@ class _Conversion:
 
 
 class Reader(_Conversion, ABC):
-    """Base class that reads the turns of one conversation; subclasses read one turn.
+    """Base class that reads the turns of one conversation; subclasses read one turn. `turn` is what
+    errors call a turn.
 
     Details that have no field in a message are kept in its attributes, under the name of the
     format. They are kept as the difference from the values that the `writer` would write (see
@@ -173,7 +174,8 @@ class Writer(_Conversion, ABC):
 
     `within` is the name of the list of values in the format, such as "messages". A value `{name:
     …}` whose name is in `beside`, such as "system", is written outside that list. `cannot_say`
-    names those fields among "name", "thinking" and "is_error" that the format does not have.
+    names those fields among "name", "thinking" and "is_error" that the format does not have. `last`
+    is the message that was written last.
     """
 
     within: ClassVar[str] = ""
@@ -367,7 +369,9 @@ def two_way(
     plain: Callable[[LibraryValue], JsonValue] | None = None,
     claims: Callable[[JsonValue], bool] | None = None,
 ) -> Format:
-    """Return a format that has a reader and a writer. Its name is the writer's."""
+    """Return a format that is read by `reader` and written by `writer`, which also gives its name.
+    The other arguments are fields of `Format`.
+    """
     reader.format, reader.writer = writer.format, writer
 
     def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -478,8 +482,8 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the first of these properties that has text, or None. Each must be a string or
-    missing.
+    """Return the text of the first of these properties that has text, or None. Each must be a
+    string or missing.
 
     Raises InvalidMessage.
     """
@@ -530,7 +534,9 @@ def first_in(value: JsonMap, *names: str) -> JsonValue:
 
 
 def nothing_in(what: str, parts: str, types: Iterable[JsonValue]) -> InvalidMessage:
-    """Return the error for a message without a readable part; it names the types of the parts."""
+    """Return the error for a message without a part that can be read. `what` names the message,
+    `parts` its parts, and `types` are their types.
+    """
     names = ", ".join(dict.fromkeys(map(repr, types))) or "none"
     return InvalidMessage(f"no {what} can be read: {parts}{names}")
 

@@ -85,8 +85,11 @@ _STEP_KINDS = (
 
 
 def content_of(request: Any) -> Any:
-    """Return the parts of a request that may have words: the user's text and the model's answer.
-    The answer comes from its rounds, or if it has none, from the displayed response.
+    """Return the parts of a request whose words must be found in messages, or else are reported as
+    lost.
+
+    They are the user's text and the model's answer. The answer is taken from its rounds, or if it
+    has none, from the displayed response.
     """
     known = _BESIDE.without(request)
     if not isinstance(known, dict):

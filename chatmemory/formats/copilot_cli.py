@@ -71,7 +71,7 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value is an event: it has a type, its data, and an id or a time."""
+    """Return whether a value is an event: it has a type, its data, and an id or a time."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
     if value["type"] in ("abort", "result"):
@@ -107,8 +107,8 @@ _BESIDE = Beside(
 
 
 def content_of(record: Any) -> Any:
-    """Return the parts of an event that may have words of people, models or tools. None if the type
-    of the event is unknown.
+    """Return the parts of an event whose words must be found in messages, or else are reported as
+    lost. None if the type of the event is unknown.
     """
     kind = type_in(record)
     if kind in SILENT:

@@ -56,7 +56,9 @@ def _is_message(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the blocks of a message, without the time that Cursor writes before a question."""
+    """Return the parts of a message whose words must be found in messages, or else are reported as
+    lost: its blocks, without the time that Cursor writes before a question.
+    """
     if record.get("type") not in (None, "turn_ended", "message"):
         return None
     message = dict_in(record, "message")

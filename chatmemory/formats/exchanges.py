@@ -109,7 +109,9 @@ def format_around(
 
 
 def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    """Return messages in any format that this library reads. Raises UnreadableTranscript."""
+    """Return the messages of turns, whose format is detected among all formats that this library
+    reads. Raises UnreadableTranscript.
+    """
     return _format_in(turns).parse(turns, after)
 
 

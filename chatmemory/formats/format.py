@@ -199,44 +199,46 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Format:
-    """A way to write conversations: as JSON, or as text for people.
+    """A format of conversations, as JSON or as text for people, by the functions that read and
+    write it.
 
-    - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
-      format, or None. It decides about "auto", so it must return None for other formats.
-    - `claims`, if there is one, decides about "auto" instead: whether a value can only be of this
-      format. Then `find` may take values that could also be of others.
+    - `find` returns the conversation that a JSON value of any type holds in this format, or None.
+      It detects the format for "auto", so it must return None for other formats.
+    - `claims`, if there is one, detects the format for "auto" instead: it tells whether a value can
+      only be of this format. Then `find` may also take values that other formats have.
     - `parse` takes the found turns, still unchecked, and the messages before them, whose calls they
       may answer. It returns the messages of the turns. It raises UnreadableTranscript with the
-      index of the turn at fault. A `Reader` does so for every InvalidMessage.
+      index of a turn that cannot be read. A `Reader` does so for every InvalidMessage.
     - `render` returns messages in this format. It can do so message by message, so that an export
       need not be in memory as a whole, and can read the messages more than once. It is None for a
       format that is only read.
     - `is_text` is True for a format that only writes, text for people: it finds nothing, and
       `parse` raises UnreadableTranscript.
     - `plain`, if there is one, returns an object of the format's library as JSON values.
-    - `is_record`, if there is one, tells whether a line of a file is a record of a session or is
-      there by mistake. Then a line that is not JSON or not a record is left out and named, as "line
-      5: not JSON", and `find` is given a list of all others. Without it a line is a conversation,
-      or a message of one.
+    - `is_record`, if there is one, tells whether a line of a file is a record of a session. Then
+      lines that are not JSON or not records are left out and reported, as "line 5: not JSON", and
+      `find` is given the list of all records. Without `is_record`, a line is a conversation, or a
+      message of a conversation.
     - `session_of`, if there is one, returns the id of a record's session, or None if the record
       names no session. Another id begins another session: only one session's records are in memory
       at a time.
     - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
-      sessions of one file, or the conversations of a store with one under each key.
+      sessions of one file, or the conversations of a store, each under its key.
     - `content_of`, if there is one, returns the part of a turn that holds the text of people,
       models and tools, as a JSON value of any type. Without it the whole turn counts, and also if
-      the part is empty and the turn made no message. Each string of four letters or more in it,
-      except names such as ids and types, must be in a text, a thought, an argument or a result of a
-      message, or it is reported as a loss (see `chatmemory.formats.account`).
-    - `is_whole` is True if `find` leaves nothing of a conversation unread but its turns: then words
-      beside them are reported, too.
+      the part is empty and no message was made from the turn. Each string of four letters or more
+      in the part, except names such as ids and types, must be in a text, a thought, an argument or
+      a result of a message. Otherwise the string is reported as a loss (see
+      `chatmemory.formats.account`).
+    - `is_whole` is True if `find` takes everything of a conversation that has words as turns. Then
+      words outside the turns are reported as losses, too.
     - `reads_streams` is True if `plain` also takes the library's streams, iterators of chunks.
-    - `is_empty`, if there is one, tells whether a value is a conversation that nobody began, as
-      chats in the export of an account are.
-    - `kinds`, if there are any, name the types of its records, and those that have no words.
+    - `is_empty`, if there is one, tells whether a value is a conversation without any messages,
+      which exports of accounts have.
+    - `kinds`, if there are any, name the types of its records, and the types without words.
     - `conversations`, if there is one, takes the values of a file in order and yields its
-      conversations. It is for formats in which several values make one conversation, such as calls
-      of a model.
+      conversations. It is for formats in which several values make one conversation, such as model
+      calls.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
     CHATMEMORY["FORMATS"], or by `FORMATS.register`.

@@ -37,7 +37,7 @@ _CHANGES = ("$set", "$patch", "$rewindTo")
 
 def find(value: Any) -> RawTranscript | None:
     """Return the records of a file, or the messages of a file in the older format, which is one
-    object.
+    object. None if the value is in another format.
     """
     records = records_in(value)
     head = next(filter(is_head, records), None)
@@ -63,8 +63,8 @@ def is_record(value: Any) -> bool:
 
 
 def content_of(record: Any) -> Any:
-    """Return the parts of a record that may have words: the content, thoughts, arguments and
-    results of its messages.
+    """Return the parts of a record whose words must be found in messages, or else are reported as
+    lost: the content, thoughts, arguments and results.
     """
     if not type_of(record).startswith(("$", "user", "gemini", "none")):
         return None

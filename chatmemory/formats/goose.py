@@ -50,7 +50,9 @@ def is_empty(value: Any) -> bool:
 
 
 def content_of(message: Any) -> Any:
-    """Return the parts of a message that may have words: its texts, thoughts, calls and results."""
+    """Return the parts of a message of Goose whose words must be found in our messages, or else are
+    reported as lost: its texts, thoughts, calls and results.
+    """
     if not isinstance(message, dict):
         return None
     content, beside = message.get("content"), Beside().without(message, "content")

@@ -63,8 +63,8 @@ def is_empty(value: Any) -> bool:
 
 
 def content_of(record: Any) -> Any:
-    """Return the parts of a record that may have words: the texts, thoughts, arguments and results
-    of a message.
+    """Return the parts of a record whose words must be found in messages, or else are reported as
+    lost: texts, thoughts, arguments and results.
     """
     if "info" not in record:
         return _OF_A_SESSION.without(record)

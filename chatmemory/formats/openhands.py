@@ -50,7 +50,9 @@ def _is_event(value: JsonValue) -> bool:
 
 
 def content_of(event: JsonValue) -> JsonValue:
-    """Return the parts of an event that may have words. Types in `SILENT` have none."""
+    """Return the parts of an event whose words must be found in messages, or else are reported as
+    lost. Events of the types in `SILENT` have none.
+    """
     return NOTHING if type_of(event) in SILENT else _BESIDE.without(event)
 
 

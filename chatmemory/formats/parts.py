@@ -56,8 +56,9 @@ def media_content(
 ) -> Content:
     """Return media of a kind ("image", "audio", "video" or "file") as content.
 
-    The media type of a file decides its kind. A file that is not a PDF, or has no data and URL,
-    becomes a text. The `detail` of an image is "low" or "high"; any other value is read as "auto".
+    The media type of a file, if given, decides its kind. A file that is not a PDF, and media
+    without data and URL, become a placeholder text. The `detail` of an image is "low" or "high";
+    any other value is read as "auto".
     """
     head, found, inline = (url or "").partition(";base64,")
     if found and head.startswith("data:"):
@@ -129,6 +130,9 @@ def url_of(media: Media) -> str | None:
 class PartWriter(Writer):
     """Base class that writes contents as parts. Subclasses write media, and texts if their text
     parts differ.
+
+    `levels` are the detail levels of images that the format has. `has_both` means that a part can
+    have both the URL and the data of media.
     """
 
     levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images
@@ -369,7 +373,7 @@ class BlockWriter(TurnWriter):
 
     @abstractmethod
     def block(self, text: str) -> JsonDict:
-        """Return a text as a block."""
+        """Return a text as a block of the format."""
 
     @abstractmethod
     def call(self, call: ToolExecutionRequest, message: AiMessage) -> JsonDict: ...

@@ -51,7 +51,9 @@ def write_draft(message: ChatMessage) -> tuple[str, str]:
 
 
 def read_script(text: str) -> list[ChatMessage]:
-    """Return the messages of a script, in order. Raises InvalidValue."""
+    """Return the messages of a script, in order. A script has a line such as `user: hello` for each
+    message. Raises InvalidValue.
+    """
     if _is_json(text):
         reading = read_transcripts(text, called="the text")
         for refused in reading.refused:

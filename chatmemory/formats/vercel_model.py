@@ -150,8 +150,8 @@ def _contents(part: JsonMap) -> Iterator[Content]:
 
 
 def content_of(turn: JsonValue) -> JsonValue:
-    """Return the parts of a message that may have words. Requests for the user's approval, and
-    their responses, are left out.
+    """Return the parts of an AI SDK message whose words must be found in our messages, or else are
+    reported as lost. Requests for the user's approval, and their responses, are left out.
     """
     if not isinstance(turn, dict) or not isinstance(turn.get("content"), list):
         return turn

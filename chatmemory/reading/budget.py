@@ -87,7 +87,9 @@ class Budget:
 
     @property
     def is_system_heavy(self) -> bool:
-        """Whether the system message takes so much of the limit that little is left for talk."""
+        """Whether the system message takes so much of the limit that little is left for other
+        messages.
+        """
         counted = self.system - self.uncounted
         return self.limit is not None and counted * 100 > HEAVY_PERCENT * self.limit
 
@@ -159,8 +161,8 @@ def with_media(
     """Return the seqs of messages with images, audio, video or files.
 
     A frame is a message's stored JSON, with a gap in place of its text if the text is its whole
-    content. Such messages have no media; only the others are searched. `frames` has frames that the
-    caller has already read, by seq.
+    content. Messages with such a gap have no media, so only frames without a gap are searched.
+    `frames` has frames that the caller has already read, by seq.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]

@@ -18,11 +18,10 @@ from chatmemory.windows.window import Entry
 
 @dataclass(frozen=True)
 class Clearing:
-    """The `change` that replaced a tool result by a placeholder, the `stub`. `stub` is the text
-    that the model sees, or None if it was erased.
+    """The `change` that replaced a tool result by a placeholder.
 
-    `arrival` is the message that needed the room: its seq, with its type and tokens. None if
-    unknown.
+    `stub` is the text of the placeholder, which the model sees, or None if it was erased. `arrival`
+    is the message that needed the room: its seq, with its type and tokens. None if unknown.
     """
 
     change: ChangeResult

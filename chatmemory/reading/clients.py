@@ -24,8 +24,8 @@ def decided_by_clients() -> Q:
 def of_clients(rows: Iterable[Memory]) -> set[str]:
     """Return the ids of those conversations in `rows` whose clients decide the window.
 
-    Conversations whose policy cannot only measure are not queried, or PostgreSQL would read the
-    steps of all of them.
+    Only conversations with a policy that can measure without deciding are queried. Otherwise
+    PostgreSQL would read the steps of all.
     """
     listed = list(rows)
     without = {row.pk for row in listed if row.policy_kind is None}
@@ -37,6 +37,6 @@ def of_clients(rows: Iterable[Memory]) -> set[str]:
 
 
 def ids_of_clients(memory_ids: Collection[str]) -> set[str]:
-    """Return those of the ids whose conversations have a window that the client decides."""
+    """Return those of these ids whose conversations have windows that the client decides."""
     rows = Memory.objects.filter(database.in_list("id", list(memory_ids)))
     return of_clients(rows.only("id", "policy_kind", "policy_options"))

@@ -35,9 +35,9 @@ TOGETHER = timedelta(minutes=10)  # evictions of a conversation within this paus
 class FeedItem:
     """The latest evictions of a conversation, as one entry of the feed.
 
-    `count` messages left memory from `since` to `at`. The last of them left at `step`; `seq`,
-    `type`, `text`, `reason` and `misfit` are about it. `misfit` tells why it did not fit, if it
-    left in the step that added it. `by_client` is True if the client decided the eviction.
+    `count` messages left memory from `since` to `at`. `seq`, `type`, `text` and `reason` describe
+    the last of them, which left at `step`. `misfit` is why that message did not fit, if it left in
+    the step that added it. `by_client` is True if the client decided the eviction.
     """
 
     memory_id: str
@@ -150,8 +150,8 @@ def time_of(moment: int) -> datetime:
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the query for steps that added messages and evicted others, with their number as
-    `evicted`. Steps of an import or a branch are left out.
+    """Return the query for steps that added a message and evicted messages; `evicted` is the number
+    of these. Steps of an import or a branch are left out.
 
     The condition must equal the condition of the database index step_evicting.
     """

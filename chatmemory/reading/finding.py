@@ -299,7 +299,7 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
 
 
 def excerpt(text: str, words: str) -> str:
-    """Return a text; of a long one, the part around the first of the words."""
+    """Return a text, or if it is long, the part around the first of the words."""
     if len(text) <= EXCERPT:
         return text
     places = word_places(text, words)
@@ -308,8 +308,8 @@ def excerpt(text: str, words: str) -> str:
 
 
 def any_of(seqs: Mapping[str, list[int]]) -> Q:
-    """Return the query condition for the messages (or their stays) with these seqs, by conversation
-    id.
+    """Return the query condition for the messages with these seqs, by conversation id. It also
+    works for stays, the periods of messages in the window.
     """
     condition = Q()
     for memory_id, each in seqs.items():

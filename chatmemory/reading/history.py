@@ -89,9 +89,10 @@ def history_page(
     memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[EndedStay] = ()
 ) -> Page:
     """Return a part of the history up to message `newest`. `said_count` is the number of all
-    messages in it.
+    messages in the history.
 
-    `known` has all the stays of some of the messages, if they were already read.
+    `known` has all the stays (periods in the window) of some of the messages, if they were already
+    read.
     """
     messages = messages_until(memory_id, newest)
     columns = messages.values_list(*_COLUMNS, named=True)
@@ -118,7 +119,8 @@ def history_page(
 
 @one_snapshot()
 def message(memory_id: str, seq: int) -> MessageDetail:
-    """Return one message with its stays, and if it was redacted, with the step that did so.
+    """Return a message with its stays (periods in the window), and if it was redacted, with the
+    step that did so.
 
     Raises MemoryNotFound, MessageNotFound.
     """
@@ -137,7 +139,7 @@ def message_in(memory: Memory, seq: int) -> MessageDetail:
 
 @one_snapshot()
 def message_by_client_id(memory_id: str, client_id: str) -> MessageDetail:
-    """Return the message that a client gave this id, with its stays.
+    """Return the message to which a client gave this id, with its stays (periods in the window).
 
     Raises MemoryNotFound, MessageNotFound.
     """

@@ -61,8 +61,8 @@ WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 class OverviewRow:
     """A conversation in a list. `snippet` is the beginning of its newest message.
 
-    `mention` is the best match in its messages, if a search was made. `window` is set if the window
-    is over its limit. `flags` are those of its flags that a row shows.
+    `mention` is the best match in its messages, if a search was made. `window` is set only if the
+    window is over its limit. `flags` are the flags of the conversation that a row shows.
     """
 
     memory: MemoryRow
@@ -291,8 +291,8 @@ def overview_stats(since: datetime) -> OverviewStats:
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
-    """Return those of the ids that a filter does not match. None if its search finds too many to
-    check while somebody waits.
+    """Return those of these ids that a filter does not match. None if its search finds too many
+    conversations to check while somebody waits.
     """
     rows = countable(which)
     if rows is None:

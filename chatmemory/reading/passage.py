@@ -42,8 +42,8 @@ class Held(NamedTuple):
 
     @property
     def is_eviction(self) -> bool:
-        """Whether the message left memory when the stay ended. Otherwise it only changed its
-        position or its text.
+        """Whether the message left memory when the stay ended. Otherwise only its position or its
+        text changed.
         """
         return self.left is not None and self.reason not in _IN_HISTORY_OR_REPLACED
 
@@ -77,7 +77,8 @@ class PassageStep(NamedTuple):
 
 @dataclass
 class PastWindow:
-    """The window between two steps. `held` has its stays by rank, the position in the window.
+    """The window between two steps. `held` has the stays of its messages by rank, the position in
+    the window. A stay is one period of a message in the window.
 
     `broken` is the lowest rank at which the window has changed since `begin` was called; None if
     messages were only appended.
@@ -91,8 +92,8 @@ class PastWindow:
         self.broken = None
 
     def apply(self, ended: Sequence[Held], begun: Sequence[Held]) -> None:
-        """Change the window as a step did: remove the stays that `ended`, and add those that
-        `begun` but did not end at once.
+        """Change the window as a step did. Stays are periods of messages in the window: remove
+        those that `ended`, and add those that were `begun` but did not end in the same step.
         """
         for each in ended:
             if self.held.pop(each.n, None) is not None:
@@ -164,7 +165,9 @@ class Passage:
 
     @cached_property
     def held(self) -> list[Held]:
-        """The stays that lasted beyond step `from_step` or began later, in the order of rank."""
+        """The stays (periods of messages in the window) that lasted beyond step `from_step` or
+        began later, in the order of the window.
+        """
         lasting = Q(left_step=None) | Q(left_step__gt=self.from_step)
         rows = Stay.objects.filter(lasting, memory=self.memory).order_by("rank", "n")
         columns = ("n", "seq", "entered_step", "left_step", "reason", "rank", "type", "tokens")
@@ -178,7 +181,8 @@ class Passage:
         return {row.seq: read_message(row) for row in rows.order_by("seq")}
 
     def walk(self) -> Iterator[tuple[PassageStep, PastWindow, Sequence[Held]]]:
-        """Yield each step with the window before it, and the stays that end with the step.
+        """Yield each step with the window before it, and the stays (periods of messages in the
+        window) that end with the step.
 
         The window is always the same object, which is changed before the next step: copy what you
         keep.

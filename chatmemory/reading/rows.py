@@ -162,9 +162,10 @@ class StayDetail:
 @dataclass(frozen=True)
 @with_columns(Message, only_shown=True)
 class MessageDetail:
-    """A message with its stays in the window, and if it was `redacted`, the step that did so.
+    """A message, with its `stays`, the periods in which it was in the window. `redacted` is the
+    step that redacted it, or None.
 
-    `frame` is its stored JSON without the `text`, `origin` tells whether it is in history, and
+    `frame` is its stored JSON without the `text`. `origin` tells whether it is in history, and
     `client_id` is the id that its client gave it.
     """
 
@@ -213,8 +214,8 @@ class MessageDetail:
         return any(stay.covers(step) for stay in self.stays)
 
     def departure(self, step: int) -> StayDetail | None:
-        """Return the last stay that ended up to `step`, or None if the message is in the window
-        then.
+        """Return the last period in the window that ended up to `step`, or None if the message is
+        in the window then.
         """
         if self.is_in_window(step):
             return None
@@ -231,8 +232,7 @@ class MessageDetail:
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
         """The periods of the message in the window, each as (step entered, step left, reason).
-        Stays at the same position that follow each other, such as after a recount, count as one
-        period.
+        Periods that follow each other at the same position, such as after a recount, are joined.
         """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
@@ -321,8 +321,8 @@ class MessageRow(FramedRow, Protocol):
 def with_stays(
     memory_id: str, rows: Sequence[MessageRow], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
-    """Return the messages of these rows with their stays. `known` has all the stays of some of
-    them, if they were already read.
+    """Return the messages of these rows with their stays, the periods in the window. `known` has
+    all the stays of some of them, if they were already read.
     """
     of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
@@ -377,7 +377,8 @@ def _with_its_stays(
 
 
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
-    """Return the stays of some messages, in the order in which they began.
+    """Return the stays of some messages (their periods in the window), in the order in which they
+    began.
 
     `is_left_out` is True if a step in which the client decided the window ended the stay. It is a
     subquery, because with an EXISTS PostgreSQL might read all steps. The stays are sorted here,
@@ -394,10 +395,10 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
 
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
-    """Return why messages did not fit that left in the step that added them, by conversation id and
-    number of the stay.
+    """Return why messages did not fit that left in the step that added them.
 
-    Other stays are left out.
+    A stay is one period of a message in the window. The keys are conversation id and number of the
+    stay. Stays that ended in a later step are left out.
     """
     at_once = [
         stay

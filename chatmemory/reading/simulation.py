@@ -44,12 +44,13 @@ class Outlook:
     """How simulated changes alter the window that the model sees: its totals `before` and `after`,
     and the seqs of messages.
 
-    `leaving` are messages that the model would no longer see, also just added messages. `returning`
-    are those that it would see again. `hidden` are messages that a lowered limit already hides.
-    They leave, too, unless there is `no_room`: then every message is refused, so that none leaves.
+    `leaving` are messages that the model would no longer see, also messages of the simulation.
+    `returning` are messages that it would see again. `hidden` are messages that a lowered limit
+    already hides. They leave, too, unless there is `no_room`: then every message is refused, so
+    that none leaves.
 
-    `stubbed` are the tool results that would be replaced by placeholders, and `to_clear` those that
-    the next add replaces before a message leaves.
+    `stubbed` are the tool results that would be replaced by placeholders. `to_clear` are the
+    results that the next add replaces before a message leaves.
     """
 
     before: Totals = NOTHING
@@ -75,7 +76,7 @@ class Simulation:
 
     Simulated messages have the seqs after the last message of the starting step, and `entered_step`
     0. `stubbed` are the tool results replaced by placeholders. `index` is the new index of exact
-    terms, and `renewed` the seqs of those it replaces.
+    terms, and `renewed` are the seqs of the indexes that it replaces.
     """
 
     changes: tuple[ChangeResult, ...]

@@ -264,7 +264,7 @@ class StepSamples:
     """The steps of a timeline. `part` has some steps without gaps. `outline` has points at equal
     distances from the first step to the last, by step; it is empty if the part has all steps.
 
-    `stays` has the periods in the window of all arrivals.
+    `stays` are the periods in the window of all messages in `part` that arrived alone.
     """
 
     part: tuple[StepSample, ...]

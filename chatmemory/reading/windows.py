@@ -102,7 +102,7 @@ class WindowView:
     ledger.
 
     The next add evicts the hidden messages, as `evictions`, unless there is `no_room` for any
-    message. If a tool result is added, interrupted calls stay.
+    message. If a tool result is added, interrupted calls are not evicted.
     """
 
     step: int
@@ -155,8 +155,8 @@ class WindowView:
     def first_system(self) -> MessageView | None:
         """The system message that no limit evicts, or None.
 
-        It may be anywhere in the window: messages before it leave first, and at the head it is
-        skipped.
+        It may be anywhere in the window: the messages before it leave first. At the beginning of
+        the window, it is skipped.
         """
         return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
 
@@ -175,8 +175,8 @@ class WindowView:
         return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
-        """Return the room beside the system message if nothing were pinned, in the policy's unit. A
-        larger message does not fit.
+        """Return the size of the largest message that would fit beside the system message if
+        nothing were pinned, in the policy's unit.
         """
         system = self.first_system
         return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
@@ -309,7 +309,9 @@ class StoredState:
 
     @property
     def stays(self) -> QuerySet[Stay]:
-        """The query for the stays of the window's messages, in the order of the window."""
+        """The query for the stays of the messages in the window, in the order of the window. A stay
+        is one period of a message in the window.
+        """
         past = self.past_step
         return open_stays(self.memory.pk) if past is None else stays_at(past)
 
@@ -405,11 +407,11 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return the original token counts of those messages in the window after a step that have
-    another count there, by seq.
+    """Return, by seq, the original token counts of those messages that have another count in the
+    window after a step.
 
-    The count can only differ if the message has a second stay: another estimator counted it, or it
-    is a cleared tool result.
+    The count can only differ if the message has a second stay (period in the window): another
+    estimator counted it, or it is a cleared tool result.
     """
     if step.last_stay == step.last_seq:
         return {}
@@ -418,8 +420,8 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 
 
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
-    """Return the placeholder texts of those of the messages that are cleared tool results in the
-    window after a step, by seq.
+    """Return, by seq, the placeholder texts of cleared tool results in the window after a step, for
+    those of these messages that are cleared.
     """
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
     rows = stays.values_list("seq", "overrides", "message__text")
@@ -428,7 +430,9 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
 
 
 def view_from(columns: Sequence[Any]) -> MessageView:
-    """Return a row of a window from the columns VIEW_COLUMNS of a stay."""
+    """Return a message of a window from the columns VIEW_COLUMNS of its stay, its period in the
+    window.
+    """
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return MessageView(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))
 

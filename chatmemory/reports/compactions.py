@@ -40,12 +40,12 @@ BACK = {
 
 @dataclass
 class Total:
-    """The sums over all measured compactions: terms that were `needed` again, and those that the
-    summaries `held`.
+    """The sums over all measured compactions: the number of terms that were `needed` again, and of
+    these, how many the summaries `held`.
 
-    `appended` are the terms held if so many terms were appended to each summary. `tail` are those
-    held if so many tokens of the latest messages were kept. `back` counts the lost terms by who
-    brought them back.
+    `appended` has how many would be held if a number of terms (the key) were appended to each
+    summary. `tail` has the same for a number of tokens of the latest messages that are kept. `back`
+    counts the lost terms by who brought them back.
     """
 
     compactions: int = 0

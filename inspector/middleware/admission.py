@@ -49,12 +49,11 @@ _ALWAYS = frozenset({"/healthz"})  # uses no database, and tells that the proces
 
 class Admission:
     """An ASGI application that passes a request on when its body has arrived and a place is free. A
-    place permits one request at a time to be handled.
+    place is the permission to handle one request.
 
-    It answers 503 with Retry-After at once if the queue for places is too long. While a response is
-    sent, it holds neither a place nor a database connection, so that slow readers hold none. A
-    caller has at most four responses to reads in progress until they have been sent: its other
-    reads wait.
+    A request gets 503 with Retry-After at once if the queue for places is too long. While its
+    response is sent, it holds neither a place nor a database connection, so that slow readers hold
+    none. A caller has at most four responses to reads in progress: its other reads wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
@@ -219,8 +218,8 @@ class Places:
 
     @contextmanager
     def beside(self, loop: AbstractEventLoop) -> Iterator[None]:
-        """Hold a place in a thread outside the event loop, for the block. The place reserved for
-        reads is never taken.
+        """Hold a place in a thread outside the event loop, for the block. It is never the place
+        that is reserved for reads.
 
         Raises QueueFull.
         """
