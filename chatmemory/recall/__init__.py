@@ -3,9 +3,9 @@
 A fact is a term that nobody can guess. A recall is the use of a fact in an AI message after an
 earlier message gave it. A recall is held if a message that mentions the fact was in the window just
 before the AI message arrived. Otherwise it is lost: the model could not have read the fact there.
-In a stored conversation, a fact that had to be said or fetched again counts as one more recall,
-because it was needed there, too. The history is replayed from an empty window under one constant
-policy, so that policies can be compared.
+Messages in which users repeat themselves, and tool calls that are repeated, count as recalls, too
+(see `needs`). The history is replayed from an empty window under one constant policy, so that
+policies can be compared.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Recall:
         return prices.relative(self.bill, self.everything)
 
     def plus(self, other: Recall) -> Recall:
-        """Return the sums of both figures, for more conversations under the same policy."""
+        """Return these figures plus the figures of other conversations under the same policy."""
         names = [each.name for each in fields(self) if each.name != "policy"]
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return replace(self, **sums)
@@ -105,9 +105,9 @@ def recall(
 ) -> list[Recall]:
     """Measure the recall of a conversation under each policy; the policy None keeps everything.
 
-    `terms` and `prefixes` are words that count as facts although they have no digit, and `rules`
-    are the rules of the provider's cache. Raises InvalidValue, UnknownEstimator, PolicyUnavailable,
-    UnsupportedMessage.
+    `terms` are words that count as facts although they have no digit. `prefixes` are beginnings of
+    such words, such as `INV-` of `INV-new`. `rules` are the rules of the provider's prompt cache.
+    Raises InvalidValue, UnknownEstimator, PolicyUnavailable, UnsupportedMessage.
     """
     policies = checked_policies(policies)
     each = histories_for(chat_messages(messages), policies, words_of(terms, prefixes))

@@ -45,13 +45,13 @@ REPEATABLE = frozenset(
 
 
 class Recurrence(NamedTuple):
-    """The facts, or the tool call, that a message repeats: an incident of this kind if they had
-    left memory.
+    """Facts, or a tool call, that a message repeats. If they had left memory, the message is an
+    incident of this `kind`.
 
-    `facts` are names of facts. In a user's message, `requested` are the facts that the assistant
-    asked for by name. `forced` are these and the facts that the user claims to have given before.
-    For a tool call, `call` is the name under which its results are mentioned, and `is_same` tells
-    whether the new result equals the earlier one.
+    `facts` are names of facts. In a user's message, `requested` are the facts for which the
+    assistant had asked. `forced` are the requested facts, and the facts that the user claims to
+    have given before. For a tool call, `call` is the name under which its results are mentioned,
+    and `is_same` tells whether the new result equals the earlier result.
     """
 
     kind: IncidentKind
@@ -232,8 +232,10 @@ def is_own_name(name: str) -> bool:
 
 
 def names_of(fact: str, text: str) -> Iterator[str]:
-    """Yield the words by which a text names a fact, in lowercase: the keys of its JSON, or the
-    words before the fact.
+    """Yield what a text calls a fact, in lowercase, such as "my order number is ".
+
+    For a text that is JSON, these are the fact's keys; else the characters before the fact in its
+    line.
     """
     value = json_of(text)
     if value is not None:
@@ -281,8 +283,8 @@ class CallOfResult(NamedTuple):
 
 
 class Calls:
-    """Remembers the tool calls so far, to recognize repeated calls. `repeatable` are tools whose
-    repeated calls mean nothing.
+    """Remembers the tool calls so far, to recognize repeated calls. `repeatable` are names of tools
+    whose repeated calls are not counted, such as a tool that reads the time.
     """
 
     def __init__(self, repeatable: Sequence[str] = ()) -> None:

@@ -42,8 +42,8 @@ class Answer(NamedTuple):
 
 
 class Answers:
-    """The values that users repeat in consecutive messages. `at` has them by the position of the
-    message.
+    """The values that users repeat in the messages of a conversation. `at` maps the position of a
+    message to the values that the message repeats.
     """
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:

@@ -1,7 +1,8 @@
 """Decides whether a value in a user's text answers what the assistant asked for.
 
-A request names kinds of facts, or something that is none of the known kinds, or nothing. In the
-last two cases, only a text with nothing but one value is an answer.
+A request can name a known kind of fact, such as an email address. It can name something else, such
+as a favorite song, or only ask to repeat something. Then three values are answers: a value that is
+the whole text, a value whose neighboring words the request uses, and a distinctive code.
 """
 
 from __future__ import annotations
@@ -112,11 +113,12 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
 def answers_openly(
     question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
-    """Return whether a text, or its first clause, answers a question with nothing but a value that
-    nobody says by chance. `given` are earlier texts with the same value.
+    """Return whether a text, or its first clause, answers a question with nothing but a value.
+    `given` are earlier texts with the same value.
 
-    The value must not be of another kind than the question names. Words of the question may stand
-    beside the value: `It is stored in Camden.`
+    A short value, such as `42`, counts only if an earlier text had it beside the same word, or as
+    its only number. The value must not be of another kind than the question names. Words of the
+    question may stand beside the value: `It is stored in Camden.`
     """
     if text.refuses or text.is_reported or text.is_anew or not question.kinds <= _LOOSE:
         return False

@@ -1,8 +1,9 @@
 """Computes when messages leave under a policy that clears old tool results, in one pass over a
 history.
 
-This is the rule of `firsts` for a window whose old tool results become placeholders before a
-message leaves: see `windows.clearing`. A test compares the results with that rule.
+As in `firsts`, the window is the system message and all messages from an index that only grows. In
+addition, old tool results become placeholders before a message leaves: see `windows.clearing`. A
+test compares this computation with `windows.clearing`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def clears_commonly(policy: Policy) -> bool:
-    """Return whether a policy clears old tool results and otherwise evicts by the common rule (see
-    `firsts`).
+    """Return whether a policy clears old tool results, and otherwise evicts the oldest messages
+    first without further rules (see `firsts.is_common`).
     """
     return policy.whole_results > 0 and is_common(policy, clears=True)
 
@@ -31,9 +32,9 @@ class Clearable:
     """The tool results of a history that a policy can clear, and the placeholders that would
     replace them.
 
-    `results` are the positions of all tool results. `are_known` is True if each has its message,
-    and nothing in the history is pinned or a placeholder already. Only then the fast computation is
-    possible.
+    `results` are the positions of all tool results. `are_known` says whether the fast computation
+    is possible. For that, each tool result must have its message, and no message may be pinned or
+    already a placeholder.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:

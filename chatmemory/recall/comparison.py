@@ -57,7 +57,8 @@ class Replay:
     @cached_property
     def by_index(self) -> int:
         """The number of lost needs (uses of facts that had left memory) whose facts an index
-        message listed. Parts that a message of the window still had count as listed.
+        message listed. A need of several facts also counts if an index message listed some of the
+        facts and messages of the window had the rest.
         """
         spans = self.departures.indexes
         if not spans:
@@ -103,8 +104,8 @@ class Replay:
         )
 
     def ignores(self, position: int) -> bool:
-        """Return whether the message at a position never came in, as a system message equal to the
-        current one.
+        """Return whether the message at a position never entered the window, because it was a
+        system message equal to the current system message.
 
         A different system message stays at least until the next message arrives.
         """
@@ -229,8 +230,9 @@ def _forgotten(gone_at: Sequence[int], mentions: Sequence[int]) -> int | None:
 class RecallCurve:
     """The number of recalls that are held at each limit. `recalls` is the number of all recalls.
 
-    `changes` maps a limit to the change of the number at that limit. `tried_every` is the distance
-    between the limits that were tried; 1 is exact.
+    `changes` maps a limit to the difference from the next lower limit. `{10: 3, 20: -1}` means 3
+    held recalls from limit 10, and 2 from limit 20. `tried_every` is the distance between the
+    limits that were tried; 1 is exact.
     """
 
     recalls: int
@@ -270,9 +272,10 @@ def curve_of(
 ) -> RecallCurve:
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
-    With options of the policy, or several system messages, the history is replayed under a grid of
-    limits and under the limits in `also`. The grid is chosen so that at most `most_adds` messages
-    are added. `which` chooses the needs to count, by default all.
+    Limits must be tried if the policy has options, such as `low_water`, or the history has several
+    system messages. A grid of limits and the limits in `also` are tried. The grid is so coarse that
+    its replays add at most `most_adds` messages together. `which` chooses the needs to count, by
+    default all.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)

@@ -107,8 +107,8 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return how dates are written, by their names in `known`. Dates that are equal but for a
-    missing year have one name.
+    """Map the names of dates in `known` to the dates as they are written. A date without a year and
+    the same day with a year have one name.
     """
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

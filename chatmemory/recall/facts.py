@@ -97,10 +97,12 @@ class Words:
 
     `terms`, `prefixes` and `patterns` find facts that may have no digit. A term is found where no
     letter or digit is beside it. A prefix is found together with the characters after it, such as
-    `INV-` in `INV-new/7`. A pattern is a regular expression. `repeatable` are tools whose repeated
-    calls mean nothing. `reminders` are phrases by which users say that they repeat themselves, and
-    `requests` are phrases that stand before the noun when assistants ask for something. Raises
-    InvalidValue for an empty word, and for a pattern that cannot be used.
+    `INV-` in `INV-new/7`. A pattern is a regular expression.
+
+    `repeatable` are names of tools whose repeated calls are not counted. `reminders` are phrases by
+    which users say that they repeat themselves, such as "as I said". `requests` are phrases with
+    which assistants ask for the noun behind them, such as "please send me". Raises InvalidValue for
+    an empty word, and for a pattern that cannot be used.
     """
 
     terms: tuple[str, ...] = ()
@@ -184,10 +186,12 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
 
     A term is a run of ASCII letters, digits and `._@/+-` with 4 to 200 characters. It contains a
     digit, and begins and ends with a letter or digit. The `words` of the project are terms, too.
-    Longer runs are data, such as base64. A code is a number of at least four digits, or a run of at
-    least five capitals. A code is marked as a fact where it is a whole JSON string; a number also
-    after one of NAMES_OF_NUMBERS. A bank account, a postcode and a plate in groups, such as `SW1A
-    1AA`, are one term. The placeholder text of a redaction contains no facts.
+    Longer runs are data, such as base64. A bank account, a postcode and a plate in groups, such as
+    `SW1A 1AA`, are one term.
+
+    A code is a number of at least four digits, or a run of at least five capitals. A JSON string
+    that is only a code marks this code as a fact. A number is also marked by a word before it, such
+    as "order" (see NAMES_OF_NUMBERS). The placeholder text of a redaction contains no facts.
     """
     terms: set[str] = set()
     dates: dict[Date, str] = {}

@@ -2,12 +2,12 @@
 
 This works for a plain history, whose only system message is its first message. Its window is the
 system message and all messages from some index on. Under the common rule of eviction, that index
-only moves forward while the window is over its limit. Options move it further: down to the
-`low_mark`, and to the next user message if the policy takes whole turns. A tool result directly
-after its call leaves with it.
+only moves forward while the window is over its limit. Options move the index further: until the
+load is at most the `low_mark`, or to the next user message if the policy takes whole turns. A tool
+result directly after its call leaves with the call.
 
-`loads` and `tallies` share this statement of the rule of `eviction`. Tests compare both with that
-rule.
+So this module states the rule of `windows.eviction` a second time, for `loads` and `tallies`. Tests
+compare the results of both with that rule.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class Places(NamedTuple):
     """The indices to which an eviction moves the beginning of the window, for each message of a
     history.
 
-    `ends` has the index after the message and after the messages evicted with it. `users` has the
-    index of the first user message from there on, or the index after the last message.
+    `ends` has the index after the message, or after the tool results that directly follow its tool
+    calls. `users` has the index of the first user message from this message on; a number above all
+    indices if there is none.
     """
 
     ends: Sequence[int]

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class Added(NamedTuple):
     """The result of adding a message in a replay.
 
-    `change` is the transition of the add. `cleared` are the old tool results that were replaced by
-    placeholders before it. `renewed` is the change of the index message after it, if there was any.
+    `change` is the transition of the add. `cleared` are the old tool results that placeholders
+    replaced before the add. `renewed` is the transition of the index message after the add; None if
+    the index did not change.
     """
 
     change: Transition

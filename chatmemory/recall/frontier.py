@@ -199,12 +199,14 @@ class Figures:
         return self.points.get(variant, {}).get(limit, self.everything).held
 
     def to_dict(self) -> JsonDict:
-        """Return the figures as JSON has them."""
+        """Return the figures as a dictionary that can be written as JSON."""
         return {**vars(self), "points": {n: dict(found) for n, found in self.points.items()}}
 
     @classmethod
     def from_dict(cls, data: JsonMap) -> Figures:
-        """Return figures from decoded JSON, whose keys are strings."""
+        """Return the figures from a dictionary that was read from JSON. The limits in `points`,
+        which JSON has as strings, become numbers again.
+        """
         points = {
             int(variant): {int(limit): Tally(*tally) for limit, tally in found.items()}
             for variant, found in data["points"].items()
@@ -271,7 +273,7 @@ def limit_needed(entries: Iterable[Entry], policy: Policy) -> int:
 
 
 def needed_limits(entries: Iterable[Entry], policy: Policy) -> Iterator[int]:
-    """Yield, for each entry, the limit that its turn needs so far together with the system message;
+    """Yield, for each entry, the limit that holds the system message and the turn up to this entry;
     0 for a system message.
 
     A turn is a user message and all messages up to the next user message.

@@ -92,8 +92,11 @@ class History:
         return self.read[position].facts.mentions
 
     def latest_mentions(self, fact: str, end: int) -> list[int]:
-        """Return where a fact is last mentioned in the first `end` messages: the positions of the
-        latest message, and of the latest system message, which stays while others leave.
+        """Return the positions of the latest mentions of a fact among the first `end` messages: at
+        most two positions.
+
+        They are of the latest system message with the fact, and of the latest other message with
+        the fact. A system message stays while other messages leave.
         """
         found = (mentions.get(fact, ()) for mentions in self._mentions)
         return [each[n - 1] for each in found if (n := bisect_left(each, end))]

@@ -40,10 +40,10 @@ class Forgotten:
 
     `fact` is the text of the fact where it came up, and `name` identifies it in all texts. `said`
     is the number of the latest user message with the fact, or else of the latest tool result.
-    `last` is its last mention, which left memory at `left_step`, for the reason `cause`. `keeping`
-    is the smallest limit from which every larger limit would have held the fact; None while it is
-    not computed. `is_pair` marks a value with its key that a tool call used again, such as
-    `membership=gold`.
+    `last` is the number of the last message with the fact that left memory: at `left_step`, for the
+    reason `cause`. `keeping` is the smallest limit from which every larger limit would have held
+    the fact; None while it is not computed. `is_pair` marks a value with its key that a tool call
+    used again, such as `membership=gold`.
     """
 
     fact: str
@@ -60,11 +60,12 @@ class Forgotten:
 class Incident:
     """A message that repeats facts, or a tool call, that had left memory.
 
-    `again` is the seq of this message, added by `step`. `facts` are the repeated facts, the best
-    known first. `is_forced` is True if the assistant asked the user for the fact in message
-    `asked`, or if the user says that it is a repetition. For a tool call, `tool` is the tool's
-    name, `result` the earlier result of the same call, and `tokens` the size of the new result.
-    `is_same` then says whether both results are equal.
+    `again` is the seq of this message, added by `step`. `facts` are the repeated facts, sorted: ids
+    before names, names before dates. `is_forced` is True if the assistant asked the user for the
+    fact in message `asked`, or if the user says that it is a repetition.
+
+    For a tool call, `tool` is the tool's name, `result` the earlier result of the same call, and
+    `tokens` the size of the new result. `is_same` then says whether both results are equal.
     """
 
     kind: IncidentKind
@@ -80,7 +81,9 @@ class Incident:
 
     @property
     def shown(self) -> Forgotten:
-        """The part that pages show first: the earlier tool result, or the best known fact."""
+        """What pages show first: the earlier tool result, or the first repeated fact (an id, if
+        there is one).
+        """
         return self.result or self.facts[0]
 
     @property
@@ -94,7 +97,9 @@ class Incident:
 
     @property
     def what(self) -> str:
-        """The name of the repeated tool call, or the best known of the repeated facts."""
+        """The subject of the sentence about the incident: the name of the repeated tool, or the
+        first repeated facts, such as `A-1182 and 2 more`.
+        """
         return (self.tool or "A tool") if self.result else facts_words(self)
 
     @property
@@ -104,15 +109,15 @@ class Incident:
 
     @property
     def happened(self) -> str:
-        """The verb phrase that follows `what`, such as that a fact was asked for again, in the
-        singular or plural.
+        """The verb phrase after `what`, in the singular or plural, such as `was said again after it
+        had left`.
         """
         several = self.words.to_several if self.are_several else ""
         return several or self.words.happened
 
     @property
     def fact(self) -> str:
-        """The text to show for the incident: the best known fact, or the tool's name."""
+        """The text to show for the incident: the first repeated fact, or the tool's name."""
         return self.facts[0].fact if self.facts else self.tool
 
 
@@ -422,7 +427,9 @@ def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
 
 
 def facts_words(incident: Incident) -> str:
-    """Return the best known facts of an incident, and the number of its other facts, as text."""
+    """Return the first repeated facts of an incident, and the number of the remaining facts, as
+    text: `A-1182, B-7 and 2 more`.
+    """
     named = [each.fact for each in incident.facts[:NAMED]]
     more = len(incident.facts) - len(named)
     return f"{', '.join(named)}{f' and {more:,} more' if more else ''}"

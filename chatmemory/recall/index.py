@@ -103,8 +103,8 @@ class Index:
         return "\n".join([title, *lines_of(row.shown for row in self.listed)])
 
     def without(self, redacted: Collection[int]) -> Index:
-        """Return the index (the list of evicted terms) with those terms blanked that only the
-        messages `redacted` had.
+        """Return the index (the list of evicted terms) for a conversation in which the messages
+        `redacted` lost their text. A term that no other message has is blanked.
         """
         return replace(self, rows=tuple(_blanked(row, redacted) for row in self.rows))
 

@@ -19,8 +19,8 @@ from chatmemory.windows.window import Entry, Window
 
 
 class Indexing:
-    """Maintains the index message of a replay. The messages of a replay's entries are read from
-    `said`.
+    """Maintains the index message of a replay. `said` are the messages of the replayed history,
+    which the index reads; entries may have no message.
     """
 
     def __init__(self, policy: Policy, said: Sequence[ChatMessage]) -> None:

@@ -28,9 +28,9 @@ class IncidentKind(StrEnum):
 class KindWords:
     """The words for a kind of incident, as a `title` and in sentences.
 
-    `happened` follows the fact or the tool, and `to_several` follows several facts, if that
-    differs. `short` labels the message that repeats the fact, and `repeated` says in a sentence
-    what that message did.
+    `happened` follows the name of a fact or tool, such as `was said again after it had left`.
+    `to_several` is its plural, if the plural differs. `short` labels the message that repeats the
+    fact, and `repeated` says in a sentence what that message did.
     """
 
     title: str

@@ -32,9 +32,11 @@ class MessageFacts(NamedTuple):
 
     - `own` are the facts that the message itself states: the text as written, by the fact's name.
       Some of these are `dates`, others are `pairs` of a key and a value, such as `membership=gold`.
-    - `mentions` are the names of all facts in the message, also of facts that others stated.
+    - `mentions` are the names of all facts in the message, also of facts that other messages
+      stated.
     - `parts` are the mentioned facts of which the message has only a part: the end of a path, or
-      the value under another key. Memory holds such a fact, but the message does not say it.
+      the value under another key. While the message is in memory, the fact is held, but the fact is
+      not `said` by the message.
     - `speaker` is the type of the message. A message that a program wrote in the user's name has
       the type of a tool result.
     """

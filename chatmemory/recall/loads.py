@@ -9,9 +9,10 @@ the load of the window that begins with the call exceeds the limit.
 A larger limit does not always keep more. A tool result stays if its call left before it arrived. A
 larger limit may keep the call long enough to take the result with it.
 
-This module states the rule of `eviction` a second time, for policies that evict by `oldest_first`
-and have no options. A low mark and whole turns are replayed by `firsts`, cleared tool results by
-`clearings`, and other policies by that rule. A test compares both.
+This module states the rule of `windows.eviction` a second time, for policies without options that
+evict by `oldest_first`. `firsts` does the same for a low mark and whole turns, and `clearings` for
+cleared tool results. Other policies are replayed by `windows.eviction`. A test compares the
+results.
 """
 
 from __future__ import annotations
@@ -85,11 +86,13 @@ class IndexSpan(NamedTuple):
 class Departures:
     """The times at which messages left memory in a replay, as positions of messages.
 
-    `at` has, for each message, the position of the message at whose arrival it left. Three kinds of
-    messages have their own position: those that found no room, ignored ones, and interrupted tool
-    calls, which the model never saw. The length of the history stands for messages that stayed to
-    the end. `stubs` are the placeholders of cleared tool results, by position; they leave when `at`
-    says. `indexes` are the index messages in order, each until the next one.
+    `at` has, for each message, the position of the message at whose arrival it left. For a message
+    that stayed to the end, this is the length of the history. A message has its own position if it
+    was never in memory, because it had no room or was ignored. So has an interrupted tool call,
+    which the model never saw.
+
+    `stubs` maps the position of a cleared tool result to its placeholder, which leaves when `at`
+    says. `indexes` are the index messages in order, each in memory until the next index.
     """
 
     at: Sequence[int]

@@ -15,11 +15,11 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
 class Needed(NamedTuple):
-    """The facts, or the tool call, of earlier messages that a message uses; `kind` is the kind of
-    incident if they had left memory.
+    """Facts of earlier messages, or an earlier tool call, that a message uses. If they had left
+    memory, the message is an incident of this `kind`.
 
     `parts` are the names of the facts or the call, each with the position of its last mention.
-    `fact` is the text to show; "" means the part that leaves memory first.
+    `fact` is the text to show; "" stands for the fact in `parts` that leaves memory first.
     """
 
     kind: IncidentKind
@@ -28,11 +28,12 @@ class Needed(NamedTuple):
 
 
 class NeededAt(NamedTuple):
-    """The uses of earlier messages in one message (`needed`), and the names by which later messages
-    can use it.
+    """The uses of earlier messages by one message (`needed`), and the names by which later messages
+    can use this message.
 
-    `mentions` are the names of facts and calls in this message that any message needs. While the
-    message is in memory, later messages find these there.
+    `mentions` are the names of the facts and calls in this message that any message of the
+    conversation uses. While this message is in memory, later messages find these facts and calls
+    there.
     """
 
     needed: Sequence[Needed]

@@ -48,8 +48,8 @@ class Need(NamedTuple):
         return self.until >= self.position
 
     def depends_on(self, known: Container[str]) -> int | None:
-        """Return the position of the earliest mention that must be in memory; None if all facts are
-        `known` otherwise.
+        """Return the position of the earliest mention that must be in memory. Parts in `known`,
+        which the system message has, need no mention; None if all parts are in `known`.
         """
         return min((mention for name, mention in self.parts if name not in known), default=None)
 

@@ -57,8 +57,8 @@ def own_kinds() -> frozenset[str]:
 
 @cache
 def own_keys() -> frozenset[str]:
-    """Return further words, used as keys in JSON, for facts that all users know about
-    themselves.
+    """Return further words, such as "zip" and "dob", that are keys in JSON for facts that all users
+    know about themselves.
     """
     return frozenset(_data()["own"]["keys"])
 
@@ -214,9 +214,10 @@ class Question(NamedTuple):
     """The question that an assistant asks the user in one message, even if it asks for no known
     kind of fact.
 
-    `words` are the words of the sentences that ask, `message` those of the whole message, and
+    `words` are the words of the sentences that ask, `message` the words of the whole message, and
     `kinds` the requested kinds of facts. `asks_for_something` is True if "yes" or "no" would be no
-    answer. `is_request` is True for such a question that names no kind.
+    answer. `is_request` is True if the assistant requests something, and does not only ask a
+    yes-or-no question.
     """
 
     words: frozenset[str]
@@ -559,8 +560,9 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
 
 
 def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
-    """Yield the examples in phrases.toml for tests: the language, the part, the example, and the
-    kinds if the part is "questions".
+    """Yield the examples in phrases.toml for tests: the language, the key in the language's table
+    (such as "requests"), and the example. The last item is the kinds for "questions", None for
+    other keys.
     """
     for name in LANGUAGES:
         data = _data()[name]

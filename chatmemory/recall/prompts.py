@@ -110,8 +110,8 @@ def prompts_of(
     keeps_first: bool = False,
     refusals: Refusals | None = None,
 ) -> Prompts:
-    """Return the prompts of a replay. With `keeps_first`, new system messages go to the head of the
-    window.
+    """Return the prompts of a replay. With `keeps_first`, the system message is always the first
+    message of the window, even if it arrived later.
 
     With `refusals`, which several replays of the history can share, rejected prompts are counted
     for each provider.
@@ -232,13 +232,13 @@ class Refusals:
     """Finds the providers that would reject a window of a history, by the rules of `lint`; fast for
     many windows.
 
-    `history` may be given as its turns (messages in the linter's form) alone. `turns` are the
-    messages as each provider gets them, by default their types and the ids of calls. A provider
-    with several `models` rejects what any of them rejects.
+    `history` is a history, or its messages in the form of the linter (`Turn`). `turns` has the
+    messages as each provider gets them, by default those of `history`. A provider with several
+    `models` rejects what any of these models rejects.
 
     A window is nearly always the system message and an unbroken part of the history. Whether such a
-    part breaks a rule is read from its first and its last message and the faults between them,
-    which are found once. Any other window is read as a whole.
+    part breaks a rule is read from its first message, its last message and the known faults between
+    them. The faults of the history are found once. Any other window is read as a whole.
     """
 
     def __init__(

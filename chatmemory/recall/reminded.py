@@ -24,7 +24,10 @@ _RUN = declared_pattern(f"[{CJK}]{{2,}}")
 
 
 class Reminded:
-    """The parts of a user's text in which a value belongs to a reminder, such as "as I said"."""
+    """Finds the values of which a user's text reminds the assistant: near a reminder, such as "as I
+    said". If the sentence of the reminder says little else, the sentences beside it are searched,
+    too.
+    """
 
     def __init__(self, text: UserText) -> None:
         self._text = text
@@ -34,8 +37,8 @@ class Reminded:
         return bool(self._parts)
 
     def phrases(self) -> list[Value]:
-        """Return the words in these parts as values: each word, and a few adjacent words together.
-        Small words are left out.
+        """Return the words near the reminders as values: each word, and a few adjacent words
+        together. Small words are left out.
         """
         spans = sentences(self._text.text) if self._parts else ()
         short = [span for span in spans if _has_few_words(self._text.plain[slice(*span)])]
@@ -44,18 +47,18 @@ class Reminded:
 
     def binds(self, value: Value, given: Iterable[Given], *, is_answer: bool) -> bool:
         """Return whether the text reminds the assistant of a value. `given` are earlier texts with
-        it, and `is_answer` says that the assistant had asked for the value.
+        the value, and `is_answer` says that the assistant had asked for something.
 
-        A short number must have the same word beside it as before, or a noun of the same kind, as
-        in `14 inch`.
+        A short number, as in `14 inch`, must have the same word beside it in an earlier text. The
+        same kind of fact is enough, too.
         """
         return self._has(value) and (
             (is_answer and value.is_whole) or _is_exact(value) or self._is_alike(value, given)
         )
 
     def tells(self, value: Value) -> bool:
-        """Return whether the text reminds the assistant of a value that is mere words, without an
-        exact name or code.
+        """Return whether the text reminds the assistant of a value in words, such as a color or an
+        address. Codes and other exact values are decided by `binds`.
         """
         is_alone = len(value.key) >= _SHORTEST_CODE and self._text.stands_alone(*value.place)
         return self._has(value) and (is_alone or _is_telling(value))

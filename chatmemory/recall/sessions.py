@@ -1,5 +1,5 @@
-"""Converts between sessions of agents and stored messages. Details that only a session has are kept
-in attributes of its messages.
+"""Converts between sessions of agents and stored messages. Details that only a session has, such as
+the token counts of prompts, are kept in attributes of its messages.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def stored_session(
 ) -> Session:
     """Return stored messages as a session of an agent.
 
-    `messages` are given in order by their numbers (seqs). `compactions` have seqs as positions, and
-    the token counts of the window, or of the prompts if the agent recorded them. Messages that a
-    client `injected` are not part of the history.
+    `messages` are given in order by their numbers (seqs). `compactions` name messages by seq, not
+    by position. Their token counts are those of the window, unless the agent recorded the counts of
+    the prompts. Messages that a client `injected` are not part of the history.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

@@ -42,7 +42,8 @@ class SummaryPlan:
     """The options of a compaction, checked. Raises InvalidValue for options that contradict each
     other.
 
-    `covering` are positions in the window, or other numbers of messages, as the caller chooses.
+    `covering` names the messages to replace by positions in the window, or by other numbers, which
+    the method `covered` then gets as well.
     """
 
     covering: Collection[int] | None = None

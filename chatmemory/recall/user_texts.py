@@ -81,7 +81,9 @@ class UserText:
 
     @cached_property
     def plain(self) -> str:
-        """The text with its reminders replaced by ends of clauses. The length is the same."""
+        """The text with its reminders, such as "as I said", overwritten by line breaks, which end a
+        clause. The length is the same.
+        """
         return _without(self.text, self.reminders)
 
     @cached_property
@@ -118,8 +120,10 @@ class UserText:
 
     @cached_property
     def introduced(self) -> list[int]:
-        """The indices where phrases such as `my name is` end, and where phrases after a name
-        begin.
+        """The indices at which a name may begin or end.
+
+        These are the ends of phrases such as "my name is", and the beginnings of phrases that some
+        languages put behind a name.
         """
         before = introductions().finditer(self.lowered)
         behind = introductions_behind().finditer(self.lowered)
@@ -182,8 +186,8 @@ class UserText:
         return frozenset(found - fillers() - {""})
 
     def nouns_before(self, start: int) -> frozenset[str]:
-        """Return the last words before an index that may name the value there, although they name
-        no known kind of fact.
+        """Return the last two words before an index, without small words, which may say what the
+        value there is, such as "locker" and "combination". They need not name a known kind of fact.
         """
         before = _WORD.findall(folded(self.text[max(0, start - _NEAR) : start]))
         known = fillers()

@@ -98,8 +98,8 @@ class Eviction(NamedTuple):
 
     `because` is the message that caused the eviction: the tool call of a result, a new system
     message, a summary, a placeholder, or the added message that removed an interrupted tool call.
-    `misfit` says why a message was too large for the window that it was added to; only a recorded
-    change has it.
+    `misfit` says why an added message left at once, as it was too large. It is known only for
+    evictions that were read from a stored ledger.
     """
 
     entry: Entry
@@ -131,8 +131,8 @@ class Eviction(NamedTuple):
         return self.because.seq or None
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
-        """Return the eviction with its entries replaced, from the keys of the mapping to its
-        values.
+        """Return the same eviction with other objects for its entries: a key of `entries` is
+        replaced by its value, such as an entry with a loaded message.
         """
         if self.entry not in entries and self.because not in entries:
             return self
@@ -171,8 +171,8 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
     """Evict the messages after the user message that was evicted last, up to the next user message
     or the end. Yields the evictions.
 
-    The arriving message stays: beside pinned user messages it may have come without its own user
-    message.
+    The message that is being added stays, because it may have no question in the window: pinned
+    user messages can fill the limit.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:
@@ -183,12 +183,12 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """The remaining messages of a window while a change is decided, with their totals.
+    """The remaining messages of a window while a change is decided, with their totals, which
+    include the costs by the policy.
 
-    A policy weighs the messages that come and leave; the totals include these costs. The window
-    itself does not change, and is read only as far as needed. Kinds of policies with a rule of
-    their own take messages by position (`peek`, `pop`, `evict`), which does not count pinned
-    messages. The rules of this module use indices, which count all messages.
+    The window itself does not change, and is read only as far as needed. A kind of policy with its
+    own rule of eviction takes messages by position with `peek`, `pop` and `evict`. Positions do not
+    count pinned messages. The rules of this module use indices, which count all messages.
     """
 
     def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:

@@ -2,12 +2,14 @@
 messages stayed, moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
-and sends the whole list. Its limit is not known here. An add is inferred if exactly one add,
-decided by `admit` under any limit, results in the list. The adds are tried for a policy without
-options and for a policy that recovers interrupted tool calls. If earlier lists show which of both
-the client has, that policy is tried first. If no add or more than one explains a list, the list was
-set as a whole. The same holds for a list that only lost its end: its last message is where it was
-before, so perhaps no message was added. A list that was set is aligned with the previous list.
+and sends the whole list. The service's limit is not known here. So every possible add is decided by
+`admit` under every limit. An add is inferred if it alone results in the list. The adds are tried
+for a policy without options and for a policy that recovers interrupted tool calls. If earlier lists
+show which of these policies the client has, that policy is tried first.
+
+If no add or more than one explains a list, the list was set as a whole. So is a list that only lost
+messages at its end: its last message is where it was before, so perhaps no message was added. A
+list that was set is aligned with the previous list.
 
 Two messages are the same if their whole JSON is equal. A message with other attributes than the
 known message at its position counts as that message with changed attributes, also if it has none. A
@@ -71,15 +73,15 @@ class Payload(NamedTuple):
         return self == known or (self.is_open and self.bare == known.bare)
 
     def changes(self, known: Payload) -> bool:
-        """Return whether the client changed the attributes of a known message. The remaining
-        content of both messages is equal.
+        """Return whether a client's message has other attributes than the known message. Use this
+        method only for messages that are equal without their attributes.
         """
         return not self.is_open and self != known
 
 
 class OpenPayload(Payload):
-    """The content of a message whose source does not tell which attributes it has. For equality, it
-    counts as having none.
+    """The content of a message whose source does not tell which attributes the message has.
+    Compared by `==`, it is equal to a message without attributes; `counts_as` ignores attributes.
     """
 
     @property
@@ -121,8 +123,9 @@ def inferred_add(
     - `recovers` tells whether the client's policy removes interrupted tool calls; None if earlier
       lists of the client did not show this.
 
-    The transition has no policy, since the client's is unknown. If the added message left at once,
-    the transition has no arrival, and evicts all messages that could leave.
+    The returned transition has no policy, since the policy of the client is unknown. If the added
+    message left at once, the new list does not contain it. Then the transition has no arrival, only
+    the evictions.
     """
     is_beginning = _are_same(after, before[: len(after)], is_same)
     found: dict[Hashable, Transition] = {}
@@ -250,10 +253,10 @@ def summarized(
     None if the new list has no new summary.
 
     The first message after a leading system message is a summary if it is new, not a system
-    message, and replaces at least two messages. The messages after these are kept in order, and
-    further messages may be appended. If nothing is kept, the client may simply have dropped all old
-    messages. Then nothing may be appended unless the client has `marked` its summary. `types` are
-    the message types of the new list.
+    message, and replaces at least two messages. The new list must go on with all old messages
+    behind the replaced messages, in order. More messages may follow. If the new list keeps no old
+    message, the client may simply have dropped them. Then nothing may follow the summary, unless
+    the client has `marked` the summary. `types` are the message types of the new list.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -273,7 +276,7 @@ class Alignment:
 
     `kept` messages are in the same order in both lists; `moved` messages are not. New positions in
     neither mapping are arrivals; old positions in neither mapping have left. `slides` is True if
-    messages left at the head and others were appended.
+    the new list continues the old list without some messages at its head.
     """
 
     kept: dict[int, int]
@@ -359,8 +362,8 @@ def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
     """Match the messages of a new list with those of an old list, so that as many as possible stay
     in order.
 
-    Use this function for a list that was set as a whole. Such a list need not be the old one moved
-    on by some messages, as `align` expects.
+    Use this function for a list that was set as a whole. Use `align` for a list that may be the old
+    list without its oldest messages.
     """
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, Alignment(kept, {})))

@@ -27,8 +27,8 @@ def option_words(policy: Policy | None) -> list[str]:
 
 
 def varied_words(policy: Policy) -> list[str]:
-    """Return the options that recommendations vary beside the limit, as far as the policy uses
-    them, each in a few words.
+    """Return in a few words each the three options that recommendations try in several values:
+    `low_water`, `snap_to_user` and `clear_tool_results`. Options that are not in use are left out.
     """
     words = {
         f"trimmed to {(policy.low_water * 100).normalize():f} % when full": (

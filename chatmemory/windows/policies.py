@@ -104,10 +104,10 @@ class TokenOptions(PolicyOptions, total=False):
 class Policy(ABC):
     """A rule for the messages that leave memory: a limit, its unit, and options.
 
-    - `low_water`: a window over the limit is trimmed to the limit, then to this share of it. The
-      second part spares the newest message, with its tool call.
+    - `low_water`: a window over the limit is trimmed further than to the limit: to this share of
+      the limit. This further trim spares the newest message, with its tool call.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
-    - `oversized`: the treatment of a message that the limit has no room for even alone.
+    - `oversized`: the treatment of a message that is larger than the limit allows.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, regardless of other
       options.
     - `free_system`: system messages cost nothing, so that the whole limit is for the conversation.
@@ -209,8 +209,8 @@ class Policy(ABC):
     def cost_of(self, totals: Totals) -> int | None:
         """Return the cost of messages, given only their number and their tokens.
 
-        None, the default, means that each message must be weighed. A kind that returns a number
-        saves pages and the migration of older conversations from reading all messages.
+        None, the default, means that these totals are not enough: `weigh` is then called for each
+        message. A kind that returns a number saves reading all messages of older conversations.
         """
         return None
 
@@ -253,7 +253,9 @@ class Policy(ABC):
 
     @property
     def least_limit(self) -> int:
-        """The smallest limit with which the options work."""
+        """The smallest limit that a policy with this `low_water` accepts: `low_mark` must leave
+        room for more than the overhead.
+        """
         share = Fraction(self.low_water)
         return 1 if share == 1 else ceil((self.overhead + 1) / share)
 
@@ -326,7 +328,7 @@ class Policy(ABC):
         return replace(self, limit=limit, low_water=WHOLE)
 
     def metering(self) -> Self:
-        """Return the policy that only measures the window by this limit."""
+        """Return the same policy with a limit that only measures the window: nothing leaves."""
         return replace(self, meters_only=True)
 
     def enforced(self) -> Self:
@@ -337,7 +339,7 @@ class Policy(ABC):
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
         """Return the policy with its derived fields, such as the overhead, taken from the
-        estimator. The default has no such fields.
+        estimator. A kind without derived fields returns itself.
         """
         return self
 
@@ -400,8 +402,9 @@ class MessageWindow(Policy):
 class TokenWindow(Policy):
     """At most `limit` tokens, `fixed_overhead` of them for the request itself.
 
-    `clear_tool_results` is a number of tool results: a full window first clears all but the newest
-    of so many (see `clearing`), and messages leave only if that is not enough. 0 clears nothing.
+    `clear_tool_results` is the number of newest tool results that are never cleared. A full window
+    first clears all older tool results (see `clearing`). Messages leave only if that is not enough.
+    0 clears nothing.
 
     `index_terms` is the largest number of exact terms that an index message lists of evicted
     messages (see `recall.index`). This option needs `low_water` below 1: without it, the index
@@ -563,8 +566,8 @@ def written_share(share: Decimal) -> str:
 
 
 def option_value(name: str, type_: type, value: object) -> JsonValue:
-    """Return the value of an option, given in Python or JSON, as its type. Raises InvalidValue if
-    it does not fit the type.
+    """Convert an option's value from Python or JSON to the option's type, such as "0.6" to a
+    Decimal. Raises InvalidValue if the value does not fit the type.
     """
     if type_ is Decimal:
         return exact_share(name, value)

@@ -91,8 +91,8 @@ def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
 
 
 def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | None) -> Totals:
-    """Return the totals of a window from the numbers of its row. `load` is the part of the limit
-    that was used; None if it was not stored.
+    """Return the totals of a window from a stored row: the count and tokens of its messages, and
+    its `load`, which includes the overhead. The load is None if the row has none.
     """
     if not can_decide(policy) or not count:
         return Totals(count, tokens)

@@ -115,8 +115,8 @@ class Transition(NamedTuple):
         return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
-        """Return the transition with its entries replaced, from the keys of the mapping to its
-        values.
+        """Return the same transition with other objects for its entries: a key of `entries` is
+        replaced by its value, such as an entry with a loaded message.
         """
         return self._replace(
             arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
@@ -124,7 +124,7 @@ class Transition(NamedTuple):
         )
 
     def apply_to(self, window: Window) -> None:
-        """Change the window by this transition, which was decided for it."""
+        """Change a window by this transition, which must have been decided for this window."""
         if self.ignored or self.change is Change.KEEP:
             return
         if self.change is Change.ADD:
@@ -385,8 +385,8 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short, made-up message that costs something under the policy: the model's, or the
-    user's if the model's messages cost nothing.
+    """Return a short, made-up message that costs something under the policy: a message of the
+    model, or a message of the user if messages of the model cost nothing.
     """
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
@@ -457,8 +457,8 @@ def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
 def check_oversized(
     policy: Policy, system: Entry | None, message: Entry, index: int | None = None
 ) -> None:
-    """Raise OversizedMessage if the limit has no room for a message beside the system message.
-    `index` is its index in a list, for the error.
+    """Raise OversizedMessage if the limit has no room for a message beside the system message. For
+    a message of a list, `index` is its place in the list, which the error tells.
     """
     if not is_oversized(policy, system, message):
         return
@@ -486,9 +486,9 @@ def refuse_beside_pins(
 ) -> NoReturn:
     """Raise NoRoomBesidePins for a message that would fit the limit if nothing were pinned.
 
-    `entries` are the messages in memory with the arrival among them, and `evictions` are those that
-    would leave. The error adds up the costs of the message, of the remaining messages, and of the
-    messages that would leave with it.
+    `entries` are the messages in memory and the arriving message. `evictions` are those of them
+    that would leave. The error lists the costs of the arriving message, of its tool call and of
+    what would stay.
     """
     gone = {eviction.entry for eviction in evictions}
     kept = [entry for entry in entries if entry not in gone]

@@ -54,8 +54,8 @@ class Entry:
     memory), which is then the key; without a stay, `n` is 0. `seq` is the number of the message,
     and `rank` orders the window. `size` is the length of its JSON in bytes; a new message has the
     `frame` of its JSON (see `frame_and_size`). `origin` says whether the message is in the history.
-    `overrides` are the text or attributes that the stay shows instead of the stored ones; `message`
-    has them already.
+    `overrides` are a text or attributes that memory shows instead of the text or attributes in the
+    history; `message` already has them.
 
     An entry is never changed. The class is not frozen, because frozen objects take three times as
     long to make, and a window has thousands.
@@ -210,8 +210,8 @@ class Window:
     def measure_with(self, policy: Costs) -> Totals:
         """Return the totals with the costs of a policy.
 
-        The entries are read only if another policy measured the window before, and the new policy
-        must weigh each message.
+        The entries are read only if the window was not yet measured by a policy with equal costs,
+        and the policy cannot compute the cost from the totals (`Policy.cost_of`).
         """
         if self.measured_by is None or not policy.costs_like(self.measured_by):
             cost = policy.cost_of(self.totals)
