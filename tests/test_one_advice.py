@@ -340,6 +340,57 @@ def test_the_file_and_the_database_agree(made, tmp_path, capsys):
 
 
 @pytest.fixture
+def long_for_the_bound(db, monkeypatch):
+    """Two conversations of 42 messages, of which the newest 30 are measured."""
+    for module in (
+        "chatmemory.reports.recall.MEASURED_MAX",
+        "inspector.rooms.lab.figures.COMPARED_MAX",
+        "inspector.rooms.lab.stored.COMPARED_MAX",
+        "inspector.rooms.lab.writes.COMPARED_MAX",
+        "inspector.rooms.simulation.comparison.COMPARED_MAX",
+    ):
+        monkeypatch.setattr(module, 30)
+    made = [each for each in fleet(2) if each.id.startswith("agent-")]
+    for each in made:
+        create_and_add(each.id, each.policy, each.messages[:42])
+        services.keep(each.id)
+    return made
+
+
+def test_a_long_conversation_is_measured_on_its_newest_messages_and_each_surface_says_so(
+    long_for_the_bound, operator_client, api, tmp_path, capsys
+):
+    said = "the newest 30 of its 42 messages"
+    compare = operator_client.get("/c/agent-00/compare/")
+    lab = operator_client.get(lab_page(prefix="agent-00").address.link())
+    assert said in words(compare.content)
+    assert "the newest 30 of the 42 messages of 1 conversation" in words(lab.content)
+    assert said in evidence_of(operator_client, "agent-00")
+    both = operator_client.get(lab_page(prefix="agent-").address.link())
+    assert "Of 2 long conversations only the newest messages: 60 of all 84" in words(both.content)
+    counted = {"messages": 30, "said": 42, "in_part": 1}
+    query = urlencode({"prefix": "agent-00", "policies": "everything", **PRICES})
+    for answer in (
+        api.get(f"/api/v1/recall/?{query}").json(),
+        answer_json("recall", EVERYTHING, prefix="agent-00", **PRICES),
+    ):
+        assert answer["measured"].items() >= counted.items()
+        assert "the newest 30 of the 42 messages of 1 conversation" in answer["why"]
+    write(tmp_path, 2)
+    for each in long_for_the_bound:
+        path = tmp_path / f"{each.id}.json"
+        path.write_text(json.dumps(json.loads(path.read_text())[:42]))
+        limit = f"token_window:{each.policy.limit}"
+        prices = ("--provider", "openai", "--input", "1", "--cached", "0.1", "--json")
+        prices = ("--policies", f"{limit},everything", *prices)
+        call_command("recall", str(path), "--today", limit, *prices)
+        of_file = capsys.readouterr().out
+        call_command("recall", "--prefix", each.id, *prices)
+        assert capsys.readouterr().out == of_file
+        assert "the newest 30 of the 42 messages" in of_file
+
+
+@pytest.fixture
 def of_clients(db):
     """Two windows that are lists of their clients, one with a limit that only measures; OpenAI
     refuses both.

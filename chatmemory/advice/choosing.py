@@ -86,6 +86,7 @@ def scope_of(
         sum(figures.calls for _, figures in known),
         prices,
         FIGURES_RULES,
+        sum(figures.messages < each.said for each, figures in known),
     )
 
 

@@ -7,13 +7,18 @@ The advice is chosen among all windows of a kind of policy, not only among the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chatmemory.advice.choosing import advise
 from chatmemory.advice.values import USUAL, Advice, Goals, Measured
 from chatmemory.recall import Recall, recalls_of
 from chatmemory.recall.cost import NO_BOUNDS, NO_PRICES, CacheRules, Prices
-from chatmemory.recall.frontier import TriedPolicies, figures_of, tried_of_kind
+from chatmemory.recall.frontier import (
+    TriedPolicies,
+    figures_of,
+    limit_needed,
+    tried_of_kind,
+)
 from chatmemory.recall.history import History
 from chatmemory.windows.policies import Policy, TokenWindow
 
@@ -80,8 +85,17 @@ def tried_for(
 
 
 def measured_of(
-    name: str, history: History, tried: TriedPolicies, today: Policy | None = None
+    name: str,
+    history: History,
+    tried: TriedPolicies,
+    today: Policy | None = None,
+    said: int | None = None,
 ) -> Measured:
-    """Return the figures of a conversation from a file or a request under the policies `tried`."""
-    figures = figures_of(history, tried, today)
-    return Measured(name, figures, tried, today, said=len(history))
+    """Return the figures of a conversation from a file or a request under the policies `tried`.
+
+    `said` is the number of all its messages, if `history` has only the newest ones.
+    """
+    needed = limit_needed(history.entries, tried.kind)
+    beside = replace(tried, also=tuple(sorted({*tried.also, needed} - {0})))
+    figures = figures_of(history, beside, today)
+    return Measured(name, figures, tried, today, said=len(history) if said is None else said)

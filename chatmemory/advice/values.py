@@ -189,7 +189,8 @@ class Scope:
 
     They have `said` messages, of which `messages` were replayed, with `calls` model calls. Costs
     are at `prices`, and `rules` is the version of the rules of measuring. `left_out` has the ids of
-    conversations that were not counted, by reason.
+    conversations that were not counted, by reason. Of `in_part` long
+    conversations only the newest messages were replayed.
     """
 
     conversations: int = 0
@@ -200,6 +201,7 @@ class Scope:
     calls: int = 0
     prices: Prices = NO_PRICES
     rules: str = ""
+    in_part: int = 0
 
     def to_dict(self) -> JsonDict:
         """Return the scope as JSON, with the number of conversations left out."""
@@ -208,6 +210,8 @@ class Scope:
             "of": self.of,
             "left_out": {each.name.lower(): len(ids) for each, ids in self.left_out.items()},
             "messages": self.messages,
+            "said": self.said,
+            "in_part": self.in_part,
             "calls": self.calls,
             "prices": self.prices.source or self.prices.priced,
             "rules": self.rules,

@@ -316,16 +316,27 @@ def measured_words(scope: Scope, is_one: bool = False) -> str:
     if not scope.conversations:
         return _apart(scope).strip()
     calls = f"{scope.calls:,} {'call' if scope.calls == 1 else 'calls'}"
-    if is_one:
-        is_part = scope.messages < scope.said
-        of = f"the latest {scope.messages:,} of its " if is_part else ""
-        messages = f"{of}{scope.said:,} messages"
-        on = f"this conversation, {messages}, {calls}"
+    if scope.conversations == 1 and scope.in_part:
+        owner = "its" if is_one else "the"
+        of = "" if is_one else " of 1 conversation"
+        on = f"the newest {scope.messages:,} of {owner} {scope.said:,} messages{of}, {calls}"
+    elif is_one:
+        on = f"this conversation, {scope.said:,} messages, {calls}"
     elif scope.conversations == 1:
         on = f"1 conversation, {calls}"
     else:
         on = f"{scope.conversations:,} conversations, each counted alike, {calls}"
-    return f"Measured on {on}, {_prices_words(scope.prices)}.{_apart(scope)}"
+    return f"Measured on {on}, {_prices_words(scope.prices)}.{_in_part(scope)}{_apart(scope)}"
+
+
+def _in_part(scope: Scope) -> str:
+    """Return how many of several conversations were measured on their newest messages only."""
+    if not scope.in_part or scope.conversations == 1:
+        return ""
+    return (
+        f" Of {scope.in_part:,} long {'conversation' if scope.in_part == 1 else 'conversations'} "
+        f"only the newest messages: {scope.messages:,} of all {scope.said:,} messages."
+    )
 
 
 def _prices_words(prices: Prices) -> str:

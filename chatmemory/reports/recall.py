@@ -19,7 +19,7 @@ from chatmemory.printing import Options, Printer, add_json_argument
 from chatmemory.recall import histories_for
 from chatmemory.recall.cost import CacheRules, Prices
 from chatmemory.recall.facts import NO_WORDS, Words
-from chatmemory.recall.frontier import TriedPolicies
+from chatmemory.recall.frontier import MEASURED_MAX, TriedPolicies
 from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import add_file_arguments, named_transcripts
 from chatmemory.reports.prices import add_price_arguments, prices_and_rules
@@ -157,8 +157,9 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
         kind, tried = chosen.kind(), chosen.tried(policies)
         for name, each in named_transcripts(options["files"], options["format"], by):
             said = said_messages(each.messages, each.session)
-            first, *histories = histories_for(said, [kind, *policies], words)
-            found.add(histories, measured_of(name, first, tried, chosen.today))
+            newest = said[-MEASURED_MAX:]
+            first, *histories = histories_for(newest, [kind, *policies], words)
+            found.add(histories, measured_of(name, first, tried, chosen.today, len(said)))
         return found
 
     if not chosen.frontier:

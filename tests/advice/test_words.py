@@ -46,6 +46,21 @@ def test_what_was_measured_is_said_with_what_was_left_out():
     )
 
 
+def test_where_only_the_newest_messages_were_measured_the_scope_says_so():
+    one = all_hold("a", [700, 800, 850], 800)._replace(said=44)
+    whole = all_hold("b", [700, 800, 850], 800)._replace(said=20)
+    told = words.measured_words(advise([one], prices=PRICES).measured, is_one=True)
+    assert told.startswith("Measured on the newest 20 of its 44 messages, 8 calls, at ")
+    told = words.measured_words(advise([one], prices=PRICES).measured)
+    assert told.startswith("Measured on the newest 20 of the 44 messages of 1 conversation, 8 ")
+    several = advise([one, whole], prices=PRICES).measured
+    assert (several.messages, several.said, several.in_part) == (40, 64, 1)
+    assert words.measured_words(several).endswith(
+        "at prices of your own. Of 1 long conversation only the newest messages: "
+        "40 of all 64 messages."
+    )
+
+
 def test_a_change_says_that_it_saves_in_both_halves():
     fleet = [all_hold(f"c{n}", [700, 800, 850], 800) for n in range(12)]
     said = words.why(advise(fleet))

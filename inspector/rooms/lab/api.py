@@ -24,6 +24,7 @@ from chatmemory.conf import fact_words
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.recall import histories_for
 from chatmemory.recall.cost import Prices, providers, rules_of
+from chatmemory.recall.frontier import MEASURED_MAX
 from chatmemory.roles import READ
 from chatmemory.windows.written_policies import text_of_policy
 from inspector.rooms.lab.stored import READ_AT_ONCE, recall_of_stored
@@ -145,6 +146,10 @@ class MeasuredSerializer(Json):
         help_text="The conversations that were left out, by reason, such as `outlier`.",
     )
     messages = serializers.IntegerField(help_text="The messages that were replayed.")
+    said = serializers.IntegerField(help_text="All messages of the counted conversations.")
+    in_part = serializers.IntegerField(
+        help_text="The long conversations of which only the newest messages were replayed."
+    )
     calls = serializers.IntegerField(help_text="The AI messages among them.")
     prices = serializers.CharField(help_text="Whose prices, or `tokens`.")
     rules = serializers.CharField(
@@ -209,8 +214,9 @@ class RecallOf(Resource):
         found, kind = Recalls(policies, rules), kind_to_try(policies)
         tried = tried_for(kind, policies, rules)
         for number, each in enumerate(conversations, 1):
-            first, *histories = histories_for(each, [kind, *policies], fact_words())
-            found.add(histories, measured_of(str(number), first, tried))
+            newest = each[-MEASURED_MAX:]
+            first, *histories = histories_for(newest, [kind, *policies], fact_words())
+            found.add(histories, measured_of(str(number), first, tried, said=len(each)))
         return _recalls(found, _prices(parameters))
 
 

@@ -50,7 +50,7 @@ from inspector.rooms.lab.models import KeptCost
 from inspector.shell.prices import ChosenPrices, UsualCache, usual
 
 OVER = 105  # percent of sending everything
-RULES = 4  # raise it with each change of the kept columns
+RULES = 5  # raise it with each change of the kept columns
 PRICED = ("openai", "anthropic", "gemini")
 KEEPING = 8  # the latest incidents, whose limits are tried as well
 ROWS_AT_ONCE = 500
@@ -62,7 +62,7 @@ class FiguresKeeper(Keeper):
     """Derives and stores the figures of each conversation from which advice is derived, and its
     cost relative to sending everything.
 
-    Both are for its newest 10,000 messages, or for fewer if each policy has to be replayed.
+    Both are for its newest 5,000 messages, or for fewer if each policy has to be replayed.
     """
 
     model = KeptCost
@@ -79,12 +79,12 @@ class FiguresKeeper(Keeper):
         try:
             history = recall_history(memory.pk, kind.estimator, latest=COMPARED_MAX)
         except CorruptRow:
-            return {"content": written(kind, Figures(is_unreadable=True))}
+            return {"content": written(memory, kind, Figures(is_unreadable=True))}
         today = kind if _decides(memory.policy) else None
         limits = {*_limits(memory, kind), limit_needed(history.entries, kind)} - {0}
         tried = tried_of_kind(kind, limits, ChosenPrices.read({}).rules)
         figures = figures_of(history, tried, today)
-        content = {"content": written(kind, figures)}
+        content = {"content": written(memory, kind, figures)}
         if today is None or figures.calls < FEWEST_CALLS:
             return content
         history = history.newest(figures.messages)
@@ -118,9 +118,9 @@ def _limits(memory: Memory, kind: Policy) -> set[int]:
     return found
 
 
-def written(kind: Policy, figures: Figures) -> str:
+def written(memory: Memory, kind: Policy, figures: Figures) -> str:
     """Return figures as JSON, with the kind of policy that they are about."""
-    value = {"kind": text_of_policy(kind), **figures.to_dict()}
+    value = {"kind": text_of_policy(kind), "said": memory.said_count, **figures.to_dict()}
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -251,7 +251,7 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
         for memory in memories:
             row = getattr(memory, "keptcost", None)
             known = row if row is not None and row.version == version else None
-            figures, tried = _read(known, rules)
+            figures, tried, said = _read(known, rules)
             found = Measured(
                 memory.pk,
                 figures,
@@ -260,7 +260,7 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
                 DecidedBy.CLIENT if memory.pk in by_clients else DecidedBy.POLICY,
                 REFUSING if memory.is_refused else "",
                 str(known.step) if known else "",
-                memory.said_count,
+                memory.said_count if said is None else said,
             )
             yield _Row(found, known is not None and known.step == memory.last_step)
 
@@ -275,21 +275,30 @@ def _refused() -> Q:
     return flag.where if flag is not None and flag.counts else Q(id="")  # no id is empty
 
 
-def _read(row: KeptRow | None, rules: CacheRules) -> tuple[Figures | None, TriedPolicies | None]:
-    """Return the figures of a kept row, and the policies tried; none of an altered row."""
-    return (None, None) if row is None else _parsed(row.content, rules)
+class _Read(NamedTuple):
+    """The figures of a kept row, the policies tried, and the number of messages that were in
+    history then. All are None for an altered row.
+    """
+
+    figures: Figures | None = None
+    tried: TriedPolicies | None = None
+    said: int | None = None
+
+
+def _read(row: KeptRow | None, rules: CacheRules) -> _Read:
+    return _Read() if row is None else _parsed(row.content, rules)
 
 
 @lru_cache(maxsize=64)
-def _parsed(content: str, rules: CacheRules) -> tuple[Figures | None, TriedPolicies | None]:
+def _parsed(content: str, rules: CacheRules) -> _Read:
     """Return the figures in a kept row. The latest ones are known, for a page that is loaded again
     and again while its conversation stays as it is.
     """
     with suppress(ValueError, TypeError, LookupError, AttributeError):
         values = json.loads(content)
-        tried = _tried(values.pop("kind"), rules)
-        return (Figures.from_dict(values), tried) if tried else (None, None)
-    return None, None
+        tried, said = _tried(values.pop("kind"), rules), int(values.pop("said"))
+        return _Read(Figures.from_dict(values), tried, said) if tried else _Read()
+    return _Read()
 
 
 @lru_cache(maxsize=256)

@@ -57,8 +57,9 @@ def recall_of_stored(
         )
     found = Recalls(policies, rules)
     for each in measured_stored(which, rules):
+        read = partial(recall_history, each.id, latest=COMPARED_MAX)
         with suppress(MemoryNotFound):
-            found.add(for_each_policy(policies, partial(recall_history, each.id)), each)
+            found.add(for_each_policy(policies, read), each)
     return found
 
 

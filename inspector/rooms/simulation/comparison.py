@@ -93,7 +93,7 @@ def comparison(
     `at` is the number of messages to replay, by default all, or all up to a `step`. `phrase` is
     followed. All policies get the estimator of the first policy, or else the conversation's, so
     that their tokens compare. Limits that only measure become enforced. Of a long conversation, the
-    latest 10,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator, PolicyUnavailable.
+    latest 5,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator, PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))
