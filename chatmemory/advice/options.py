@@ -34,7 +34,8 @@ class Counted(NamedTuple):
     """A conversation that counts for an advice, with numbers computed once.
 
     `half` is 0 or 1. `parts` are the prices of a fresh, a cached and a written token, relative to
-    the cost of sending everything. `per_fact` is 1 divided by the number of its needed facts, or 0.
+    the cost of sending everything. `per_fact` is the share of one fact among all facts needed
+    again, 0 if there are none.
     """
 
     measured: Measured
@@ -53,8 +54,8 @@ class Counted(NamedTuple):
         return cls(measured, figures, half, (fresh, read, written), per_fact)
 
     def cost(self, tally: Tally) -> float:
-        """Return the cost of a policy's tally in this conversation, relative to sending
-        everything.
+        """Return the cost of a policy in this conversation, relative to sending everything. `tally`
+        has the tokens that the policy sends.
         """
         fresh, read, written = self.parts
         rest = tally.tokens - tally.read - tally.written
@@ -66,7 +67,7 @@ class Sums:
 
     `conversations` and `costs` have an item for each half of the conversations: their number, and
     the sum of their relative costs. `share` is the sum of the shares of facts held. `numbers` are
-    the sums of the fields of `Tally`.
+    the sums of the fields of `Tally`: facts held, repetitions and tokens.
     """
 
     __slots__ = ("conversations", "costs", "numbers", "share")
@@ -78,7 +79,8 @@ class Sums:
         self.numbers = [0] * len(Tally._fields)
 
     def add(self, each: Counted, tally: Tally) -> None:
-        """Add a conversation, in which the option has this tally.
+        """Add a conversation, in which the option has this tally of facts held, repetitions and
+        tokens.
 
         This takes most of the time of an advice on many conversations, so that it is written out
         field by field.
@@ -108,8 +110,8 @@ class Sums:
 
 
 def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Option:
-    """Return the option for a policy with these sums. `needed` is the number of needed facts, and
-    `calls` the number of model calls.
+    """Return the option that these sums describe: the policy with its effect. `needed` is the
+    number of facts needed again, and `calls` the number of model calls.
     """
     counts = found.conversations
     first, second = (
@@ -130,9 +132,9 @@ def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Op
 class Options:
     """The options for the counted conversations: policies with their effect over all of them.
 
-    In a conversation that fits into a window as a whole, the window has the tally of sending
-    everything. `needed` is the number of facts needed in all conversations. `longest` is the
-    longest prompt in tokens, and `turn` the limit that the largest turn needs.
+    A conversation that fits into a window as a whole counts there as if everything was sent.
+    `needed` is the number of facts needed again in all conversations. `longest` is the longest
+    prompt in tokens, and `turn` the limit that the largest turn needs.
     """
 
     def __init__(self, measured: Sequence[Measured], goals: Goals, prices: Prices) -> None:

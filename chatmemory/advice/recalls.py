@@ -91,7 +91,8 @@ def measured_of(
     today: Policy | None = None,
     said: int | None = None,
 ) -> Measured:
-    """Return the figures of a conversation from a file or a request under the policies `tried`.
+    """Return a conversation, from a file or a request, with its figures under the policies
+    `tried`.
 
     `said` is the number of all its messages, if `history` has only the newest ones.
     """

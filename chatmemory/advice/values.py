@@ -62,7 +62,13 @@ class LeftOut(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The action that an advice suggests, or the reason why it suggests none."""
+    """The action that an advice suggests, or the reason why it suggests none.
+
+    CHEAPEST is a change by cost alone, because no fact was needed again. CLIENT: the client decides
+    the window, so that the advised limit is only for the client. REFUSED: a provider would reject
+    the window under any limit. TOO_FEW: no conversation could be counted. DOES_NOT_FIT: no option
+    fits the model and holds enough. GROUPS_DIFFER: each group of conversations has its own advice.
+    """
 
     KEEP = "keep"
     CHANGE = "change"
@@ -105,8 +111,8 @@ class Measured(NamedTuple):
         return self.policy is not None and self.policy.meters_only
 
     def tally(self, policy: Policy | None) -> Tally | None:
-        """Return the tally of a policy (None: of sending everything); None if the policy was not
-        tried.
+        """Return what a policy holds, repeats and sends in this conversation (None: if everything
+        is sent). None if the policy was not tried.
         """
         if self.figures is None or self.tried is None:
             return None
@@ -121,8 +127,8 @@ class Measured(NamedTuple):
 
     @property
     def today(self) -> Tally | None:
-        """The tally of the policy in force. None if it was not measured, or if the client decides
-        the window.
+        """What the policy in force holds, repeats and sends. None if it was not measured, or if the
+        client decides the window.
         """
         if self.figures is None or self.decided_by is DecidedBy.CLIENT:
             return None
@@ -131,12 +137,13 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Option:
-    """A policy with its effect; `policy` None sends everything, or is `mixed`.
+    """A policy with its measured effect. `policy` is None for sending everything, and if the option
+    is `mixed`.
 
     `tally` has the sums over `from_conversations` conversations, with `calls` model calls that
-    needed `needed` facts. `cost` is relative to sending everything, and `share` the share of needed
-    facts held; both are means in which each conversation has the same weight. `fits` tells whether
-    the prompts fit the model's context window.
+    needed `needed` facts again. `cost` is relative to sending everything, and `share` the share of
+    needed facts held; both are means in which each conversation has the same weight. `fits` tells
+    whether the prompts fit the model's context window.
 
     `halves` are the costs in both halves of the conversations, None for an empty half. `mixed`
     means that the conversations have different policies.
@@ -295,7 +302,9 @@ class Advice:
         return [*self.options, *filter(None, (self.everything, self.today))]
 
     def at(self, policy: Policy | None) -> Option | None:
-        """Return the option of a policy (None: sending everything); None if it was not measured."""
+        """Return a policy with its measured effect (None: sending everything), or None if it was
+        not measured.
+        """
         if policy is None or policy.meters_only:
             return self.everything
         if self.today and self.today.policy == policy and not self.today.mixed:

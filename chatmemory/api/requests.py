@@ -142,7 +142,7 @@ class CompactRequest(Body):
 
 
 class MessagesRequest(Body):
-    """Messages in one of the formats, up to the number that the setting allows."""
+    """Messages in a message format, at most as many as the setting LISTED_MESSAGES allows."""
 
     messages = fields.MessagesField()
     format = fields.FormatField()
@@ -157,7 +157,7 @@ class MessagesRequest(Body):
 
 
 class AddRequest(MessagesRequest):
-    """Messages to add, in order, in one of the formats."""
+    """Messages to add, in order, in a message format."""
 
     messages = fields.MessagesField("ADDED_MESSAGES")
     client_ids = serializers.ListField(
@@ -302,10 +302,11 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Do the slow work of a request before the conversation is locked.
+    """Do the slow work of a request before the conversation is locked. `shape` is the class of the
+    body.
 
-    Its messages are checked and counted, its list or compaction is planned, or the window is
-    counted again for its policy. Errors are ignored here, and raised when the body is used.
+    Sent messages are checked and counted, a list or compaction is planned, and for a new policy the
+    window is counted again. Errors are ignored here, and raised when the body is used.
     """
     with suppress(ChatMemoryError, APIException):
         body = read_body(shape, request)
@@ -332,8 +333,8 @@ class ChangedBy(TypedDict):
 
 
 def changed_by(request: Request) -> ChangedBy:
-    """Return the caller, and the version in the header If-Match; None without the header and for
-    `*`. Raises InvalidField.
+    """Return who sends the request, and the version of the conversation in the header If-Match
+    (None without the header and for `*`). Raises InvalidField.
     """
     header = request.headers.get("If-Match", "*").strip()
     if not _VERSION.fullmatch(header):

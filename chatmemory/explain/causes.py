@@ -277,8 +277,8 @@ def note_of(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
-    """Return the words after an evicted message in a receipt. `is_first` is True for the first
-    message that leaves because the limit is reached.
+    """Return the words after an evicted message in a receipt, the arithmetic of a step. `is_first`
+    is True for the first message that leaves because the limit is reached.
     """
     line = cause_in(change, evicted).line
     if not line:

@@ -60,8 +60,8 @@ def receipt(change: ChangeResult) -> Receipt:
 
 
 def shortened(lines: Receipt) -> Receipt:
-    """Return a very long receipt with the lines in its middle replaced by one line, which has their
-    sum.
+    """Return a receipt. If it is very long, one line replaces the lines in its middle, and has
+    their sum.
     """
     left_out = lines[SHORT_HEAD:-SHORT_TAIL]
     if len(left_out) <= 1:
@@ -88,8 +88,8 @@ def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
 
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
-    """Return whether a message left when memory was within the limit again, because the policy
-    trims further.
+    """Return whether a message left although memory was within the limit again, because the policy
+    trims to a lower mark.
     """
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]

@@ -37,11 +37,12 @@ NOTHING: tuple[()] = ()
 
 
 class Places:
-    """The positions of a conversation's records in their file, as shown in error messages.
+    """Where the records of a conversation are in their file, as errors and losses name it.
 
-    A record of JSON Lines has its line; `numbers` has the line of each record. A record of a JSON
-    document has its path in the `root`, in the notation of jq, such as `.messages[2]`. A document
-    may be on one `line`, or be an item of a list; then its path begins with the `prefix`.
+    In JSON Lines, `numbers` has the line of each record. In a JSON document, the `root`, a record
+    has a path in the notation of jq, such as `.messages[2]`. If the document is itself a `line` of
+    its file, that line is named, too. If it is an item of a list, the path begins with the
+    `prefix`.
     """
 
     def __init__(

@@ -75,8 +75,8 @@ class _Conversion:
 
 
 class Reader(_Conversion, ABC):
-    """Base class that reads the turns of one conversation; subclasses read one turn. `turn` is what
-    errors call a turn.
+    """Base class that reads the turns of one conversation; subclasses read one turn. A turn is a
+    JSON value in the format's list of messages, which errors call by the name in `turn`.
 
     Details that have no field in a message are kept in its attributes, under the name of the
     format. They are kept as the difference from the values that the `writer` would write (see
@@ -305,8 +305,8 @@ class Writer(_Conversion, ABC):
         return False
 
     def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
-        """Add a value, such as `{"system": …}`, to the values outside the list of turns. An earlier
-        value of the same name is replaced.
+        """Add a value such as `{"system": …}` to `beside`, the values that are written outside the
+        list of turns. An earlier value of the same name is replaced.
         """
         beside.update(value)
 

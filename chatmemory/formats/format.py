@@ -29,7 +29,9 @@ class Loss:
 
 @dataclass(frozen=True)
 class SkippedTurn:
-    """A turn that cannot be read: its index, and the reason. The remaining turns are read."""
+    """A turn, or JSON value in a list of messages, that cannot be read: its index, and the reason.
+    The remaining turns are read.
+    """
 
     turn: int
     why: str
@@ -37,8 +39,8 @@ class SkippedTurn:
 
 @dataclass(frozen=True)
 class Response:
-    """A turn that is a provider's answer. `about` is the data of the provider about it, such as
-    token usage.
+    """A turn, or JSON value in a list of messages, that is a provider's answer. `about` is the
+    provider's data about the answer, such as token usage.
     """
 
     turn: JsonValue
@@ -76,6 +78,7 @@ def kind_of(record: JsonValue) -> str:
 @dataclass(frozen=True)
 class RawTranscript:
     """A conversation found in a file but not read yet. `name` is its id in the file, or None.
+    `turns` are the JSON values in its list of messages.
 
     `places` has, for each turn, its index among the records that `Format.find_each` was given. It
     is empty if each turn has the same index there as in `turns`.

@@ -457,7 +457,9 @@ def _arguments(text: str | None) -> JsonDict | None:
 
 
 def as_dict(message: JsonMap) -> JsonDict:
-    """Return a written message in the spelling of messages_to_dict."""
+    """Return the JSON of a message in the spelling of messages_to_dict. The given JSON may be in
+    any of LangChain's spellings.
+    """
     type, how, data = _taken_apart(message)
     return {"type": type, "data": data | ({"role": how["role"]} if "role" in how else {})}
 

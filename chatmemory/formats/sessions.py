@@ -182,11 +182,12 @@ def branch_of(
     main: Transcript,
     format: Format,
 ) -> tuple[Transcript, list[Loss]]:
-    """Return the conversation along another path through the records, and the losses in the records
-    that only this path has, `own`.
+    """Read a branch: another path through a session's records than the `main` conversation. Return
+    the whole conversation along that path, and the losses in `own`, the indexes of the records
+    that only this path has.
 
-    `read_way` reads the path. In the account `outer` of the main conversation, the `own` records
-    are marked as the branch's, or as refused if the branch refuses them.
+    `read_way` reads the path. `outer` is the account of the main conversation. There the `own`
+    records are marked as belonging to the branch, or as refused if the branch refuses them.
     """
     account = Account(outer)
     read = read_way(account)

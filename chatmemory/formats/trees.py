@@ -77,11 +77,11 @@ def format_of_tree(
     content_of: Callable[[Any], Any],
     is_empty: Callable[[Any], bool],
 ) -> Format:
-    """Return a format of trees of messages. It is only read.
+    """Return a format, which is only read, for conversations that are trees of messages.
 
-    `find` returns nodes as turns, and `reader` reads their values. `content_of` returns the part of
-    a value that has text. A path whose last value has no text is not a branch. `is_empty` tells
-    whether a conversation was never begun.
+    `find` returns a conversation whose turns are nodes of the tree, and `reader` reads the values
+    of nodes. `content_of` returns the part of a value that has text. A path whose last value has no
+    text is not a branch. `is_empty` tells whether a conversation has no messages.
     """
     reader.format = name
 

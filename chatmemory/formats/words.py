@@ -171,8 +171,8 @@ class Beside:
     inner: Mapping[str, Beside] = field(default_factory=dict)
 
     def without(self, value: Any, *read: str) -> Any:
-        """Return the properties of an object that may have unread words: all but these, and but
-        those named in `read`. Other values are returned unchanged.
+        """Return the properties of an object that may have words that were not read: all but the
+        properties listed here, and the names in `read`. Other values are returned unchanged.
         """
         if not isinstance(value, dict):
             return value

@@ -37,6 +37,6 @@ def of_clients(rows: Iterable[Memory]) -> set[str]:
 
 
 def ids_of_clients(memory_ids: Collection[str]) -> set[str]:
-    """Return those of these ids whose conversations have windows that the client decides."""
+    """Return the given ids that belong to conversations whose clients decide the window."""
     rows = Memory.objects.filter(database.in_list("id", list(memory_ids)))
     return of_clients(rows.only("id", "policy_kind", "policy_options"))

@@ -132,8 +132,8 @@ def newest_change() -> int:
 
 
 def newest_change_or_erasure() -> int:
-    """Return the time of the latest change or erasure, in microseconds since 1970. Erasures are
-    read apart, because a deletion leaves no changed row.
+    """Return the time of the latest change or erasure, in microseconds since 1970; 0 if there is
+    neither. A deletion leaves no changed row, so erasures are read from the audit log.
     """
     at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
     return max(newest_change(), microseconds(at) if at else 0)

@@ -39,7 +39,8 @@ class MemoryFilter:
 
     `search` looks in ids, labels and messages. `policy` is a policy kind or CLIENT. `label` is
     `name` or `name:value`. `id_prefix` is compared exactly. `active_since` is inclusive and
-    `active_before` exclusive. `also` is a further query condition, such as of a plug-in.
+    `active_before` exclusive. `flag` is a reason why conversations need attention. `also` is a
+    further query condition, such as of a plug-in.
     """
 
     search: str = ""

@@ -75,7 +75,8 @@ LATEST = Part()
 def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
     """Return a part of the history up to step `at`, in order of seq.
 
-    Raises MemoryNotFound, StepNotFound, and InvalidValue for a part with several edges.
+    Raises MemoryNotFound, StepNotFound, and InvalidValue if the part has more than one of `before`,
+    `after` and `around`.
     """
     edges = (part.before, part.after, part.around)
     if sum(edge is not None for edge in edges) > 1:

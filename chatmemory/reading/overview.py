@@ -62,7 +62,8 @@ class OverviewRow:
     """A conversation in a list. `snippet` is the beginning of its newest message.
 
     `mention` is the best match in its messages, if a search was made. `window` is set only if the
-    window is over its limit. `flags` are the flags of the conversation that a row shows.
+    window is over its limit. `flags` are the reasons why the conversation needs attention that a
+    row shows.
     """
 
     memory: MemoryRow
@@ -86,8 +87,8 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the sort keys of lists by name. They are columns (also of plug-ins), the newest case
-    of some flags, and how well a search matches.
+    """Return the sort keys of lists by name: columns (also of plug-ins), the time of the newest
+    case of some flags, and how well a search matches.
     """
     more = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
@@ -307,7 +308,9 @@ def count(which: MemoryFilter = EVERYTHING) -> int:
 
 
 def count_with_any(these: Iterable[Flag]) -> int:
-    """Return the number of conversations with at least one of the given flags."""
+    """Return the number of conversations with at least one of these flags, which are reasons why a
+    conversation needs attention.
+    """
     found: int = Memory.objects.filter(reduce(or_, (flag.where for flag in these))).count()
     return found
 

@@ -395,10 +395,10 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
 
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
-    """Return why messages did not fit that left in the step that added them.
+    """Return why messages did not fit, for each stay that ended in the step in which it began. A
+    stay is one period of a message in the window.
 
-    A stay is one period of a message in the window. The keys are conversation id and number of the
-    stay. Stays that ended in a later step are left out.
+    The keys are conversation id and number of the stay. Other stays are left out.
     """
     at_once = [
         stay
@@ -422,10 +422,10 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
-    """Return why a message did not fit beside the messages that remained after the step that added
-    it. None if the policy is not installed.
+    """Return why a message did not fit that left in the step that added it. The reason follows from
+    the messages that remained in the window. None if the policy is not installed.
 
-    `pinned` are the totals of the pinned messages among them.
+    `pinned` are the totals of the remaining messages that are pinned.
     """
     policy = step.policy
     if not can_decide(policy):

@@ -251,7 +251,9 @@ class StepPoint:
 @dataclass
 class StepSample(StepPoint):
     """A step with the `seqs` of its new messages. A single new message is also the `arrival`.
-    `left_step` is the step at which it left, if not after the step that the page shows.
+
+    `left_step` is the step at which the arrival left memory, None if it was in memory at the step
+    that the page shows.
     """
 
     seqs: range = range(0)

@@ -30,11 +30,12 @@ class Coverage(NamedTuple):
 def coverage_by_summary(
     memory_id: str, summaries: Collection[int], opened: int | None = None
 ) -> dict[int, Coverage]:
-    """Return the messages that each summary covers, by the summary's seq. Messages that are no
-    summaries are left out.
+    """Return the messages that each summary covers, by the summary's seq. `opened` is the summary
+    whose messages are also listed.
 
-    If a summary covers an earlier summary, the messages of that summary count. This takes one query
-    for each of the first generations of summaries, then one query for the rest.
+    Seqs of messages that are no summaries are left out. If a summary covers an earlier summary, the
+    messages of that summary count. This takes one query for each of the first generations of
+    summaries, then one query for the rest.
     """
     covered: dict[int, dict[int, int]] = {}
     waiting = set(summaries)

@@ -302,9 +302,7 @@ class StoredState:
 
     @property
     def past_step(self) -> Step | None:
-        """The step, or None if the state is that of the last step, whose window is the current
-        window.
-        """
+        """The step `at`, or None if that is the last step, whose window is the current window."""
         return None if self.at in (None, self.memory.last_step) else self.step
 
     @property
@@ -420,8 +418,8 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 
 
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
-    """Return, by seq, the placeholder texts of cleared tool results in the window after a step, for
-    those of these messages that are cleared.
+    """Return, by seq, the placeholder texts of those messages that are cleared tool results in the
+    window after a step.
     """
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
     rows = stays.values_list("seq", "overrides", "message__text")

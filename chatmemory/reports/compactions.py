@@ -94,8 +94,8 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[SessionPath]:
-    """Yield the sessions of files, with each branch that a rewind made as a session of its own. All
-    branches of a session have its name.
+    """Yield the sessions of files. If the user went back to an earlier message (a rewind), each
+    branch is yielded as a session of its own, with the same name.
 
     Files without a session are reported and left out, since folders have other files, too.
     """

@@ -129,10 +129,10 @@ def answer(event: str, given: bytes, tokens: int = TOKENS) -> str:
 
 
 def has_answer_since_summary(session: Session) -> bool:
-    """Return True if the model has answered since the newest summary, or since the beginning if
+    """Return whether the model has answered since the newest summary, or since the beginning if
     there is none.
 
-    Then a summary for the compaction at hand is not in the transcript yet.
+    During a compaction, True means that its summary is not in the transcript yet.
     """
     start = session.compactions[-1].summary if session.compactions else 0
     return any(isinstance(each, AiMessage) for each in session.messages[start:])

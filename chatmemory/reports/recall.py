@@ -107,8 +107,8 @@ def _context_of(options: Options) -> int | None:
 class RecallOptions:
     """The parsed options of the command `recall`.
 
-    `policies` are the requested policies, `frontier` is a policy whose windows are all tried, and
-    `today` is the policy in force.
+    `policies` are the requested policies. `frontier` is a policy of the kind whose windows are
+    tried, or None for the kind of today's. `today` is the policy in force, or None.
     """
 
     policies: Sequence[Policy | None]

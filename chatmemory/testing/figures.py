@@ -131,8 +131,8 @@ class Baseline:
         self.added: dict[str, Figures] = {}
 
     def compare(self, key: str, now: Figures) -> list[Difference]:
-        """Return the differences between figures and their entry. If there is no entry, `write`
-        will add the figures as the entry.
+        """Return how the figures differ from the entry `key` of the baseline. If there is no such
+        entry, `write` will add the figures as one.
         """
         before = self._known.get(key)
         if before is None:

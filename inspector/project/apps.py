@@ -43,8 +43,8 @@ class Admin(admin_apps.AdminConfig):
 
 
 class AdminSite(admin.AdminSite):
-    """The admin site. Its script of translations is in English: the script needs a language, and
-    pages have none (see InspectorMiddleware).
+    """The admin site, whose script of translations is always in English. The script needs a
+    language, and pages have none (see InspectorMiddleware).
     """
 
     def i18n_javascript(

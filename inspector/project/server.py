@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
     """A uvicorn server with a thread that computes derived data. If it has an announcement, it
     prints this once requests are accepted.
 
-    The server stops without refusing a request. Rooms (removable features) first end whatever would
+    The server stops without refusing a request. Rooms (plug-in features) first end whatever would
     prevent the stop, such as live streams, and connections already accepted are answered.
     Gunicorn's own ASGI worker has no hook to end streams before it waits for them.
     """

@@ -200,7 +200,7 @@ def main_menu(context: Context) -> list[tuple[MenuItem, bool]]:
 
 @register.simple_tag(takes_context=True)
 def room_files(context: Context) -> dict[str, list[str]]:
-    """Return the names of the style sheets and scripts that the rooms (removable features) on the
+    """Return the names of the style sheets and scripts that the rooms (plug-in features) on the
     page need.
     """
     request = getattr(context, "request", None)
@@ -213,7 +213,7 @@ def room_files(context: Context) -> dict[str, list[str]]:
 
 @register.simple_tag(takes_context=True)
 def fragment(context: Context, shown: Fragment) -> SafeString:
-    """Return a room's template, rendered with the page's context. Rooms are removable features."""
+    """Return a room's template, rendered with the page's context. Rooms are plug-in features."""
     template = context.template.engine.get_template(shown.template)  # type: ignore[union-attr]  # a template that is rendered has an engine
     with context.push(**shown.context):
         return template.render(context)
@@ -221,7 +221,7 @@ def fragment(context: Context, shown: Fragment) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def fragments(context: Context, shown: Iterable[Fragment]) -> SafeString:
-    """Return the rendered templates of several rooms (removable features), in their order."""
+    """Return the rendered templates of several rooms (plug-in features), in their order."""
     return SafeString("".join(fragment(context, each) for each in shown))
 
 

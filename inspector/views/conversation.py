@@ -44,7 +44,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     selected message in a long history. `?open=` names the unfolded sections. `?time=` leads to the
     step at a time, `?client_id=` to a client's message.
 
-    Rooms (removable features of the page) have parameters of their own, which may select a message
+    Rooms (plug-in features of the page) have parameters of their own, which may select a message
     or a draft of a simulation (`?draft=`).
     """
     if request.GET.get("time") or request.GET.get("client_id"):

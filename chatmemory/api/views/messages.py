@@ -276,7 +276,7 @@ class Store(Resource):
     # The ChatMemoryStore protocol: a bare array of LangChain4j's JSON in and out.
     @reads(MESSAGES, name="get_messages")
     def get(self, request: Request, memory_id: str) -> HttpResponse:
-        """getMessages: the messages in memory.
+        """Return the messages in memory (getMessages).
 
         Messages that a lowered limit hides are included. For an unknown id the list is empty.
         """
@@ -286,7 +286,7 @@ class Store(Resource):
 
     @changes(None, status=204, body=requests.ListRequest, name="update_messages")
     def put(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
-        """updateMessages: replaces the whole list.
+        """Replace the messages in memory (updateMessages).
 
         If the id is unknown, the conversation is created.
         """
@@ -296,7 +296,7 @@ class Store(Resource):
 
     @changes(None, status=204, name="delete_messages")
     def delete(self, request: Request, memory_id: str) -> Response:
-        """deleteMessages: clears the window.
+        """Clear the window (deleteMessages).
 
         The history keeps all messages.
         """
