@@ -8,7 +8,7 @@ from inspector.asgi import Application, Receive, Scope, Send
 
 
 def with_live_streams(application: Application) -> Application:
-    """Return an ASGI application that answers live streams and similar requests of rooms (removable
+    """Return an ASGI application that answers live streams and similar requests of rooms (plug-in
     features), and passes all other requests to Django.
 
     Without this layer, Django's views answer these requests, too. Bodies of requests for pages and

@@ -91,7 +91,9 @@ def _alias() -> str:
 
 
 def check_requests_are_counted(**_: object) -> list[Caution]:
-    """Return a warning if the cache cannot keep counts; a system check of Django."""
+    """Return a warning if the cache cannot keep counts, else []. This is a system check of
+    Django.
+    """
     if not isinstance(caches[_alias()], DummyCache):
         return []
     return [

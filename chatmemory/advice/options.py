@@ -184,7 +184,7 @@ class Options:
 
     @cached_property
     def windows(self) -> list[Option]:
-        """The limits that were tried in every conversation, cheapest first.
+        """The limits that were tried in every conversation, with their effects, cheapest first.
 
         Limits below the largest turn, and limits that hold no needed fact, are left out.
         """

@@ -1,7 +1,7 @@
 """Measures requested policies on conversations, as rows of a table, with the advice about the same
 conversations.
 
-The advice is chosen among all windows of a kind of policy, not only among the requested policies.
+The advice is chosen among many limits of one kind of policy, not only among the requested policies.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Recalls:
 
 
 def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) -> Policy:
-    """Return the policy whose kind of windows is tried for the advice: today's, else the first of
-    `policies`.
+    """Return the policy whose kind is tried with many limits for the advice: today's, else the
+    first of `policies`.
     """
     found = (each for each in (today, *policies) if each is not None)
     return next(found, TokenWindow(1)).enforced()
@@ -77,8 +77,8 @@ def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) 
 def tried_for(
     kind: Policy, policies: Iterable[Policy | None], rules: CacheRules, today: Policy | None = None
 ) -> TriedPolicies:
-    """Return the windows of a policy kind to try, including the limits of those `policies` that are
-    of the kind.
+    """Return the policies to try for an advice: many limits of one kind, including those of the
+    requested `policies` that are of that kind.
     """
     named = (each for each in (today, *policies) if each is not None)
     return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)

@@ -179,8 +179,8 @@ class Option:
         return text_of_policy(self.policy)
 
     def dominates(self, other: Option) -> bool:
-        """Return whether this option is better than `other` for all purposes: it holds as many
-        facts, repeats no more, fits and costs less.
+        """Return whether this option is better than `other` in every way: it holds as many facts,
+        repeats no more, fits the model and costs less.
         """
         return (
             self.fits

@@ -30,7 +30,7 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class InvalidField(core.InvalidValue):
-    """A request with an invalid parameter, header or member, named by `field`, such as
+    """The request has an invalid parameter, header or member, which `field` names, such as
     `messages[2]`.
     """
 
@@ -40,7 +40,7 @@ class InvalidField(core.InvalidValue):
 
 
 class UnknownName(InvalidField):
-    """A request with an unknown member or query parameter."""
+    """The request has an unknown member or query parameter."""
 
 
 # Subclasses come before their base class: the first match counts.

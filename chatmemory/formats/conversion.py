@@ -432,8 +432,8 @@ def name_of(value: JsonMap, *keys: str) -> str | None:
 def unread(
     where: str, value: JsonMap, read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
-    """Yield a loss for each property that is not in `read` and is not empty, and for each object in
-    place of a text, such as an id.
+    """Yield a loss for each property that is not in `read` and is not empty. Also yield a loss for
+    each read property that is an object instead of a text, such as an id.
 
     `where` is the position that losses name, and `turn` the index of the turn.
     """

@@ -1,21 +1,22 @@
-"""Details beyond LangChain4j's model, kept as the difference from the values that we would write.
+"""Keeps details that messages have no fields for, as the difference from the values that we would
+write.
 
 A reader makes a message from JSON values, the original. A writer would write that message as other
 values, which hold the texts, calls and results, and nothing else. `difference` describes how the
 original differs from the written values, and is stored in the message's attributes. `applied`
 restores the original. A message that was edited in the meantime is written with its new texts:
 
-- A difference holds no text of its message. Where the original has a text in another place, or in
-  pieces, the difference has a hole: `{"$": [source, start, end, length]}`, characters of one of the
-  message's texts, or `{"$": [source]}`, the JSON value that the text is. `before` and `after`
-  surround a text that is part of a longer string, such as a data URL.
-- A value that replaces a written one is restored only if the writer would still write the same
-  value, or one of the same shape if a hole has the text of the written value.
+- A difference holds no text of its message. Where the original has such a text, the difference
+  has a hole, a reference to it. `{"$": [source, start, end, length]}` stands for characters of one
+  of the message's texts, and `{"$": [source]}` for the JSON value that the text is. `before` and
+  `after` surround a text that is part of a longer string, such as a data URL.
+- An original value replaces a written value only if the writer would still write the same value.
+  If the original has the text of the written value as a hole, a value of the same shape suffices.
 
 Differences are JSON values:
 
     {"=": value, "was": mark}    another value; without "=" there was none. The mark identifies the
-                                 value written in its place; "like" instead of "was" marks its shape
+                                 value written instead; "like" instead of "was" marks its shape
     {"in": {name: difference}}   an object in which some properties differ
     {"items": [item, …]}         a list, whose items are labels of written items ("text#1", the
                                  second of that kind), `{"at": label, …difference}`, or

@@ -213,7 +213,7 @@ class Format:
       may answer. It returns the messages of the turns. It raises UnreadableTranscript with the
       index of a turn that cannot be read. A `Reader` does so for every InvalidMessage.
     - `render` returns messages in this format. It can do so message by message, so that an export
-      need not be in memory as a whole, and can read the messages more than once. It is None for a
+      need not be in memory as a whole. It may read the messages more than once. It is None for a
       format that is only read.
     - `is_text` is True for a format that only writes, text for people: it finds nothing, and
       `parse` raises UnreadableTranscript.
@@ -228,11 +228,10 @@ class Format:
     - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
       sessions of one file, or the conversations of a store, each under its key.
     - `content_of`, if there is one, returns the part of a turn that holds the text of people,
-      models and tools, as a JSON value of any type. Without it the whole turn counts, and also if
-      the part is empty and no message was made from the turn. Each string of four letters or more
-      in the part, except names such as ids and types, must be in a text, a thought, an argument or
-      a result of a message. Otherwise the string is reported as a loss (see
-      `chatmemory.formats.account`).
+      models and tools. Without it the whole turn counts, and also if the part is empty and no
+      message was made from the turn. Each string of four letters or more in the part must be in a
+      text, a thought, an argument or a result of a message, except names such as ids and types.
+      Otherwise the string is reported as a loss (see `chatmemory.formats.account`).
     - `is_whole` is True if `find` takes everything of a conversation that has words as turns. Then
       words outside the turns are reported as losses, too.
     - `reads_streams` is True if `plain` also takes the library's streams, iterators of chunks.

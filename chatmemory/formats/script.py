@@ -63,8 +63,8 @@ def read_script(text: str) -> list[ChatMessage]:
 
 
 def unknown_role(text: str) -> tuple[int, str] | None:
-    """Return the number (from 1) of the first line that begins with an unknown word and a colon as
-    if it were a role, and the word. None if there is no such line.
+    """Return the first line that looks like a message but begins with an unknown role: the number
+    of the line from 1, and the role. None if there is no such line.
     """
     for n, line in enumerate(() if _is_json(text) else _LINE_BREAK.split(text), 1):
         found = _WORD_LINE.fullmatch(line)

@@ -28,8 +28,8 @@ from chatmemory.messages.message import (
 class SessionReader(ABC):
     """Base class that reads the records of one session; subclasses read one record.
 
-    Details of a record that a message cannot hold, such as the provider's token counts, are kept in
-    its attributes under the name of the format. Anything left out is a loss.
+    Details that a message cannot hold, such as the provider's token counts, are kept in its
+    attributes under the name of the format. Anything left out is a loss.
     """
 
     format: ClassVar[str]

@@ -69,7 +69,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
       another tool fails. If a run has its result, calls that are still open are closed, unless they
       wait for approval or for a result from elsewhere.
     - The memory is the history: a `message_history` that is given to a run is neither added nor
-      seen, so that a run that waited for approval can be resumed with it.
+      seen. So a run that waited for approval can be resumed with its `message_history`.
     - System prompts and instructions are the agent's own, and not part of the memory.
     - With `search_history`, the model gets a tool of this name for the conversation's history.
 

@@ -17,8 +17,8 @@ _EVERY = 1.0  # seconds between two writes of the file
 
 @dataclass
 class Verified:
-    """The state of a verification in the order of ids: the last id `after` which to continue, how
-    many were `verified`, and their contradictions.
+    """The state of a verification in the order of ids: how many conversations were `verified`, and
+    their contradictions. `after` is the id of the last verified conversation.
     """
 
     after: str = ""
@@ -46,7 +46,7 @@ class Slice:
 
     def add(self, memory_id: str, found: Contradiction | None) -> None:
         """Count a verified conversation with its contradiction, if any. The file is written if the
-        last write was a second ago.
+        last write is more than a second ago.
         """
         self.so_far.after = memory_id
         self.so_far.verified += 1

@@ -153,7 +153,7 @@ def message_by_client_id(memory_id: str, client_id: str) -> MessageDetail:
 
 
 def message_row(memory_id: str, seq: int) -> Message:
-    """Return the row of a message. Raises MessageNotFound, UnstorableText."""
+    """Return the stored row of a message. Raises MessageNotFound, UnstorableText."""
     row = Message.objects.filter(memory_id=storable_id(memory_id), seq=seq).first()
     if row is None:
         raise MessageNotFound(f"{memory_id!r} has no message #{seq}")

@@ -175,7 +175,7 @@ class Passage:
 
     @cached_property
     def messages(self) -> Mapping[int, ChatMessage]:
-        """The messages of all windows in the passage, by seq."""
+        """The messages of all windows between the passage's steps, by seq."""
         seqs = {each.seq for each in self.held}
         rows = Message.objects.filter(database.in_list("seq", seqs), memory=self.memory)
         return {row.seq: read_message(row) for row in rows.order_by("seq")}

@@ -246,7 +246,7 @@ class MessageDetail:
 
 @dataclass(frozen=True)
 class StepDetail:
-    """A step of the ledger with its change."""
+    """A step of the ledger, with its change: what came, what left and why."""
 
     row: StepRow
     change: ChangeResult
@@ -336,7 +336,9 @@ def with_stays(
 def message_detail(
     row: MessageRow, has_calls: bool, stays: tuple[StayDetail, ...] = ()
 ) -> MessageDetail:
-    """Return the detail of a message row, which may be stored or only simulated."""
+    """Return the detail of a message row, stored or only simulated. `stays` are its periods in the
+    window.
+    """
     return MessageDetail(
         memory_id=row.memory_id,
         seq=row.seq,

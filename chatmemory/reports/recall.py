@@ -107,8 +107,8 @@ def _context_of(options: Options) -> int | None:
 class RecallOptions:
     """The parsed options of the command `recall`.
 
-    `policies` are the requested policies. `frontier` is a policy of the kind whose windows are
-    tried, or None for the kind of today's. `today` is the policy in force, or None.
+    `policies` are the requested policies. `frontier` is a policy of the kind that is tried with
+    many limits, or None for the kind of today's. `today` is the policy in force, or None.
     """
 
     policies: Sequence[Policy | None]
@@ -138,7 +138,9 @@ class RecallOptions:
         )
 
     def kind(self) -> Policy:
-        """Return a policy of the kind whose windows are tried."""
+        """Return a policy of the kind that is tried with many limits, in order to advise a
+        limit.
+        """
         return self.frontier or kind_to_try(self.policies, self.today)
 
     def tried(self, policies: Sequence[Policy | None]) -> TriedPolicies:

@@ -123,7 +123,9 @@ def _number(value: float) -> str:
 
 
 class Baseline:
-    """A baseline file. Figures without an entry are added when the file is written."""
+    """A baseline file, which has the figures of an earlier run. Figures without an entry are added
+    when the file is written.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -140,8 +140,8 @@ class InspectorMiddleware:
 
 
 class LoginRequired(LoginRequiredMiddleware):
-    """Django's LoginRequiredMiddleware, but for an HTMX request, the browser leaves the page:
-    otherwise the sign-in page would replace only a part of it.
+    """Requires an account, as Django's LoginRequiredMiddleware does. But after an HTMX request, the
+    browser leaves the page: otherwise the sign-in page would replace only a part of the page.
 
     After signing in, somebody who sent a form is redirected to the form's page, since the URL that
     received it may accept no GET. A client address with very many such requests gets 429.

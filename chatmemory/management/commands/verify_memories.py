@@ -50,8 +50,8 @@ def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return the ids without repetition. Raises CommandError if a conversation does not exist, not
-    even hidden.
+    """Return the ids without repetition. Raises CommandError if an id belongs to no conversation,
+    not even to a hidden one.
     """
     for memory_id in ids:
         check_id(memory_id)
@@ -161,8 +161,8 @@ class Command(DatabaseCommand):
     def replay(self, ids: list[str], part: Slice, is_quiet: bool) -> list[tuple[str, str]]:
         """Verify the conversations with these ids, or if there are none, those of a slice.
 
-        Return derived rows that differed and were computed again, as (conversation id, name of the
-        row). They are of conversations without contradictions.
+        Return the derived rows that differed and were computed again, as (conversation id, name of
+        the row). If a conversation has contradictions, its derived rows are not computed.
         """
         rows = Memory.with_deleted.all()
         if after := part.so_far.after:
