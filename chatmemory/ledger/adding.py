@@ -123,8 +123,9 @@ def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
     """Copy messages from another conversation's history into this conversation.
 
-    An added system message equal to the current one is ignored. The source has the message twice
-    only because its memory was cleared or replaced in between, so memory is cleared here, too.
+    An add ignores a system message that is equal to the current one. The source can have such a
+    message only because its memory was cleared or replaced in between. So memory is cleared before
+    that add.
     """
     results = []
     for message in messages:
@@ -337,8 +338,8 @@ class Recount:
     def ahead(cls, memory_id: str, estimator_name: str) -> Recount | None:
         """Count a conversation's window by this estimator and return the counted window.
 
-        Returns None if the stored counts stay valid because both estimators are of one family, or
-        if there is no such conversation.
+        Returns None if the conversation's estimator is of the same family, so that the stored
+        counts stay valid. Returns None if there is no such conversation, too.
         """
         try:
             with one_snapshot():
@@ -371,8 +372,8 @@ def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None
     """Remove a policy whose estimator is not installed: from then on, the client decides what is in
     the window.
 
-    This lets a client's list be stored although nobody can count it by that estimator. The next
-    memory with that estimator puts its policy back in force.
+    So a client's list can be stored, and the default estimator counts its tokens. The next memory
+    object with the missing estimator puts its own policy in force again.
     """
     name, default = recorder.memory.policy_estimator, configuration().ESTIMATOR
     if not is_known(name):

@@ -22,8 +22,8 @@ def totals_before(
 ) -> Totals:
     """Return the totals before a change, with costs by the policy in force after the change.
 
-    The cost is the cost after the change, minus the arrivals, plus the evictions. It is left out if
-    the policy cannot decide.
+    The cost is the cost after the change, minus the costs of the arrivals, plus the costs of the
+    evicted messages. If the policy cannot decide, the cost is 0.
     """
     if not can_decide(policy):
         return Totals(before.count, before.tokens)
@@ -42,10 +42,11 @@ class ChangeResult:
     totals of the window; `policy` is the policy in force after the change. An add first trims under
     `policy_before`, because LangChain4j reads the limit twice. If an added message left at once,
     `pinned` are the totals of the pinned messages in `after`. `passed_pins` is True if pinned
-    messages are older than some that left because there was no room. With `by_client`, the change
-    is a list of a client that decides its memory: no policy decided it, even if a policy is in
-    force. `replaced` is the previous policy after a stored change of the policy, if an earlier step
-    recorded it.
+    messages are older than some that left because there was no room.
+
+    With `by_client`, the change is a list of a client that decides its memory: no policy decided
+    it, even if a policy is in force. For a stored step that changed the policy, `replaced` is the
+    policy before it, if an earlier step recorded that policy.
 
     A result is never changed. The class is not frozen, because an import makes a result for each
     message, and a frozen class takes four times as long.

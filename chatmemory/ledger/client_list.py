@@ -247,8 +247,9 @@ class Replacement:
         with the reasons for which it may have left.
 
         With `is_first`, the conversation has no messages yet, and none can come back. In a list for
-        `set_messages`, these are all unmatched positions. For a client's list, see
-        `_returns_after`.
+        `set_messages`, each unmatched message may come back, whatever its reason was. In a client's
+        list, the reasons depend on the position: a message after the last known message is probably
+        new.
         """
         if is_first or self.alignment.slides:
             return {}

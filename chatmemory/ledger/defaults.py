@@ -46,7 +46,7 @@ class NamedDefault:
 
 def default_policies() -> list[NamedDefault]:
     """Return all default policies, sorted by prefix. For the same prefix, the policy of the
-    settings comes before the page's.
+    settings comes before the policy of the page.
     """
     of_page = list(_of_page(DefaultPolicy.objects.all()))
     overridden = {default.prefix for default in of_page}
@@ -93,8 +93,9 @@ def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | N
 
 
 def metering_policy(memory_id: str) -> Policy | None:
-    """Return the policy that only measures a window whose messages the client decides, without
-    trimming; None without a default policy.
+    """Return the default policy of an id as a policy that only measures the window and evicts
+    nothing. Use it if a client decides what is in the window. None without an installed default
+    policy.
     """
     policy = default_policy(memory_id)
     return policy.metering() if can_decide(policy) else None

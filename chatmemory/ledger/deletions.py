@@ -21,8 +21,9 @@ class Deletion(NamedTuple):
     def covers(self, step: int, head: str) -> bool:
         """Return whether the deleted conversation may have had this digest after this step.
 
-        The audit entry has only the digest of the last step. Nothing is left to compare the digest
-        of an earlier step with, so any is accepted there. An entry without a digest covers nothing.
+        The audit entry has only the digest of the last step. For an earlier step, every digest is
+        accepted, because nothing is left to compare it with. An entry without a digest covers
+        nothing.
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False

@@ -35,9 +35,9 @@ class Made(NamedTuple):
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
     """Return the messages whose eviction led to this index message.
 
-    These are the messages evicted by the previous step. If the index lists them, messages evicted
-    by the clearing of tool results before that step are included. `before` has the kinds of the
-    last two steps and the messages that they evicted, the newest step first.
+    `before` has the kinds of the last two steps and the messages that they evicted, the newest step
+    first. The messages of the newest step are returned. If the older step cleared tool results, and
+    the index names these results in `of`, they are included.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []

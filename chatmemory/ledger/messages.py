@@ -66,8 +66,8 @@ def new_messages(
 ) -> Storable[NewMessage]:
     """Return checked messages that are ready to be added, with their tokens counted.
 
-    `policy` is the policy that they will be added under, if that is a new one. Raises the
-    exceptions of `add`.
+    `policy` is a new policy under which the messages will be added; None if the policy stays the
+    same. Raises the exceptions of `add`.
     """
     new = storable_additions(messages)
     sent = [item.message for item in new]

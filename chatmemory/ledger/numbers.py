@@ -4,10 +4,12 @@ stays.
 A stay is one period of a message in memory; an open stay has not ended. `oldest` is a lower bound
 for the numbers of the open stays, except for pinned messages and a leading system message. This
 bound makes past windows cheap to read: a query reads a range of the primary key that is about as
-long as the window, and not all earlier stays. `ordered_from` is the number of the newest stay when
-a whole list was last set, or a message pinned or unpinned. Above this number, the order by number
-is the order by rank, so the first open stay has the lowest number. Up to this number the two orders
-may differ; then `oldest` keeps its value, which is still a lower bound.
+long as the window, and not all earlier stays.
+
+When a whole list is set, or a message pinned or unpinned, `ordered_from` becomes the number of the
+newest stay. Stays with higher numbers have the same order by number and by rank. If the first open
+stay has a higher number, its number is the new `oldest`. Otherwise the two orders may differ, and
+`oldest` keeps its value, which is still a lower bound.
 
 Ranks are the integers that order the stays of a window. A stored rank is never changed: past
 windows are read from the same rows as the current one. Ranks are spaced widely to leave room for

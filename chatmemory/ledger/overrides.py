@@ -79,10 +79,11 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
 
 def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
     """Return the messages that a stay may have shown, given the message as its overrides show it
-    now.
+    now. There is one such message, or two for some rows of earlier versions.
 
-    There are two for some stays of placeholders of tool results. If a client changed the attributes
-    of a placeholder, earlier versions kept its size and token count, but lost its text.
+    If a client changed the attributes of a cleared tool result, earlier versions kept the size and
+    tokens of its placeholder, but not its text. So the stay may have shown the text or the
+    placeholder.
     """
     if overrides is None or is_of_stub(overrides):
         return [message]
@@ -126,10 +127,11 @@ def is_erased(overrides: str) -> bool:
 
 
 def kept(overrides: str | None) -> str | None:
-    """Return a stay's overrides (the text or attributes that it shows instead of the stored ones)
-    for a further stay of the same message.
+    """Return the overrides for a further stay of the same message, given the overrides of its last
+    stay. Overrides are the text or attributes that a stay shows instead of the stored ones.
 
-    Of erased overrides, only the mark of a placeholder remains, otherwise None.
+    They stay the same unless they were erased. Then only the mark of a placeholder is left, or None
+    if the stay showed no placeholder.
     """
     if overrides is None or not is_erased(overrides):
         return overrides

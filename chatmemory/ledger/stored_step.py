@@ -57,9 +57,10 @@ Ends = Mapping[int, End]  # by the number of the stay
 class StoredStep:
     """A step of the ledger with everything that is needed to decide it again.
 
-    `arrived` are the messages that came into memory, and `left` are the ends of stays (periods in
-    memory). Entries have their message only where a decision needs the message: system messages,
-    tool calls, and tool results without their contents.
+    `window` is the window before the step. `arrived` are the messages that came into memory, and
+    `left` are the ends of stays (periods in memory). `before` has the last two steps with the stays
+    that they ended, the newest step first. Entries have their message only where a decision needs
+    the message: system messages, tool calls, and tool results without their contents.
     """
 
     memory: Memory
@@ -246,8 +247,8 @@ class StoredStep:
                 raise Contradicted(stay_name(n, seq), what)
 
     def check_pins(self) -> None:
-        """Raise Contradicted if the step pins or unpins a message: a message that moves keeps its
-        pin.
+        """Raise Contradicted if a message of the step is pinned that was not pinned before, or the
+        reverse. A message that only moves keeps its pin.
         """
         moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
         pinned = {entry.seq for entry in moved if entry.pinned}

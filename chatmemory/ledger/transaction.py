@@ -293,8 +293,8 @@ def _lock_or_create(
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
-    """Raise ImportUnfinished unless `imported` messages of an unfinished import are stored. None
-    stands for no unfinished import.
+    """Raise ImportUnfinished unless the conversation's unfinished import has stored exactly
+    `imported` messages. With None, raise it for any unfinished import.
     """
     if memory.imported != imported:
         again = (

@@ -66,8 +66,8 @@ def address(memory_id: str) -> str:
 def memory_id_at(segment: str) -> str:
     """Return the id that a segment of a URL path stands for (see `address`).
 
-    Raises ValueError for any other segment: an unencoded id, such as `a~41`, must not be mistaken
-    for another conversation's.
+    Raises ValueError for a segment that `address` never returns. An id that was not encoded, such
+    as `a~41`, must not lead to another conversation, here `aA`.
     """
     memory_id = unquote(segment.replace("~", "%"), errors="strict")
     if "\0" in memory_id:

@@ -71,8 +71,8 @@ class Sought:
     """The words and codes that a text must contain to match a search.
 
     Each of `words` must occur as written, and each of `codes` with or without separators; both are
-    in lowercase without accents. Each of `letters`, one or two letters with accents, must occur
-    with its accents.
+    in lowercase without accents. `letters` are words of one or two letters with accents, such as
+    "où". They must occur with their accents.
     """
 
     words: tuple[str, ...] = ()
@@ -219,8 +219,8 @@ class Speaker(IntEnum):
     message into the window. Search results separate statements of users and tools (OTHERS) from
     repetitions and questions.
 
-    Speakers whose words count most as knowledge come first. Only the role decides: a user's
-    question also counts as a statement.
+    The lower the number, the more the speaker's words count as knowledge. Only the role decides: a
+    user's question also counts as a statement.
     """
 
     OTHERS = 0

@@ -67,7 +67,8 @@ class Quote:
 
 @dataclass(frozen=True)
 class Quotes:
-    """The answer to a query. Messages that left memory come first, then the latest.
+    """The answer to a query. Hits outside memory come before hits in memory; each of both groups
+    begins with the latest message.
 
     `matched` is "all" if each hit has all words of the query, "some" if no message has all of them,
     and "none" without hits. `has_more` says whether there are further hits. `notice` tells the

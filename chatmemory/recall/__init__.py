@@ -41,14 +41,16 @@ class Recall:
     """The figures of a policy for some conversations: how many facts memory would have held, and
     how many tokens prompts would have had. The policy None sends everything.
 
-    `recalls` counts the uses of facts, and `held` those for which memory still had the fact.
-    `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
-    `call_repeated` count the messages in which a user repeated a fact, or a tool call was repeated,
-    after this policy had evicted it. `calls` are the model calls and `prompt_tokens` the tokens of
-    their prompts. `reusable_tokens` belong to beginnings shared with the previous prompt.
-    `read_tokens` of these are read from the provider's cache, and `written_tokens` are written to
-    it. `by_index` counts the lost recalls whose facts an index message listed: an index does not
-    say what is true of a fact. `everything` is the bill of sending everything.
+    `recalls` counts the uses of facts, and `held` the uses for which memory still had the fact.
+    `nothing_lost` counts the conversations without a lost recall. `user_repeated` counts the
+    messages in which a user repeated a fact that this policy had evicted. `call_repeated` counts
+    the repeated tool calls whose result this policy had evicted. `by_index` counts the lost recalls
+    whose facts an index message listed: an index does not say what is true of a fact.
+
+    `calls` are the model calls and `prompt_tokens` the tokens of their prompts. `reusable_tokens`
+    are the prompt tokens in beginnings shared with the previous prompt. `read_tokens` are the
+    reusable tokens that the provider reads from its cache, and `written_tokens` are written to the
+    cache. `everything` is the bill of sending everything.
     """
 
     policy: Policy | None
@@ -84,7 +86,7 @@ class Recall:
         """Return the cost of the prompts divided by the cost of sending everything; None without
         any prompt.
 
-        Without a cached price, tokens are compared.
+        If `prices` has no cached price, the numbers of tokens are compared instead of costs.
         """
         return prices.relative(self.bill, self.everything)
 

@@ -271,9 +271,9 @@ def _words_of_key(key: str) -> str:
 class CallOfResult(NamedTuple):
     """The tool call that a tool result answers.
 
-    `name` is the same for equal calls, and empty for a tool that may be called repeatedly.
-    `is_error` is True for an error. `was_answered` says whether an equal call had a result before,
-    and `is_same` whether that result was equal.
+    `name` is the tool's name with the arguments, the same for equal calls. It is empty for a tool
+    that may be called repeatedly. `is_error` is True for an error. `was_answered` says whether an
+    equal call had a result before, and `is_same` whether that result was equal.
     """
 
     name: str = ""

@@ -124,12 +124,12 @@ class NeededTerms:
 
 @dataclass(frozen=True)
 class Evidence(NeededTerms):
-    """The terms that one compaction of a session lost, and those that were needed again.
+    """The terms that one compaction of a session lost, and the terms that were needed again.
 
-    `number` counts the compactions of the session from 1. `dropped` are the lost terms, the best to
-    append first. `mentions` are the positions of the latest replaced messages that mention them.
-    `coverage` is the share of the prompt's tokens that the replaced messages account for; None if
-    the prompts are not known.
+    `number` counts the compactions of the session from 1. `dropped` are the lost terms, sorted: the
+    first term is the best to append to the summary. `mentions` has for each of them the position of
+    the latest replaced message with the term. `coverage` is the share of the prompt's tokens that
+    the replaced messages account for; None if the prompts are not known.
     """
 
     number: int

@@ -205,9 +205,10 @@ class Prices:
     """Prices of a million tokens in one currency: of input, of tokens read from the prompt cache,
     and of tokens written to it.
 
-    Without a cached price, tokens are compared. The price for writing defaults to the input price.
-    `source` says in words whose prices they are, as of which day. Raises InvalidValue for a price
-    below 0, and for a cached price without an input price.
+    Without a cached price, comparisons use the numbers of tokens instead of costs. The price for
+    writing defaults to the input price. `source` says in words where the prices come from, and from
+    which day. Raises InvalidValue for a price below 0, and for a cached price without an input
+    price.
     """
 
     input: Decimal | None = None

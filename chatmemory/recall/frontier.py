@@ -86,8 +86,8 @@ class TriedPolicies:
         return [limit for limit in limits if limit >= least]
 
     def place_of(self, policy: Policy) -> tuple[int, int]:
-        """Return the index of the variant and the limit of a policy. The policy must be among those
-        tried.
+        """Return the index of the variant and the limit of a policy, which must be one of the
+        policies that are compared.
         """
         return self.variants.index(_variant(policy)), policy.limit
 

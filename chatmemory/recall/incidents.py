@@ -417,8 +417,8 @@ def path_words(incident: Incident) -> str:
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
-    """Return words for a forgotten fact: where it came from, when it left memory, and which limit
-    would have kept it.
+    """Return words for a forgotten fact: `said in #25, left memory at step 43; a limit of 900 would
+    have kept it`. `origin` are the words before the number of the message.
     """
     limit = fact.keeping.limit if fact.keeping else None
     about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""

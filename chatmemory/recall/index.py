@@ -289,7 +289,9 @@ def renewed(
 
 
 def rank(row: Row) -> JsonValue:
-    """Return the sort key of a row: the heaviest terms first, then those mentioned last."""
+    """Return the sort key of a row: the heaviest terms first. Of equally heavy terms, the term that
+    was mentioned last comes first.
+    """
     return -row.weight, -row.last, row.term
 
 

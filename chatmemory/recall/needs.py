@@ -26,8 +26,8 @@ from chatmemory.recall.needed import REPEATS
 
 
 class Need(NamedTuple):
-    """A use of something that was said before, by the message at `position`. It is an incident if
-    memory had lost it.
+    """A use of something that was said before, by the message at `position`. The need is an
+    incident if the fact or call had left memory.
 
     `parts` are the names of its facts, or of its call, each with the position of the last message
     that mentions it. `fact` is the part whose mention leaves memory first, as written, and

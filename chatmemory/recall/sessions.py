@@ -19,8 +19,8 @@ OWN = "chatmemory"  # the attribute for details of a message that only a session
 def recorded_messages(session: Session) -> list[ChatMessage]:
     """Return the messages of a session as they are stored.
 
-    Details that only the session has are put into their attribute `chatmemory`, where
-    `stored_session` finds them.
+    Details that only the session has, such as the tokens of prompts, are put into the attribute
+    `chatmemory` of the messages, where `stored_session` finds them.
     """
     details: defaultdict[int, JsonDict] = defaultdict(dict)
     for each in session.compactions:

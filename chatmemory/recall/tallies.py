@@ -32,9 +32,9 @@ class Tally(NamedTuple):
     """The figures of a policy in a replay.
 
     `held` counts the needed facts that memory held. `user_repeated` and `call_repeated` count the
-    messages in which users or tool calls repeated a forgotten fact. `tokens` are those of the
-    prompts; `read` of them come from the prompt cache, and `written` go to it. `by_index` counts
-    the lost facts that an index message listed.
+    messages in which users or tool calls repeated a forgotten fact. `tokens` counts the tokens of
+    the prompts: `read` of them come from the prompt cache, and `written` of them go to it.
+    `by_index` counts the lost facts that an index message listed.
     """
 
     held: int = 0

@@ -96,8 +96,8 @@ class Value(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that identifies the value in its conversation. Facts of other kinds have
-        different names.
+        """The name that identifies the value in its conversation, such as `~code:lh454`. The `~`
+        tells values from other facts.
         """
         return f"~{self.shape}:{self.key}"
 

@@ -22,11 +22,12 @@ EXTRA = "strategies"
 class Strategy:
     """A way to choose the messages of each prompt, with what people read about it.
 
-    `start` names a function of this package that begins a run, as `module:name`. `package` is the
-    distribution whose version is shown, empty for our own windows and for functions. `call` shows
-    the library's call with `{tokens}`, `{flushed}` and `{messages}`. `like` says which policy of
-    ours equals the strategy, or why none does, and `page` is the library's page about it.
-    `function` is set for a user's own strategy.
+    `start` is the class or function of this package that begins a run, as `module:name`. `package`
+    is the distribution whose version is shown; empty for chatmemory's own windows and for
+    functions. `call` is the library's call as text, in which `{tokens}`, `{flushed}` and
+    `{messages}` stand for sizes. `like` says which policy of chatmemory equals the strategy, or why
+    none does. `page` is the library's page about the strategy. `function` is set for a user's own
+    strategy.
     """
 
     name: str

@@ -82,7 +82,9 @@ class _Writer(BaseLlm):  # type: ignore[misc]  # the library is not in every env
 
 
 class EventsCompactionRun(Run):
-    """Runs `EventsCompactionConfig(compaction_interval=5, overlap_size=1)`."""
+    """Runs `EventsCompactionConfig(compaction_interval=5, overlap_size=1)`: after every 5
+    invocations, these and the last invocation before them are summarized.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

@@ -77,8 +77,8 @@ class LangChainRun(Run):
 
     @property
     def counter(self) -> Any:
-        """The function by which the library counts tokens: its own, or with `counts_alike` the
-        function for costs.
+        """The function by which the library counts tokens: the library's own, or with
+        `counts_alike` the estimator of the settings.
         """
         return self._count if self.settings.counts_alike else count_tokens_approximately
 
@@ -118,8 +118,8 @@ class TrimRun(LangChainRun):
 class ClearRun(LangChainRun):
     """Runs `ClearToolUsesEdit` before each call, on a copy of the messages, as its middleware does.
 
-    The middleware counts the messages without the system message, or with it for
-    `token_count_method="model"`.
+    The middleware counts the messages without the system message. With `counts_alike` the system
+    message is counted, too, as the middleware does for `token_count_method="model"`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -159,8 +159,8 @@ class _Writer(BaseChatModel):
 
 
 class SummaryRun(LangChainRun):
-    """Runs `SummarizationMiddleware` before each call. Replaced messages stay replaced if an answer
-    follows.
+    """Runs `SummarizationMiddleware` before each call. If no answer follows, no call was made, and
+    the messages are as before.
     """
 
     def __init__(self, settings: Settings) -> None:

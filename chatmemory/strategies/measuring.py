@@ -38,7 +38,7 @@ class Measured:
     first_lost: str = ""
 
     def plus(self, other: Measured) -> Measured:
-        """Return the sums of both figures. `first_lost` is left out."""
+        """Return these figures plus the figures of other conversations, without `first_lost`."""
         return Measured(
             self.conversations + other.conversations,
             self.recalls + other.recalls,
@@ -55,8 +55,8 @@ class Measured:
         return prices.relative(self.bill, self.everything)
 
     def relative_cost_with_summaries(self, prices: Prices) -> float | None:
-        """Return the same share as `relative_cost`, including the calls that wrote summaries. No
-        cached tokens are assumed for these.
+        """Return the cost of the prompts and of the calls that wrote summaries, divided by the cost
+        of sending everything. The calls for summaries are assumed to use no prompt cache.
         """
         return prices.relative(self.bill + self.summaries, self.everything)
 

@@ -57,8 +57,8 @@ class Run:
             self.take(position, message)
 
     def prompt(self) -> list[Sent]:
-        """Return the messages that a model call would get now. Reading does not change the run,
-        unless the next message is an answer.
+        """Return the messages that a model call would get now. If no answer follows, no call was
+        made, and the run does not change.
         """
         head: list[Sent] = [] if self.system is None else [self.system]
         return [*head, *self.memory()]

@@ -402,8 +402,8 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
-    """Return the entries that the model sees: those left by the policy's trim. The window itself
-    does not change.
+    """Return the entries that the model sees: the entries that remain after the policy's trim. The
+    window itself does not change.
 
     Tool calls and results have their messages if the policy hides interrupted calls.
     """

@@ -233,9 +233,9 @@ def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[Json
     """Yield the values of a file: one value, or several that each begin on a line of their own.
     Objects may also follow each other on one line.
 
-    A file counts as lines if an object begins and ends on one line, at the latest on the second.
-    There, a later line that is not JSON is yielded with its problem. In other files it raises
-    InvalidMessage.
+    A file counts as JSON Lines if its first or second line is a whole object. In such a file, a
+    later line that is not JSON is yielded with its `problem`. In any other file, text that is not
+    JSON raises InvalidMessage.
 
     The file is decoded in pieces and never in memory as a whole: with one emoji in it, Python would
     keep four bytes for each character. Raises InvalidMessage like `load_json`, and if the file

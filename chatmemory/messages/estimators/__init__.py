@@ -42,7 +42,8 @@ class TokenCountEstimator(Protocol):
     - Counts must add up: a list costs what an empty list costs, plus the sum of its messages.
     - All estimators that count alike have the same optional attribute `family` (str), and reuse
       each other's counts.
-    - `estimator_for` finds an estimator by its optional attribute `model_name` (str).
+    - The optional attribute `model_name` (str) is the name by which `estimator_for` finds the
+      estimator.
     """
 
     def estimate_token_count_in_text(self, text: str) -> int: ...
@@ -97,8 +98,8 @@ def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
 
 
 def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
-    """Remember a token count in a message object that an estimator of this family has counted
-    before.
+    """Store in a message object its token count by the estimators of this family, so that the
+    message need not be counted again.
     """
     message.__dict__.setdefault("_tokens", {})[family] = tokens, None
 
@@ -116,8 +117,8 @@ ESTIMATORS: Registry[EstimatorFactory] = Registry("chatmemory.estimators", {}, a
 class NamedEstimator:
     """A registered estimator under the name by which it was requested.
 
-    Its family is that of the estimator, or the name: estimators of one class may count differently
-    under different names.
+    `family` is the estimator's own family. For an estimator without a family, it is the name:
+    estimators of one class may count differently under different names.
     """
 
     def __init__(self, name: str, estimator: TokenCountEstimator) -> None:
@@ -136,8 +137,8 @@ class NamedEstimator:
 
 
 def estimator_for(name: str) -> TokenCountEstimator:
-    """Return the estimator registered under this name, or else that of the OpenAI model with this
-    name.
+    """Return the estimator registered under this name, or else the estimator of the OpenAI model
+    with this name.
 
     Raises UnknownEstimator.
     """

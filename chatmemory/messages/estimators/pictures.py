@@ -1,9 +1,11 @@
 """Computes the tokens of pictures by the rules in OpenAI's guide "Images and vision".
 
-Most models count tiles. Low detail costs a base amount. Otherwise the picture is scaled to fit 2048
-x 2048, then until its shorter side is at most 768. Every tile of 512 x 512 then costs more. Small
-models count patches of 32 x 32, at most 1,536 of them, each a little more than a token, whatever
-the detail.
+Most models count tiles. A picture of low detail costs a base amount of tokens. Any other picture is
+scaled to fit into 2048 x 2048, then until its shorter side is at most 768. It costs the base
+amount, and a further amount for each tile of 512 x 512.
+
+Small models count patches of 32 x 32, at most 1,536 of them. Each patch costs a little more than a
+token, whatever the detail.
 """
 
 from __future__ import annotations
