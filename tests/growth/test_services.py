@@ -33,7 +33,7 @@ from .shapes import POLICIES, SHAPES, TIMES, assert_grows_in_line
 
 N = TIMES * (MANY + 1)  # of the smaller size, too, lists are compared before the lock
 # Incidents of more than two stretches (rooms/evidence/stretches.py) are found in two parts.
-SIZES = {"current_incidents": 2 * N, "remade": 2 * N}
+SIZES = {"current_incidents": 2 * N, "keep": 2 * N, "remade": 2 * N}
 QUICK = {"one call with n results", "n equal texts"}
 # Rows are made again by the functions of "keep", which is tried with both.
 ALSO_LONG = {("remade", "one call with n results")}
@@ -133,7 +133,7 @@ def filled_of(shape: str, policy: str, n: int) -> Filled:
 
 def fill_quick_shapes() -> None:
     for shape in sorted(QUICK):
-        for n in (N // TIMES, N):
+        for n in (N // TIMES, 2 * N // TIMES, N, 2 * N):
             filled_of(shape, "plain", n)
 
 
