@@ -91,10 +91,9 @@ def measured_of(
     today: Policy | None = None,
     said: int | None = None,
 ) -> Measured:
-    """Return a conversation, from a file or a request, with its figures under the policies
-    `tried`.
+    """Return a conversation, from a file or a request, with its figures under the policies `tried`.
 
-    `said` is the number of all its messages, if `history` has only the newest ones.
+    `said` is the number of all its messages, None if `history` has all of them.
     """
     needed = limit_needed(history.entries, tried.kind)
     beside = replace(tried, also=tuple(sorted({*tried.also, needed} - {0})))

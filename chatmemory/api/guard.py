@@ -122,8 +122,8 @@ class Guarded(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the request before its body is read.
 
-        Raises RequestDataTooBig, LengthRequired, and Throttled for an address whose requests were
-        refused too often.
+        Raises RequestDataTooBig, LengthRequired, and Throttled for an address that sent too many
+        requests without a valid token or session.
         """
         check_body(request._request, self.limit(request.method))
         try:

@@ -208,8 +208,8 @@ class _Reader(TurnReader):
 
 
 def server_result(content: JsonValue) -> tuple[list[Content], bool | None]:
-    """Return the JSON text of a result of a tool that ran at Anthropic, and whether the result is
-    an error (None if unknown).
+    """Return the JSON text of a result of a tool that ran at Anthropic, and True if the result is
+    an error, else None.
     """
     is_error = True if type_in(content).endswith("_error") else None
     return [TextContent(arguments_text(_readable(content)) or "")], is_error

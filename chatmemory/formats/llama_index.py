@@ -51,7 +51,7 @@ _MEDIA = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of messages, or None unless each has a role and blocks."""
+    """Return a list of messages, or None unless its first message has a role and blocks."""
     is_own = is_list_of(value, "role", "blocks") and isinstance(value[0]["blocks"], list)
     return RawTranscript(None, value) if is_own else None
 
