@@ -136,7 +136,8 @@ class Replacement:
         return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
-        """Return the replacement in which messages that remain keep their pins and token counts.
+        """Return the same replacement for the current `window`, in which messages that remain keep
+        their pins and token counts.
 
         A redacted message keeps the count of its erased text. The evictions are decided again,
         because pinned messages do not leave.

@@ -49,7 +49,8 @@ def create(
 def created(
     memory_id: str, policy: Policy | None, labels: dict[str, str], actor: str, note: str = ""
 ) -> Iterator[Recorder]:
-    """Create a conversation, yield its recorder, and write the changes that the block records.
+    """Create a conversation, and yield its recorder. At the end of the `with` block, the changes
+    that the block has recorded are written.
 
     The caller has checked the policy and the labels; an import may pass labels that users cannot
     set.

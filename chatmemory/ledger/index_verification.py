@@ -57,11 +57,11 @@ def made_again(
     estimator: TokenCountEstimator,
 ) -> Made | None:
     """Compute an index message (a list of evicted terms) again from its inputs, and compare it with
-    the stored one in `entry`.
+    the stored index in `entry`.
 
-    `left` are the messages whose eviction led to it. Returns how the index comes into the window;
-    None if an input was redacted, because the index cannot be computed then. Raises Contradicted if
-    the two differ.
+    `left` are the messages whose eviction led to the index. Returns how the index comes into the
+    window; None if an input was redacted, because the index cannot be computed then. Raises
+    Contradicted if the computed and the stored index differ.
     """
     seqs = {each.seq for each in (*window, *left, entry)}
     rows = {

@@ -13,9 +13,9 @@ stay has a higher number, its number is the new `oldest`. Otherwise the two orde
 
 Ranks are the integers that order the stays of a window. A stored rank is never changed: past
 windows are read from the same rows as the current one. Ranks are spaced widely to leave room for
-insertions. An appended stay has its number times the spacing, which needs no query for the highest
-rank. A stay at the head has the lowest rank less the spacing, and an inserted stay a rank between
-those of its neighbours.
+insertions. The rank of an appended stay is its number times the spacing, which needs no query for
+the highest rank. A stay at the head has the lowest rank less the spacing. An inserted stay has a
+rank between the ranks of its neighbors.
 """
 
 from __future__ import annotations

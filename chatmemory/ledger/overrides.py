@@ -116,7 +116,7 @@ def erased(overrides: str) -> str:
     """Return the JSON text that a redaction leaves of a stay's overrides (the text or attributes
     that it showed instead of the stored ones).
 
-    Only their SHA-256 remains, and a mark if they were those of a placeholder.
+    Only the SHA-256 of the overrides remains, and a mark if the stay showed a placeholder.
     """
     left = {_ERASED: digest_of_overrides(overrides)}
     return json.dumps(left | {_STUB: True} if is_of_stub(overrides) else left)

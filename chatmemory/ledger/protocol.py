@@ -2,7 +2,7 @@
 windows.
 
 `get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods. If several
-clients write to one conversation, the last one wins. This library's own memories use the store's
+clients write to one conversation, the last write wins. This library's own memories use the store's
 `transact` instead, which locks the conversation while a change is decided.
 """
 

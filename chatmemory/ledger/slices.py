@@ -1,8 +1,8 @@
 """Adds many messages in several short transactions, so that other writers need not wait.
 
-All messages are checked before anything is stored. Meanwhile the row of the conversation says how
-many messages are stored, and other changes raise ImportUnfinished. Calling again with the same
-messages continues an interrupted write.
+All messages are checked before anything is stored. Until the last transaction, the row of the
+conversation says how many messages are stored, and other changes raise ImportUnfinished. Calling
+again with the same messages continues an interrupted write.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def adder(
 
 
 def set_stored(memory_id: str, count: int | None) -> None:
-    """Store how many messages of an unfinished import are stored. None ends the import and lets
-    others change the conversation again.
+    """Store how many messages of an unfinished import are stored. None ends the import, so that
+    other writers can change the conversation again.
     """
     Memory.objects.filter(pk=memory_id).update(imported=count)

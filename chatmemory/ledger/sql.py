@@ -299,8 +299,8 @@ def write(
 
     `before` are the former values of the conversation's row. `ended` maps the number of each stay
     that ends to its last step and its reason; a stay is a message's period in memory. The
-    conversation's row is written after the others, so that triggers on it find them. On PostgreSQL
-    many rows are written last, by COPY; foreign keys are checked on commit.
+    conversation's row is written last, so that its triggers find the other rows. Only many new rows
+    on PostgreSQL are written after it, by COPY; foreign keys are checked on commit.
     """
     with _given_or_new(cursor) as cursor:
         db, is_piped = cursor.db, cursor.db.vendor == "postgresql"

@@ -146,8 +146,8 @@ class Planned(Generic[Result]):
     """A planned change of a conversation: the function `change`, its arguments, and maybe its
     result computed before the lock (`prepared`).
 
-    `create` returns the row of an unknown id. With `derives`, the change takes too long to be
-    computed under the lock.
+    For an unknown id, `create` returns the row to insert. `derives` is True for a change that takes
+    too long to be computed under the lock.
     """
 
     memory_id: str

@@ -223,8 +223,8 @@ def _is_part(signs: str, containing: Iterable[str], longer: Iterable[str] = ()) 
 
 
 def is_own_name(name: str) -> bool:
-    """Return whether a lowercase name is that of a fact which users know about themselves, such as
-    "telephone": nobody has to look up their own number.
+    """Return whether a lowercase name, such as "telephone", names a fact that users know about
+    themselves: nobody has to look up their own number.
     """
     if not own_keys().isdisjoint(name.split()):
         return True

@@ -78,9 +78,9 @@ class ClearingWindow:
     """A window under a policy that clears tool results, to which the messages of a history are
     added one by one.
 
-    `first` is the position of the first message. `costs` are the sums of the costs before each
-    message and after the last. `base` is the cost of the messages that are always in the window,
-    such as the system message.
+    `first` is the position of the first message. `costs` has at each index the cost of all messages
+    before that index, and at the end the cost of all. `base` is the cost of the messages that are
+    always in the window, such as the system message.
     """
 
     def __init__(

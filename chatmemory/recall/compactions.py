@@ -107,8 +107,8 @@ class NeededTerms:
         return [each for each in self.needed(level) if not each.is_held]
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
-        """Return how many of the terms that were needed again memory would have, if the first
-        `terms` lost terms were appended to the summary.
+        """Return how many of these terms memory had when they were needed again. With `terms`,
+        count as if the summary also had that many of the lost terms.
         """
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
@@ -116,8 +116,8 @@ class NeededTerms:
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Return how many of the terms that were needed again are in the last `tokens` of the
-        window before the compaction.
+        """Return how many of these terms are in the last `tokens` tokens of the window before the
+        compaction.
         """
         return sum(each.tail <= tokens for each in self.needed(level))
 

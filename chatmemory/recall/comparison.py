@@ -36,8 +36,8 @@ class Replay:
     """The replay of a history under a policy; the policy None keeps everything.
 
     `departures` tells when each message left memory, and has the placeholders of cleared results. A
-    need is a fact or call that a message uses again (see `needs`). `recalls` counts all needs, and
-    `lost` lists those that memory no longer had, in order.
+    need is a fact or call that a message uses again (see `needs`). `recalls` counts all needs.
+    `lost` lists in order the needs whose fact or call was no longer in memory.
     """
 
     policy: Policy | None
@@ -194,8 +194,8 @@ def smallest_limit_for(
     """Return the smallest limit that keeps one of the mentions in memory to the end; None if
     unknown.
 
-    Two mentions are tried: the latest system message, which stays while others leave, and the
-    latest other message, in case the system message is replaced.
+    Two mentions are tried. The latest system message stays while other messages leave. The latest
+    other message is tried in case a new system message replaces the system message.
     """
     systems = [position for position in mentions if entries[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if entries[position].type is not MessageType.SYSTEM]

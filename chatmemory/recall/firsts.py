@@ -62,9 +62,9 @@ def firsts(
 ) -> list[int]:
     """Return, for each message, the index of the window's first message after it was added.
 
-    `costs` are the sums of the costs before each message and after the last. `base` is the cost of
-    the messages that are always in the window, such as the system message. The window begins at
-    index `first`.
+    `costs` has at each index the cost of all messages before that index, and at the end the cost of
+    all. `base` is the cost of the messages that are always in the window, such as the system
+    message. The window begins at index `first`.
     """
     ends, users = places
     room, mark = policy.limit - base, policy.low_mark - base

@@ -45,8 +45,8 @@ class TriedPolicies:
     """The policies that are compared in replays.
 
     Each of the `variants` (policies whose own limit is ignored) is tried under a grid of limits and
-    under the limits in `also`. If `chosen_limits` is given, each variant is tried under its limits
-    there instead. `rules` are those of the provider's prompt cache.
+    under the limits in `also`. If `chosen_limits` is given, it has the limits of each variant,
+    which are tried instead. `rules` are the rules of the provider's prompt cache.
     """
 
     variants: tuple[Policy, ...]
@@ -75,8 +75,8 @@ class TriedPolicies:
         return is_of_grid and self.variants[variant].whole_results > 0
 
     def limits(self, variant: int, most: int) -> Sequence[int]:
-        """Return the limits to try for a variant. `most` is the load of the whole history; larger
-        limits would evict nothing.
+        """Return the limits to try for a variant. `most` is the limit that holds the whole history;
+        larger limits would evict nothing.
         """
         if self.chosen_limits is not None:
             return [limit for limit in self.chosen_limits[variant] if limit < most]
@@ -143,8 +143,8 @@ def _variant(policy: Policy) -> Policy:
 def limits_of(
     unit: str, most: int, also: Iterable[int] = (), steps: Sequence[int] = _STEPS
 ) -> list[int]:
-    """Return the limits to try below a load of `most`, about 11 in each power of ten, together with
-    the limits in `also`.
+    """Return the limits to try below `most`, about 11 in each power of ten, together with the
+    limits in `also`.
     """
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
@@ -160,9 +160,9 @@ class Figures:
     the repetitions and the tokens of prompts.
 
     `recalls` counts the uses of facts and `calls` the model calls. `size` is the number of tokens
-    of the history, and `load` the load of a window that holds all of it. `everything` is the tally
+    of the history, and `load` the smallest limit that holds all of it. `everything` is the tally
     without a limit, and `longest` the tokens of its largest prompt. `points` are the tallies of
-    each variant by limit, below the load.
+    each variant by limit, below `load`.
 
     `today` is the tally of the policy in force, or None if a client decides. Under this policy,
     `changed` prompts do not start with the whole previous prompt, and `short` prompts are too short

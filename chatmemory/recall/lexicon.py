@@ -72,8 +72,8 @@ class Lexicon:
 
     @cached_property
     def answers(self) -> Answers:
-        """The values that users repeat because the assistant asked for them, or with a reminder
-        that they gave them before.
+        """The values that users repeat because the assistant asked for a value, or with a reminder,
+        such as "as I said".
         """
         return Answers(self._messages, self._words)
 

@@ -337,7 +337,7 @@ class Keeping:
 
 
 class Mention(NamedTuple):
-    """A message, by position, that must be in the window after `end` messages."""
+    """The position of a message that must still be in the window after the first `end` messages."""
 
     position: int
     end: int

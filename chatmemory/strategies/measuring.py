@@ -23,10 +23,10 @@ Piece = int | ChatMessage  # of a prompt whose summaries are written
 class Measured:
     """The figures of a strategy for some conversations.
 
-    `recalls` counts the uses of facts, and `held` those whose facts were in the prompt. `bill` has
-    the tokens of the agent's prompts, and `summaries` those of the calls that wrote summaries;
-    answers are not counted. `everything` has the tokens of sending everything. `first_lost` is the
-    first fact that was lost, as written, if this is a single conversation.
+    `recalls` counts the uses of facts, and `held` the uses whose facts were in the prompt. `bill`
+    has the tokens of the agent's prompts, and `summaries` the tokens of the calls that wrote
+    summaries; answers are not counted. `everything` has the tokens of sending everything.
+    `first_lost` is the first fact that was lost, as written, if this is a single conversation.
     """
 
     conversations: int = 0

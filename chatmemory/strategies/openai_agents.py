@@ -2,7 +2,7 @@
 
 OpenAI's compaction keeps all user messages as they are, and replaces all other items by one
 encrypted item. A run of the SDK sends what its session had when the user's message came, and all
-items since. It compacts the session after its answer.
+items since. The run compacts the session after its answer.
 """
 
 from __future__ import annotations

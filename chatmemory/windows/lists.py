@@ -290,14 +290,15 @@ class Alignment:
 
 
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
-    """Match the messages of a new list with those of an old list: first messages that are wholly
-    equal, then messages that differ only in attributes.
+    """Match the messages of a new list with the messages of an old list: first messages that are
+    wholly equal, then messages that differ only in attributes.
 
-    Messages with other attributes are matched only between the same neighbors, because an equal
-    text elsewhere may be a repetition. They are matched anywhere in a list that was set as a whole
-    (not `by_client`), and if their source does not tell their attributes. A list that only lost its
-    end, and perhaps attributes, is matched position by position. If the new list has none of the
-    known attributes, its client drops attributes, and they are not compared.
+    `by_client` is False for a list that was set as a whole. In the list of a client, messages with
+    other attributes are matched only between the same neighbors, because an equal text elsewhere
+    may be a repetition. Messages with open attributes are matched anywhere, and so are all messages
+    of a list that was set as a whole. A list that only lost its end, and perhaps attributes, is
+    matched position by position. If the new list has none of the known attributes, its client drops
+    attributes, and attributes are not compared.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))

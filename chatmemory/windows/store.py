@@ -23,8 +23,8 @@ class ChatMemoryStore(ABC):
     """A store of one list of messages per memory id.
 
     Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
-    write to one memory, the last one wins; within one process, memories with the same store object
-    wait for each other. LangChain4j's system messages have no attributes. A store that keeps
+    write to one memory, the last write wins; within one process, memories with the same store
+    object wait for each other. LangChain4j's system messages have no attributes. A store that keeps
     attributes of system messages sets `keeps_system_attributes`; for other stores, memories report
     that the attributes are lost.
 
@@ -35,7 +35,7 @@ class ChatMemoryStore(ABC):
     - `transact_all(memory_id, decisions)` makes several such changes, all or none.
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
     - `get_history(memory_id)` returns the whole history.
-    - `estimator` counts for memories without their own estimator.
+    - `estimator` counts the tokens for memories without their own estimator.
     - `to_thread(call, *args)`, an async method, runs a call in a thread that may use the store's
       connection.
     """

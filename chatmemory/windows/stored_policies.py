@@ -102,8 +102,8 @@ def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | No
 
 
 def stored_policy(kind: str, limit: int, estimator: str, options: JsonMap) -> Policy:
-    """Return the policy with these stored values. UnavailablePolicy if its kind, or an option of
-    it, is not installed.
+    """Return the policy with these stored values. If its kind, or one of its options, is not
+    installed, the result is an UnavailablePolicy.
     """
     known = KINDS.get(kind)
     if known is not None and options == {}:

@@ -486,8 +486,8 @@ def refuse_beside_pins(
 ) -> NoReturn:
     """Raise NoRoomBesidePins for a message that would fit the limit if nothing were pinned.
 
-    `entries` are the messages in memory and the arriving message. `evictions` are those of them
-    that would leave. The error lists the costs of the arriving message, of its tool call and of
+    `entries` are the messages in memory and the arriving message, and `evictions` tell which of
+    them would leave. The error lists the costs of the arriving message, of its tool call and of
     what would stay.
     """
     gone = {eviction.entry for eviction in evictions}

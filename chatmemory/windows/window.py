@@ -83,8 +83,8 @@ class Entry:
 
     @property
     def is_injected(self) -> bool:
-        """Whether a client put the message into the window without it being part of the history,
-        such as a summary.
+        """Whether the message is in the window but not in the history, because a client inserted
+        it, such as a summary.
         """
         return self.origin != SAID
 

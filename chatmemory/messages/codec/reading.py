@@ -1,4 +1,4 @@
-"""Reads messages from JSON. Jackson and LangChain4j accept and refuse the same JSON."""
+"""Reads messages from JSON. The same JSON is accepted and refused as by Jackson and LangChain4j."""
 
 from __future__ import annotations
 
