@@ -55,7 +55,8 @@ class Line:
     - `title` is the title of the line; if it is empty, the flag's words are used.
     - `verb` is the text of a link, or a function that returns the text. The link leads to the
       inspector's page `route`, and that page lists the same conversations. For a single
-      conversation, the link leads to its page `route_of_one`, if this is given.
+      conversation, the link leads to its page `route_of_one`, if this is given. With `names_ids`,
+      the link names up to 50 conversations by their ids, and not by their flag.
     - `newest` returns a sentence about the latest case in the conversation with an id.
     - `began_at` is the column with the time at which a case began, in microseconds since 1970, and
       `began_step` the column with the step. If both are empty, the beginning is not known.
@@ -65,6 +66,7 @@ class Line:
     route: str
     title: str = ""
     route_of_one: str = ""
+    names_ids: bool = False
     newest: Callable[[str], str] | None = None
     began_at: str = ""
     began_step: str | Callable[[], str] = ""

@@ -15,6 +15,7 @@ from chatmemory.flag import Flag, Line
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Step
 from chatmemory.reading.feed import microseconds, time_of
+from inspector.shell.chosen import IDS_MAX
 
 DAYS = 14
 
@@ -26,6 +27,7 @@ class Cases:
 
     `since` is the beginning of the oldest case, and `newest` the ID of the conversation with the
     newest case. `begun` is like `by_day`, and also counts cases that have been repaired since.
+    `ids` are the conversations of a line that names them by ID, if there are at most 50.
     """
 
     count: int
@@ -33,6 +35,7 @@ class Cases:
     by_day: tuple[int, ...] = ()
     newest: str = ""
     begun: tuple[int, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @property
     def new_today(self) -> int:
@@ -62,7 +65,9 @@ def cases_of(
     found = rows.aggregate(count=Count("pk"), since=Min("began"), **counted)
     latest = rows.order_by(F("began").desc(nulls_last=True), "-pk").values_list("pk", flat=True)
     by_day = tuple(found[f"day_{n}"] for n in range(len(midnights)))
-    return Cases(found["count"], time_in(found["since"]), by_day, newest or latest.first() or "")
+    ids = tuple(latest) if line.names_ids and found["count"] <= IDS_MAX else ()
+    newest = newest or next(iter(ids), "") or latest.first() or ""
+    return Cases(found["count"], time_in(found["since"]), by_day, newest, ids=ids)
 
 
 def _with_times(rows: QuerySet[Memory], line: Line) -> QuerySet[Memory]:

@@ -27,6 +27,7 @@ from inspector.overview.cases import DAYS, Cases, cases_of
 from inspector.overview.common import Common, Everywhere, common_of
 from inspector.overview.selection import OverviewQuery, midnight, usual_sort
 from inspector.shell import room, rooms
+from inspector.shell.chosen import text_of_ids
 from inspector.shell.days import Bar, bars_of
 
 CACHED_AS = "inspector.overview.headlines"
@@ -380,4 +381,5 @@ def _address(name: str, line: Line, cases: Cases) -> str:
     is_one = cases.count == 1 and line.route_of_one
     of_one = rooms.page_url(line.route_of_one, cases.newest) if is_one else ""
     address = rooms.page_url(line.route)
-    return of_one or (address and f"{address}?{urlencode({'flagged': name})}")
+    which = {"ids": text_of_ids(cases.ids)} if cases.ids else {"flagged": name}
+    return of_one or (address and f"{address}?{urlencode(which)}")

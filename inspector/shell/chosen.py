@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
+from urllib.parse import quote, unquote
+
+from django.db.models import Q
 
 from chatmemory.flags import flag_named, flags, today
 from chatmemory.reading.finding import MemoryFilter
 from inspector.forms.fields import number_in_text, searchable
 
 DIGITS = 9
+IDS_MAX = 50  # conversations that a URL names by their ids
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class ChosenConversations:
     prefix: str = ""
     since: str = ""
     flagged: str = ""
+    ids: str = ""
     problem: str = ""
 
     @classmethod
@@ -37,6 +42,9 @@ class ChosenConversations:
             texts["flagged"], problem = "", f"flagged is {' or '.join(names)}"
         if texts["since"] and date_in(texts["since"]) is None:
             texts["since"], problem = "", "A date is written as 2026-01-31."
+        texts["ids"] = parameters.get("ids", "")
+        if len(ids_in(texts["ids"])) > IDS_MAX:
+            texts["ids"], problem = "", f"up to {IDS_MAX} conversations can be chosen by ID"
         return cls(**texts, problem=problem)
 
     @property
@@ -47,6 +55,7 @@ class ChosenConversations:
             id_prefix=self.prefix,
             active_since=date_in(self.since),
             flag=flag_named(self.flagged) if self.flagged else None,
+            also=Q(id__in=ids_in(self.ids)) if self.ids else None,
         )
 
     @property
@@ -62,11 +71,24 @@ class ChosenConversations:
             self.prefix and f"beginning with {self.prefix}",
             self.since and f"active since {self.since}",
             self.flagged and f"flagged “{flag_named(self.flagged).words}”",
+            self.ids and "chosen by ID",
         ]
         return ", ".join(filter(None, parts)) or "of this site"
 
 
-FIELDS = ("q", "label", "prefix", "since", "flagged")
+FIELDS = ("q", "label", "prefix", "since", "flagged", "ids")
+
+
+def text_of_ids(ids: Iterable[str]) -> str:
+    """Return ids as the parameter `ids` of a URL: with commas between them, and with each comma
+    within an id escaped.
+    """
+    return ",".join(quote(each, safe="") for each in ids)
+
+
+def ids_in(text: str) -> list[str]:
+    """Return the ids in the parameter `ids` of a URL."""
+    return [searchable(unquote(each)) for each in text.split(",") if each]
 
 
 def date_in(text: str) -> datetime | None:

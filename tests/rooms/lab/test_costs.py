@@ -16,6 +16,8 @@ from chatmemory.recall.cost import ONE, Prices, providers
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from inspector.overview.causes import counted_headlines
 from inspector.rooms.lab.figures import PRICED, FiguresKeeper, figures_now
+from inspector.rooms.lab.reads import fleet
+from inspector.shell.chosen import IDS_MAX, text_of_ids
 
 from ...conversations import create_and_add
 
@@ -95,4 +97,30 @@ def test_the_line_needs_a_price_and_names_it(operator_client, monkeypatch):
     create_and_add("dear too", WINDOW, TALK)
     services.keep("dear too")
     (line,) = (cause for cause in counted_headlines(0).causes if cause.name == "costly")
+    assert line.address == "/lab/?ids=dear%2520too%2Cdear"
+
+
+def test_several_lead_to_the_lab_by_their_ids_and_say_the_same(operator_client, monkeypatch):
+    in_use(monkeypatch, "openai")
+    dear = ("a,b", "dear & more", "third")
+    for memory_id in (*dear, "third of a kind"):
+        create_and_add(memory_id, WINDOW if memory_id in dear else TokenWindow(100_000), TALK)
+        services.keep(memory_id)
+    (line,) = (cause for cause in counted_headlines(0).causes if cause.name == "costly")
+    page = operator_client.get(line.address).context["page"]
+    assert {each.measured.id for each in fleet(page.address.query).known} == {*dear}
+    assert page.advice.measured.conversations == line.count == 3
+    assert line.words.startswith(f"{round(100 * (page.advice.today.cost - 1))} % more")
+    create_and_add("fourth", WINDOW, TALK)
+    services.keep("fourth")
+    page = operator_client.get(line.address).context["page"]
+    assert page.advice.measured.conversations == 3
+    monkeypatch.setattr("inspector.overview.cases.IDS_MAX", 3)
+    (line,) = (cause for cause in counted_headlines(0).causes if cause.name == "costly")
     assert line.address == "/lab/?flagged=costly"
+
+
+def test_an_address_names_a_bounded_number_of_conversations(operator_client):
+    ids = text_of_ids(f"c{n}" for n in range(IDS_MAX + 1))
+    page = operator_client.get("/lab/", {"ids": ids})
+    assert f"p to {IDS_MAX} conversations can be chosen by ID" in page.text
