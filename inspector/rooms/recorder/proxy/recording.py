@@ -38,6 +38,7 @@ class _Copy:
         self.cleaner = Cleaner(secrets)
         self.body = Body(encoding.decode("latin1"))
         self._kind, self._file, self._size = kind, file, 0
+        self._is_ended = False
 
     @property
     def is_cut(self) -> bool:
@@ -52,13 +53,16 @@ class _Copy:
                 return
             self._write(self.cleaner.clean(piece))
 
-    def end(self, is_whole: bool = True) -> None:
+    def end(self, found: dict[str, Any], is_whole: bool = True) -> None:
+        """Write the rest. Add to `found` if the body is cut, lost secrets, or cannot be decoded. A
+        second time changes nothing.
+        """
+        if self._is_ended:
+            return
+        self._is_ended = True
         if is_whole:
             self.body.end()
         self._write(self.cleaner.clean(b"", is_last=True))
-
-    def tell(self, found: dict[str, Any]) -> None:
-        """Add to `found` if the body is cut, lost secrets, or cannot be decoded."""
         if self.is_cut:
             found["is_cut"] = True
         if self.cleaner.removed:
@@ -97,15 +101,14 @@ class Recording:
         provider: str,
         times: tuple[float, float] | None = None,
     ) -> None:
-        self._began = time.monotonic()
+        self._at, self._began = times[0] if times else time.time(), time.monotonic()
         self._duration = times[1] if times else None
         self.is_ended = False
+        self._file, self._head, self._provider = file, head, provider
         self._secrets = head.secrets
-        self._file = file
-        at = times[0] if times else time.time()
-        file.begin(b'{"at": %a, %s' % (at, _beginning(head, provider)))
-        self._request = _Copy(b"Q", head.header(_ENCODING), file, self._secrets)
+        self._request: _Copy | None = None
         self._answer: _Copy | None = None
+        self._found: dict[str, Any] = {}  # what is special about the bodies
 
     def give_up(self, error: Exception) -> None:
         self.is_ended = True
@@ -114,11 +117,20 @@ class Recording:
     @_harmless
     def request_piece(self, data: bytes, is_last: bool) -> None:
         """Write a piece of the request. The provider has already received this piece."""
+        request = self._request or self._begin()
         if data:
-            self._request.add(data)
+            request.add(data)
         if is_last:
-            self._request.end()
+            request.end(self._found)
         self._file.flush()
+
+    def _begin(self) -> _Copy:
+        """Write the head of the request. This waits for its first piece, which is on its way."""
+        beginning = _beginning(self._head, self._provider)
+        self._file.begin(b'{"at": %a, %s' % (self._at, beginning))
+        encoding = self._head.header(_ENCODING)
+        self._request = _Copy(b"Q", encoding, self._file, self._secrets)
+        return self._request
 
     @_harmless
     def answer(self, answer: Answer) -> None:
@@ -137,25 +149,25 @@ class Recording:
         if data:
             self._answer.add(data)
         if is_last:
-            self._answer.end()
-            self.end("ended")
+            self._answer.end(self._found)
+            self._end("ended")
         else:
             self._file.flush()
 
     @_harmless
     def end(self, how: str, error: str = "") -> None:
         """Write how the call ended, before the last bytes are passed back to the client."""
+        self._end(how, error)
+
+    def _end(self, how: str, error: str = "") -> None:
         self.is_ended = True
-        self._request.end(is_whole=False)
-        more: dict[str, Any] = {}
-        self._request.tell(more)
-        if self._answer:
-            self._answer.end(is_whole=False)
-            self._answer.tell(more)
-        why = json.dumps(self._secrets.removed_from(error)).encode()
+        for copy in (self._request or self._begin(), self._answer):
+            if copy:
+                copy.end(self._found, is_whole=False)
+        why = json.dumps(self._secrets.removed_from(error)).encode() if error else b'""'
         duration = self._duration or time.monotonic() - self._began
         first = b'"how": "%s", "error": %s, "duration": %a' % (how.encode(), why, duration)
-        self._file.end(_json(first, more))
+        self._file.end(_json(first, self._found))
 
 
 @lru_cache(maxsize=64)
