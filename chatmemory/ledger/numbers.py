@@ -98,8 +98,8 @@ def rank_of_summary(transition: Transition, n: int) -> int:
     """Return the rank (sort key in the window) of a summary, whose stay gets the number `n`.
 
     A summary at the position of the first message that it replaces takes the rank of that message.
-    Elsewhere the rank is between those of its neighbors. Raises NotCompactable if no rank is free
-    there.
+    Elsewhere the rank is between the ranks of its neighbors. Raises NotCompactable if no rank is
+    free there.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)

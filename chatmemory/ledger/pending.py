@@ -38,7 +38,7 @@ class PendingRows:
     ) -> None:
         """Collect the rows of a step, after rooms (plug-in features) have added their digests.
 
-        `ended` maps the numbers of the stays that the step ends to their reasons; a stay is a
+        `ended` maps the number of each stay that ends in the step to the reason; a stay is a
         message's period in memory. `redacted` is the message whose text the step erases. A stay
         that begins and ends in the same transaction is written once, with its end.
         """

@@ -60,7 +60,7 @@ class Recorder:
     starts from that past step; with a `window`, the recorder needs no database. `is_new` is True in
     the transaction that inserts the conversation. `note` is the note of each step. The `cursor` of
     the transaction reads the window. `policy` is the policy in force. `results` are the results of
-    the changes so far, without those that changed nothing.
+    the changes so far; changes without effect are left out.
     """
 
     def __init__(

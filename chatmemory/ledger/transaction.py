@@ -397,8 +397,8 @@ def notify_followers(memory_id: str) -> None:
 def row_count(memory: Memory) -> int:
     """Return about how many rows the deletion of a conversation removes.
 
-    A long text counts as several rows, because its removal from SQLite's search index takes as
-    long.
+    A long text counts as several rows: to remove it from SQLite's search index takes as long as
+    several rows.
     """
     rows = memory.last_seq + memory.last_stay + memory.last_step
     return rows + memory.history_tokens // TOKENS_OF_A_ROW

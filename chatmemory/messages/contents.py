@@ -174,8 +174,8 @@ _BRACKETED_HOST = declared_pattern(r"\A\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([
 def check_uri(text: str) -> None:
     """Raise InvalidMessage for a URL that Java refuses.
 
-    The error text is Java's, with its index (in characters, from 0), except for an invalid
-    authority.
+    The error text is Java's text, with the index of the wrong character (from 0), except for an
+    invalid authority.
     """
     found = _PARTS.fullmatch(text)
     assert found is not None  # the last part of the pattern matches any rest

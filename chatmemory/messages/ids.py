@@ -16,8 +16,8 @@ def string_id(memory_id: object, limit_name: str = "") -> str:
     """Return an id if it is a string. Other types are refused, because a database would take 42 and
     "42" for one conversation.
 
-    `limit_name` is the argument that a number was probably meant for, to name it in the error.
-    Raises InvalidValue.
+    For a number, the error suggests the argument `limit_name`, such as `max_messages=20`. Raises
+    InvalidValue.
     """
     if memory_id is None:
         raise InvalidValue("id cannot be null")

@@ -325,7 +325,7 @@ def text_of(message: ChatMessage) -> str:
 
     Tool calls follow the text as `name(arguments)`. Media become `[image https://…]`, and a custom
     message becomes its attributes as JSON. The database stores this text beside the message, and
-    `verify_memories` compares the two.
+    `verify_memories` compares the stored text with the message.
     """
     match message:
         case SystemMessage():

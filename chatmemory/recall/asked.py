@@ -1,8 +1,8 @@
 """Decides whether a value in a user's text answers what the assistant asked for.
 
 A request can name a known kind of fact, such as an email address. It can name something else, such
-as a favorite song, or only ask to repeat something. Then three values are answers: a value that is
-the whole text, a value whose neighboring words the request uses, and a distinctive code.
+as a favorite song, or only ask to repeat something. Then three kinds of values are answers: a value
+that is the whole text, a value whose neighboring words the request uses, and a distinctive code.
 """
 
 from __future__ import annotations

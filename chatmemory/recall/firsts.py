@@ -7,7 +7,7 @@ load is at most the `low_mark`, or to the next user message if the policy takes 
 result directly after its call leaves with the call.
 
 So this module states the rule of `windows.eviction` a second time, for `loads` and `tallies`. Tests
-compare the results of both with that rule.
+compare the results of both with `windows.eviction`.
 """
 
 from __future__ import annotations

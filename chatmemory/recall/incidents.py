@@ -40,10 +40,10 @@ class Forgotten:
 
     `fact` is the text of the fact where it came up, and `name` identifies it in all texts. `said`
     is the number of the latest user message with the fact, or else of the latest tool result.
-    `last` is the number of the last message with the fact that left memory: at `left_step`, for the
-    reason `cause`. `keeping` is the smallest limit from which every larger limit would have held
-    the fact; None while it is not computed. `is_pair` marks a value with its key that a tool call
-    used again, such as `membership=gold`.
+    `last` is the number of the message with which the fact left memory, at step `left_step` and for
+    the reason `cause`. `keeping` is the smallest limit from which every larger limit would have
+    held the fact; None while it is not computed. `is_pair` marks a value with its key that a tool
+    call used again, such as `membership=gold`.
     """
 
     fact: str

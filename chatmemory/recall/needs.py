@@ -3,7 +3,7 @@
 All figures use this single definition, for files and stored conversations: `recall`, `incidents`,
 `check`, the lab, comparisons, the API and agents.
 
-There are three needs:
+There are three kinds of needs:
 
 - a fact that the assistant used after a user or a tool had said it;
 - a message in which users repeat themselves;

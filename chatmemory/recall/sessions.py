@@ -63,8 +63,8 @@ def stored_session(
     """Return stored messages as a session of an agent.
 
     `messages` are given in order by their numbers (seqs). `compactions` name messages by seq, not
-    by position. Their token counts are those of the window, unless the agent recorded the counts of
-    the prompts. Messages that a client `injected` are not part of the history.
+    by position. Their token counts are counts of the window, or of the prompts if the agent
+    recorded the prompts. Messages that a client `injected` are not part of the history.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

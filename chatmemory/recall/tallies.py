@@ -4,8 +4,8 @@ A tally has the facts held, the incidents, and the tokens of the prompts. If at 
 message exists and comes first, the window is this message and all messages from some index on.
 Under the common rule of eviction, `firsts` finds that index in one pass over the sums of the costs
 of messages. The facts held and the tokens follow from it. Any other history or policy is replayed
-by the rule of `eviction`. A test compares both; ADR 5 says why `firsts` and `loads` state the rule
-twice.
+by the rule of `eviction`. A test compares the results of both ways; ADR 5 says why `firsts` and
+`loads` state the rule twice.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Runs the compaction of Google's Agent Development Kit: events are summarized after every few
-invocations, with overlap.
+invocations. Each summary also covers the last invocations before these (the overlap).
 
 An invocation is a user message and all messages up to the next one. The runner of the library
 compacts when an invocation has ended, and leaves out of requests the events that a summary

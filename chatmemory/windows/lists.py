@@ -294,10 +294,10 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     wholly equal, then messages that differ only in attributes.
 
     `by_client` is False for a list that was set as a whole. In the list of a client, messages with
-    other attributes are matched only between the same neighbors, because an equal text elsewhere
-    may be a repetition. Messages with open attributes are matched anywhere, and so are all messages
-    of a list that was set as a whole. A list that only lost its end, and perhaps attributes, is
-    matched position by position. If the new list has none of the known attributes, its client drops
+    other attributes are matched only between the same neighbors: an equal text elsewhere may be a
+    repetition. Messages with open attributes are matched anywhere, and so are all messages of a
+    list that was set as a whole. A list that only lost its end, and perhaps attributes, is matched
+    position by position. If the new list has none of the known attributes, its client drops
     attributes, and attributes are not compared.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})

@@ -531,8 +531,8 @@ def policy_kinds() -> dict[str, type[Policy]]:
 
 
 def check_limit(java_name: str, limit: object) -> None:
-    """Raise InvalidValue unless the limit is a positive integer. `java_name` is its name in the
-    error.
+    """Raise InvalidValue unless the limit is a positive integer. `java_name` is the limit's name in
+    the error.
 
     The error has LangChain4j's text where LangChain4j makes the same check.
     """

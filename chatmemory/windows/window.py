@@ -210,8 +210,8 @@ class Window:
     def measure_with(self, policy: Costs) -> Totals:
         """Return the totals with the costs of a policy.
 
-        The entries are read only if the window was not yet measured by a policy with equal costs,
-        and the policy cannot compute the cost from the totals (`Policy.cost_of`).
+        The entries are read only if their costs are not known: no policy with equal costs has
+        measured the window before, and `Policy.cost_of` returns None.
         """
         if self.measured_by is None or not policy.costs_like(self.measured_by):
             cost = policy.cost_of(self.totals)

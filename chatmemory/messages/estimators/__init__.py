@@ -1,6 +1,6 @@
 """Token count estimators by name, and the functions that count messages with them.
 
-A name is that of an OpenAI model, or a name that a project or a package registers: in the entry
+A name is the name of an OpenAI model, or a name that a project or a package registers: in the entry
 point group "chatmemory.estimators", in CHATMEMORY["ESTIMATORS"], or with `ESTIMATORS.register`. A
 factory registered as "words" makes the estimators named "words" and "words:anything".
 """
