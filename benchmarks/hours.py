@@ -3,9 +3,9 @@
     DATABASE_URL=postgres://… python -m benchmarks.hours [conversations]
 
 It fills an empty database with conversations that have hours (100,000 of 20 messages by default),
-and prints the CPU time of a refresh, of the kept strip and of other splits. Before that it adds
-messages to 200 conversations, and prints what their hours cost. The thread of keepers rests for
-three times as long as its rounds, so that all keepers together use a quarter of a core at most.
+and prints the CPU time of a refresh, of the kept strip and of other splits. Before that it adds 100
+messages a second to 200 conversations, and prints the share of a core that all keepers take, and
+how old their rows are.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from datetime import timedelta
 from functools import partial
 from time import process_time
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.database import prepare_empty
+from benchmarks.first_screen import Clock
 
 CONVERSATIONS, AT_ONCE = 100_000, 5_000
-ADDS, ACTIVE, LENGTH = 100, 200, 60
-ROUNDS = 5
+ADDS, ACTIVE, LENGTH, SECONDS = 100, 200, 60, 120
 LONG = 600.0
 
 
@@ -100,28 +101,44 @@ def strip() -> None:
 
 
 def derivation() -> None:
-    """Print what the hours of 100 added messages cost, half of which are answers."""
-    from chatmemory import AiMessage, TokenWindow, UserMessage, services
-    from chatmemory.services import Rounds
-    from inspector.rooms.hours.keeping import HoursKeeper
+    """Print what keepers cost while 100 messages a second arrive, and how old their rows are.
 
-    chance = random.Random(76)
+    The clock is simulated: between two rounds it goes on by the CPU time of a round, and by the
+    rest of the thread. So the figures do not depend on what else runs on the machine.
+    """
+    from django.utils import timezone
+
+    from chatmemory import AiMessage, TokenWindow, UserMessage, services
+    from chatmemory.reading.feed import time_of
+    from chatmemory.rooms import keepers
+    from chatmemory.services import Rounds
+    from inspector.shell.keeping import AT_A_STRETCH, LEAST, REST
+
+    chance, clock = random.Random(76), Clock(timezone.now())
+    began, spent, arrived = clock.now, 0.0, 0
     ids = [f"active/{n}" for n in range(ACTIVE)]
-    for each in ids:
-        services.create(each, TokenWindow(1_000))
-        services.add(
-            each, [UserMessage("Where is my parcel?"), AiMessage("On it. ")] * (LENGTH // 2)
-        )
-        services.keep(each)
-    rounds = Rounds([HoursKeeper()])
-    rounds.keep_some(timedelta(hours=1).total_seconds())
-    found = []
-    for n in range(ROUNDS):
-        for each in chance.choices(ids, k=ADDS):
-            is_answer = chance.random() < 0.5
-            services.add(each, [AiMessage("Soon.") if is_answer else UserMessage(f"And now, {n}?")])
-        found.append(cpu_of(lambda: rounds.keep_some(LONG)))
-    print(f"hours of {ADDS} adds: {min(found):,.0f} ms")
+    rounds = Rounds()
+    with clock.set(), patch("chatmemory.database.monotonic", process_time):
+        for each in ids:
+            services.create(each, TokenWindow(1_000))
+            services.add(
+                each, [UserMessage("Where is my parcel?"), AiMessage("On it. ")] * (LENGTH // 2)
+            )
+        while rounds.keep_some(LONG):
+            pass
+        while (passed := (clock.now - began).total_seconds()) < SECONDS:
+            while arrived < passed * ADDS:
+                arrived += 1
+                words = AiMessage("Soon.") if chance.random() < 0.5 else UserMessage("And now?")
+                services.add(chance.choice(ids), [words])
+            took = cpu_of(partial(rounds.keep_some, AT_A_STRETCH)) / 1_000
+            spent += took
+            clock.now += timedelta(seconds=took + max(LEAST, REST * took))
+    print(f"{ADDS} adds a second to {ACTIVE} conversations: {100 * spent / passed:.0f} % of a core")
+    for keeper in keepers():
+        oldest = min(keeper.model.objects.values_list("kept_at", flat=True))
+        age = (clock.now - time_of(oldest)).total_seconds()
+        print(f"oldest row of {keeper.model._meta.verbose_name}: {age:.0f} s")
 
 
 def main(arguments: Sequence[str] = ()) -> None:

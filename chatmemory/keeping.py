@@ -39,6 +39,7 @@ from chatmemory.rooms import keepers
 from chatmemory.snapshots import one_snapshot
 
 STALE_AT_ONCE = 50
+STALE_READ = 10 * STALE_AT_ONCE  # of these, the ones whose rows are oldest have their turn
 STORED_AT_ONCE = 20  # rows in a transaction
 STORED_AFTER = 0.2  # seconds for which a row waits for others
 COMMITTED_WITHIN = timedelta(minutes=1)  # a change becomes visible after its own time
@@ -311,7 +312,7 @@ class Rounds:
     def _keep_waiting(self, seconds: float) -> bool:
         now = timezone.now()
         self._wake_rested()
-        changed = self._stale(self._changed_since(self._since))
+        changed = self._stale_changed()
         is_full = len(changed) == STALE_AT_ONCE
         earlier = [] if is_full else self._stale_earlier()
         waiting = chain(_in_own_order(changed), _in_own_order(earlier))
@@ -351,6 +352,15 @@ class Rounds:
     def _changed_since(self, at: datetime) -> Q:
         return reduce(or_, {each.changed_since(at) for each in self._keepers})
 
+    def _stale_changed(self) -> list[str]:
+        """Return conversations that have changed lately. The ones whose rows are missing or oldest
+        come first, so that each has its turn while many go on changing. A row is then derived once
+        for several changes.
+        """
+        found = self._stale(self._changed_since(self._since), STALE_READ)
+        oldest = sorted(found, key=lambda each: each[1] or 0)
+        return [memory_id for memory_id, _ in oldest[:STALE_AT_ONCE]]
+
     def _stale_earlier(self) -> list[str]:
         """Return conversations that had changed before the first round, starting after the last one
         of the previous round. The database compares the times, since an altered one may not be
@@ -359,14 +369,18 @@ class Rounds:
         if self._earliest is None:
             return []
         then = Memory.objects.filter(id=self._earliest).values("updated_at")
-        return self._stale(Q(updated_at__lte=Coalesce(Subquery(then), self._begun_at)))
+        when = Q(updated_at__lte=Coalesce(Subquery(then), self._begun_at))
+        return [memory_id for memory_id, _ in self._stale(when, STALE_AT_ONCE)]
 
-    def _stale(self, when: Q) -> list[str]:
-        """Return conversations of which a row is stale, newest change first."""
+    def _stale(self, when: Q, most: int) -> list[tuple[str, int | None]]:
+        """Return conversations of which a row is stale, newest change first, each with the time of
+        its row of the first keeper.
+        """
         known = (each.current() | Q(id__in=self._failed[each]) for each in self._keepers)
         rows = _followed().filter(when).exclude(reduce(and_, known))
         newest = rows.exclude(id__in=self._resting).order_by("-updated_at", "-id")
-        return list(newest.values_list("id", flat=True)[:STALE_AT_ONCE])
+        kept_at = f"{self._keepers[0].model.__name__.lower()}__kept_at"
+        return list(newest.values_list("id", kept_at)[:most])
 
 
 def _followed() -> MemoryQuerySet:

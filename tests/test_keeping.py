@@ -218,6 +218,18 @@ def test_what_changes_now_comes_before_what_had_changed():
     assert len(known_steps()) == 4
 
 
+def test_each_conversation_has_its_turn_while_all_go_on_changing():
+    names = [f"c{n:02}" for n in range(STALE_AT_ONCE + 5)]
+    rounds = Rounds([IncidentKeeper()])
+    for name in names:
+        services.create(name, MessageWindow(2))
+    for _ in range(2):
+        for name in names:
+            services.add(name, users("hi"))
+        assert rounds.keep_some(LONG)
+    assert known_steps().keys() == set(names)
+
+
 def test_a_conversation_that_cannot_be_read_is_logged_once_and_stops_no_other(caplog):
     create_and_add("bad", MessageWindow(2), SAID)
     create_and_add("good", MessageWindow(2), SAID)
