@@ -28,7 +28,7 @@ from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.slices import SLICE, add_slices, is_long
 from chatmemory.ledger.transaction import locked_import
 from chatmemory.ledger.validation import check_policy, storable_additions
-from chatmemory.ledger.windows import shown_message, stay_entry, stays_at
+from chatmemory.ledger.windows import shown_message, stays_at
 from chatmemory.messages.codec import stored_json
 from chatmemory.messages.estimators import family_named, remember_tokens
 from chatmemory.messages.message import ChatMessage
@@ -37,6 +37,7 @@ from chatmemory.recall.index import index_of
 from chatmemory.windows.policies import Oversized, Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import refill
+from chatmemory.windows.window import Entry
 
 
 @dataclass(frozen=True)
@@ -198,8 +199,8 @@ def _end_branch(
             )
             for entry in own
         )
-        _make_room(recorder, copied.window)
         arrivals = counted_entries(recorder.memory, copied.messages)
+        _make_room(recorder, arrivals)
         recorder.record(refill(own, arrivals, recorder.policy))
         _pin(recorder, copied.window)
         change_policy(recorder, policy)
@@ -210,14 +211,15 @@ def _end_branch(
     return results
 
 
-def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
+def _make_room(recorder: Recorder, window: Sequence[Entry]) -> None:
     """Raise the limit so that the whole window stays, with messages that will be pinned and
-    messages that a lowered limit hides until the next add.
+    messages that a lowered limit hides until the next add. An index with other numbers may count
+    more tokens than in the source.
     """
     policy = recorder.policy
     if not can_decide(policy):
         return
-    needed = policy.load(policy.total(map(stay_entry, window)))
+    needed = policy.load(policy.total(window))
     if needed > policy.limit:
         change_policy(recorder, replace(policy, limit=needed))
 
