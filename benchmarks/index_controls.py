@@ -8,8 +8,9 @@ counts alike), and the latest first. A window without an index has the same limi
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from hashlib import blake2b
@@ -59,18 +60,15 @@ def chosen_by(name: str) -> Iterator[None]:
         index._WEIGHTS.update(before[1])
 
 
-def main() -> None:
-    parser = ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--limit", type=int, default=3000)
-    parser.add_argument("--terms", type=int, default=50)
-    asked = parser.parse_args()
-    text = f"token_window:{asked.limit},low_water=0.5"
-    plain, indexed = policies_from_text(f"{text},{text},index_terms={asked.terms}")
-    prices = Prices(Decimal(1), Decimal("0.1"), None)
+def recalls_by_choice(
+    files: Sequence[Path], limit: int, terms: int
+) -> Iterator[tuple[str, Recall]]:
+    """Yield what a window without an index holds, as "plain", then the sums of each choice."""
+    text = f"token_window:{limit},low_water=0.5"
+    plain, indexed = policies_from_text(f"{text},{text},index_terms={terms}")
     histories = [
         histories_for(said_messages(each.messages, each.session), [plain], NO_WORDS)[0]
-        for _, each in named_transcripts(asked.files, "auto", Printer(print, print))
+        for _, each in named_transcripts(files, "auto", Printer(print, sys.stderr.write))
     ]
 
     def total(policy: Policy | None) -> Recall:
@@ -79,12 +77,28 @@ def main() -> None:
             found = found.plus(recalls_of([history], [policy])[0])
         return found
 
-    rows = [("plain", total(plain))]
+    yield "plain", total(plain)
     for name in CHOICES:
         with chosen_by(name):
-            rows.append((name, total(indexed)))
+            row = total(indexed)
+        yield name, row
+
+
+def named_by_choice(files: Sequence[Path], limit: int, terms: int) -> list[int]:
+    """Return how many lost facts the index of each choice names."""
+    found = dict(recalls_by_choice(files, limit, terms))
+    return [found[name].by_index for name in CHOICES]
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--limit", type=int, default=3000)
+    parser.add_argument("--terms", type=int, default=50)
+    asked = parser.parse_args()
+    prices = Prices(Decimal(1), Decimal("0.1"), None)
     print(f"{'terms':<10} {'recalls':>8} {'held':>8} {'index':>8} {'both':>8} {'cost':>6}")
-    for name, row in rows:
+    for name, row in recalls_by_choice(asked.files, asked.limit, asked.terms):
         both, cost = row.held + row.by_index, row.relative_cost(prices) or 0
         numbers = f"{row.recalls:>8,} {row.held:>8,} {row.by_index:>8,} {both:>8,} {cost:>6.3f}"
         print(f"{name:<10} {numbers}")
