@@ -38,6 +38,7 @@ from chatmemory.ledger.erasure import (
     known_branches,
     unaudited_deletions,
 )
+from chatmemory.ledger.index_terms import leave_out_term, list_term, preview_term
 from chatmemory.ledger.messages import (
     add,
     change_and_add,
@@ -83,12 +84,15 @@ __all__ = [
     "keepers",
     "known_branches",
     "label",
+    "leave_out_term",
+    "list_term",
     "new_messages",
     "newest_kept",
     "pin",
     "plan_compaction",
     "plan_list",
     "preview_compaction",
+    "preview_term",
     "remade",
     "remove_default_policy",
     "set_default_policy",

@@ -18,6 +18,11 @@ urlpatterns = [
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
+    path(
+        f"{_conversation}index/<int:seq>/<int:number>/",
+        write_required(conversation.index_term),
+        name="index-term",
+    ),
     path(f"{_conversation}compact/", write_required(conversation.compact), name="compact"),
     path("demo/", write_required(overview.add_demo), name="demo"),
     *urlpatterns_of_rooms(),

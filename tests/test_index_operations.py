@@ -11,8 +11,11 @@ from random import Random
 import pytest
 
 from chatmemory import Policy, TokenWindow, services
+from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message, Step
+from chatmemory.reading import windows
+from chatmemory.reading.indexes import index_among
 from chatmemory.recall.index import is_index
 
 from . import any_operations
@@ -48,11 +51,31 @@ class Indexed(Conversation):
         return a_policy(self.random)
 
     def operate(self) -> bool:
-        is_made = self.redact_a_term() if self.random.random() < 0.15 else super().operate()
+        kind = self.random.random()
+        if kind < 0.15:
+            is_made = self.redact_a_term()
+        else:
+            is_made = self.choose_a_term() if kind < 0.22 else super().operate()
         for row in Message.objects.filter(redacted_step=None):
             if not is_index(read_message(row)):
                 self.said[row.memory_id, row.seq] = set(TERM.findall(f"{row.text}{row.frame}"))
         return is_made
+
+    def choose_a_term(self) -> bool:
+        """Leave a term of the index out, or list a term again that was left out."""
+        found = index_among(self.id, windows.window(self.id).seqs)
+        rows = [row for row in found.index.rows if TERM.fullmatch(row.term)] if found else []
+        if not rows:
+            return False
+        row = self.random.choice(rows)
+        change = services.list_term if row.is_left_out else services.leave_out_term
+        try:
+            change(self.id, row.term, actor="ada")
+        except InvalidValue:  # a client put the index there, or the policy makes none
+            return False
+        self.made.append(change.__name__)
+        SEEN["chosen"] += 1
+        return True
 
     def redact_a_term(self) -> bool:
         """Redact a message of the conversation that has a term, if there is one."""
@@ -96,9 +119,11 @@ def test_a_redacted_term_is_nowhere_with_an_index_among_any_operations(many_term
     check(range(700, 703))
     assert SEEN["index"] > 10
     assert SEEN["erased"] > 3
+    assert SEEN["chosen"] > 0
 
 
 @pytest.mark.long
 def test_it_is_nowhere_after_many_operations(many_terms):
     check(range(7_000, 7_120))
     assert SEEN["index"] > 500
+    assert SEEN["chosen"] > 30

@@ -41,6 +41,10 @@ PAGES = {
     "inspector:bulk": ({}, {"post": Role.VIEWER}),
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),
     "inspector:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
+    "inspector:index-term": (
+        ONE | {"seq": 1, "number": 1},
+        {"get": Role.OPERATOR, "post": Role.OPERATOR},
+    ),
     "inspector:compact": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),
     "inspector:sign-in": ({}, {"get": NOBODY, "post": NOBODY}),

@@ -121,7 +121,7 @@ def _became(change: ChangeResult) -> str:
 
 def _indexed(change: ChangeResult) -> str:
     if not change.arrived:
-        return "The index left memory, because there was no room beside it"
+        return "The index of exact terms left memory"
     verb = "renewed" if change.evicted else "added"
     return f"The index of exact terms was {verb} as #{change.seq}"
 

@@ -15,7 +15,7 @@ from chatmemory.ledger.windows import shown_message
 from chatmemory.messages.estimators import TokenCountEstimator, count_tokens
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Step
-from chatmemory.recall.index import Left, index_of, indexed
+from chatmemory.recall.index import Left, chosen, index_of, indexed
 from chatmemory.windows.eviction import Eviction
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Entry, Window
@@ -55,9 +55,12 @@ def made_again(
     entry: Entry,
     policy: Policy,
     estimator: TokenCountEstimator,
+    *,
+    is_chosen: bool,
 ) -> Made | None:
     """Compute an index message (a list of evicted terms) again from its inputs, and compare it with
-    the stored index in `entry`.
+    the stored index in `entry`. With `is_chosen`, somebody left a term out: this choice is an
+    input, and is read from the stored index.
 
     `left` are the messages whose eviction led to the index. Returns how the index comes into the
     window; None if an input was redacted, because the index cannot be computed then. Raises
@@ -79,9 +82,13 @@ def made_again(
         return Entry.of(message, count_tokens(estimator, message))
 
     gone = [Left(message, each.seq) for each in left if (message := with_message(each).message)]
-    made = indexed(Window(map(with_message, window)), gone, policy, counted)
+    shown, read = with_message(entry).message, Window(map(with_message, window))
+    if is_chosen:
+        index = index_of(shown)
+        made = chosen(read, index.left_out if index else (), policy, counted)
+    else:
+        made = indexed(read, gone, policy, counted)
     new = next((each for each in made.arrivals if not each.n), None)
-    shown = with_message(entry).message
     expect(stay_name(entry.n, entry.seq), "the index", shown, new.message if new else None)
     assert new is not None
     return Made(list(made.arrivals).index(new), made.evictions)

@@ -35,7 +35,7 @@ from chatmemory.messages.codec import attributes_beside, frame_of
 from chatmemory.messages.estimators import count_tokens, estimator_for, family_named
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.recall.index import Left, given_way, index_of, indexed, is_for_index
+from chatmemory.recall.index import Left, chosen, given_way, index_of, indexed, is_for_index
 from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.lists import appended
 from chatmemory.windows.policies import Policy
@@ -317,6 +317,13 @@ class Recorder:
         """
         transition = given_way(self.window, self.policy)
         return transition.change is Change.INDEX and self._index(transition) is not None
+
+    def leave_out(self, terms: Collection[str]) -> ChangeResult | None:
+        """Renew the index so that it leaves out these terms and no others. Returns None if there is
+        no index that the policy renews.
+        """
+        transition = chosen(self.window, terms, self.policy, self._counted)
+        return self._index(transition) if transition.change is Change.INDEX else None
 
     def _index(self, transition: Transition) -> ChangeResult | None:
         """Record an index, or that it leaves. Without a free rank for it nothing changes."""

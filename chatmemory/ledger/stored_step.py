@@ -18,7 +18,7 @@ from chatmemory.ledger.index_verification import left_for, made_again
 from chatmemory.ledger.numbers import appended_rank, head_rank
 from chatmemory.messages.estimators import TokenCountEstimator
 from chatmemory.models import Memory, Step
-from chatmemory.recall.index import INDEXED, NOTE
+from chatmemory.recall.index import CHOSEN, INDEXED, NOTE
 from chatmemory.windows.clearing import old_results
 from chatmemory.windows.compaction import compact
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Head, Reason
@@ -217,16 +217,30 @@ class StoredStep:
         for entry in self.arrived:
             expect(stay_name(entry.n, entry.seq), "pinned", entry.pinned, True)
             expect(self.step, "seq", self.step.seq, entry.seq)
-            if self.step.note == NOTE and self.estimator and can_decide(self.policy):
-                left = left_for(entry, [(each.kind, _gone(ends)) for each, ends in self.before])
-                made = made_again(
-                    self.memory, self.window, left, entry, self.policy, self.estimator
-                )
-                if made is not None:
-                    place = self._remaining(self.left).index(entry)
-                    expect(stay_name(entry.n, entry.seq), "place", place, made.place)
-                    self._compare(made.evictions, self.left)
+            if self.step.note in (NOTE, CHOSEN):
+                self._check_index(entry)
         return self._stored()
+
+    def _check_index(self, entry: Entry) -> None:
+        """Make an index message again, and raise Contradicted if the stored one differs."""
+        if not self.estimator or not can_decide(self.policy):
+            return
+        is_chosen = self.step.note == CHOSEN
+        before = [] if is_chosen else [(each.kind, _gone(ends)) for each, ends in self.before]
+        left = left_for(entry, before)
+        made = made_again(
+            self.memory,
+            self.window,
+            left,
+            entry,
+            self.policy,
+            self.estimator,
+            is_chosen=is_chosen,
+        )
+        if made is not None:
+            place = self._remaining(self.left).index(entry)
+            expect(stay_name(entry.n, entry.seq), "place", place, made.place)
+            self._compare(made.evictions, self.left)
 
     def _remaining(self, gone: Container[int]) -> list[Entry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""

@@ -8,9 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+from chatmemory.exceptions import MessageNotFound
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message
-from chatmemory.recall.index import Index, index_of
+from chatmemory.recall.index import Index, Row, index_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,15 @@ class IndexInMemory:
             for seq in row.sources:
                 found.setdefault(seq, []).append(row.term)
         return {seq: tuple(terms) for seq, terms in found.items()}
+
+
+def index_row(memory_id: str, seq: int, number: int) -> Row:
+    """Return a row of an index message, counted from 1. Raises MessageNotFound if there is none."""
+    message = Message.objects.filter(memory_id=memory_id, seq=seq).first()
+    index = index_of(read_message(message)) if message else None
+    if index is None or not 0 < number <= len(index.rows):
+        raise MessageNotFound(f"{memory_id!r} has no term {number} of an index #{seq}")
+    return index.rows[number - 1]
 
 
 def index_among(memory_id: str, seqs: Collection[int]) -> IndexInMemory | None:

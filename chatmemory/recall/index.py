@@ -7,7 +7,8 @@ window mentions, the best terms first, as many as there is room for. No model is
 
 An index remembers more terms than it lists, with the numbers of their messages, in an attribute.
 The next index is made only from this attribute, the messages that left meanwhile, and the window.
-So a verification can compute it again.
+So a verification can compute it again. Somebody may leave a term out: the
+index remembers the term with a weight below 0, and no longer lists it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from chatmemory.windows.window import Entry, Window
 
 RULE = 2  # the version of the rule: raise it with each change of what an index has
 NOTE = f"index rule {RULE}"
+CHOSEN = f"{NOTE} after a term was left out or listed again"
 TITLE = "Exact terms of earlier messages that are no longer shown"
 KEPT = 4  # so many times the listed terms are remembered, to be listed later
 SOURCES = 8  # the newest messages that said a term
@@ -43,7 +45,8 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1, as for summari
 
 
 class Row(NamedTuple):
-    """A term of an index: its text, its label (what messages call it), and its weight for sorting.
+    """A term of an index: its text, its label (what messages call it), and its weight for sorting,
+    which is below 0 for a term that somebody left out.
 
     `sources` are the seqs of the newest messages with the term, oldest first; 0 for a message
     without a seq.
@@ -57,6 +60,10 @@ class Row(NamedTuple):
     @property
     def last(self) -> int:
         return self.sources[-1] if self.sources else 0
+
+    @property
+    def is_left_out(self) -> bool:
+        return self.weight < 0
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -88,6 +95,11 @@ class Index:
     @property
     def listed(self) -> tuple[Row, ...]:
         return self.rows[: self.shown]
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The terms that somebody left out."""
+        return frozenset(row.term for row in self.rows if row.is_left_out)
 
     def message(self) -> UserMessage:
         """Return the index as a message. An attribute has the whole index, so that `index_of` can
@@ -151,7 +163,7 @@ def _row(value: JsonValue) -> Row | None:
     """Return a row of an attribute, or None: somebody else may have written it."""
     term, label, weight, sources = value
     are_texts = isinstance(term, str) and isinstance(label, str)
-    numbers = [weight, *sources]
+    numbers = [abs(weight), *sources]
     if not are_texts or any(type(each) is not int or each < 0 for each in numbers):
         return None
     is_short = len(term) <= LONGEST_TERM and len(label) <= LONGEST_LABEL
@@ -188,12 +200,55 @@ def indexed(
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)
+    old, others = apart(window)
+    before = (index_of(old.message) if old else None) or Index()
+    left = [each for each in left if not is_index(each.message)]
+    found = _fitted(before, left, old, others, policy, entry_of, NOTE)
+    return found or unchanged(window, policy)
+
+
+def chosen(
+    window: Window,
+    left_out: Collection[str],
+    policy: Policy | None,
+    entry_of: Callable[[ChatMessage], Entry],
+) -> Transition:
+    """Return the transition that renews the index so that it leaves out these terms and no others.
+    It changes nothing without an index that the policy renews.
+    """
+    old, others = apart(window)
+    before = index_of(old.message) if old else None
+    if policy is None or before is None or not policy.indexed_terms or policy.meters_only:
+        return unchanged(window, policy)
+    rows = tuple(
+        row._replace(weight=-abs(row.weight) if row.term in left_out else abs(row.weight))
+        for row in before.rows
+    )
+    found = _fitted(replace(before, rows=rows), [], old, others, policy, entry_of, CHOSEN)
+    return found or unchanged(window, policy)
+
+
+def apart(window: Window) -> tuple[Entry | None, list[Entry]]:
+    """Return the index message of a window, or None, and all other messages."""
     entries = window.with_messages()
     old = next((each for each in entries if each.pinned and is_index(each.message)), None)
-    others = [each for each in entries if each is not old]
-    before = (index_of(old.message) if old else None) or Index()
+    return old, [each for each in entries if each is not old]
+
+
+def _fitted(
+    before: Index,
+    left: Sequence[Left],
+    old: Entry | None,
+    others: Sequence[Entry],
+    policy: Policy,
+    entry_of: Callable[[ChatMessage], Entry],
+    note: str,
+) -> Transition | None:
+    """Return the transition to the renewed index, with as many terms as there is room for; None
+    without an index before and after.
+    """
     stay = [each.message for each in others if each.message is not None]
-    found = renewed(before, [each for each in left if not is_index(each.message)], stay, policy)
+    found = renewed(before, left, stay, policy)
     rest = total_under(policy, others)
     room = (policy.limit - policy.low_mark) // 2
 
@@ -207,28 +262,24 @@ def indexed(
 
     counts = range(1, found.shown + 1)
     most = bisect_left(counts, True, key=has_no_room) if counts else 0
-    if not most and old is None:
-        return unchanged(window, policy)
-    return replaced(window, others, old, entry_with(most) if most else None, policy)
+    new = entry_with(most) if most else None
+    return replaced(others, old, new, policy, note) if old or new else None
 
 
 def given_way(window: Window, policy: Policy | None) -> Transition:
     """Return the transition that removes the index message, because another message has no room
     beside it. Nothing changes without an index.
     """
-    entries = window.with_messages()
-    old = next((each for each in entries if each.pinned and is_index(each.message)), None)
-    if old is None:
-        return unchanged(window, policy)
-    return replaced(window, [each for each in entries if each is not old], old, None, policy)
+    old, others = apart(window)
+    return replaced(others, old, None, policy, NOTE) if old else unchanged(window, policy)
 
 
 def replaced(
-    window: Window,
     others: Sequence[Entry],
     old: Entry | None,
     new: Entry | None,
     policy: Policy | None,
+    note: str,
 ) -> Transition:
     """Return the transition that replaces the index message `old` by `new`; either can be None.
     `others` are all other messages of the window.
@@ -244,7 +295,7 @@ def replaced(
         policy_before=policy,
         arrivals=after,
         evictions=(Eviction(old, Reason.INDEXED, new),) if old else (),
-        note=NOTE,
+        note=note,
     )
 
 
@@ -277,11 +328,14 @@ def renewed(
             rows[term] = _merged(rows.get(term), term, labels.get(term, ""), weight, each.number)
     ranked = sorted(rows.values(), key=rank)
     mentioned = _mentioned(ranked, shown_messages, lexicon)
-    visible = [row for row in ranked if row.term not in mentioned]
-    hidden = [row for row in ranked if row.term in mentioned]
+    left_out = [row for row in ranked if row.is_left_out]
+    others = [row for row in ranked if not row.is_left_out]
+    visible = [row for row in others if row.term not in mentioned]
+    hidden = [row for row in others if row.term in mentioned]
     most = policy.indexed_terms
+    kept = (*islice((*visible, *hidden), most * KEPT), *left_out[: most * KEPT])
     return Index(
-        tuple(islice((*visible, *hidden), most * KEPT)),
+        kept,
         min(len(visible), most),
         before.left + len(left),
         tuple(each.number for each in left),
@@ -299,7 +353,8 @@ def _merged(old: Row | None, term: str, label: str, weight: int, number: int) ->
     if old is None:
         return Row(term, label, weight, (number,))
     sources = (*(each for each in old.sources if each != number), number)[-SOURCES:]
-    return Row(term, label or old.label, weight + old.weight, sources)
+    added = -weight if old.is_left_out else weight
+    return Row(term, label or old.label, old.weight + added, sources)
 
 
 def _mentioned(rows: Iterable[Row], messages: Iterable[ChatMessage], lexicon: Lexicon) -> set[str]:

@@ -5,10 +5,16 @@ a message that lists terms of messages which left memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from django.urls import reverse
 
 from chatmemory.explain.wording import counted
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.messages.tombstones import is_tombstone
+from chatmemory.reading.indexes import IndexInMemory
 from chatmemory.reading.windows import MessageView
-from chatmemory.recall.index import Index, Row
+from chatmemory.recall.index import Index, Row, index_of
 from inspector.shell.state import ConversationState
 
 UNFOLDED = 8  # terms of a list; the others are folded
@@ -19,13 +25,16 @@ class IndexTerms:
     it.
 
     The `first` terms are shown, and all `others` are folded. `fallen` are terms that the index
-    remembers, but no longer lists. With a `source`, only the terms of that message are included.
+    remembers, but no longer lists, and `left_out` are terms that somebody left out. With a
+    `source`, only the terms of that message are included.
     """
 
     def __init__(self, index: Index, source: int | None = None) -> None:
         self.left = index.left
         self.listed = _terms_of(index.listed, source)
-        self.fallen = _terms_of(index.rows[index.shown :], source)
+        unlisted = _terms_of(index.rows[index.shown :], source)
+        self.fallen = [row for row in unlisted if not row.is_left_out]
+        self.left_out = [row for row in unlisted if row.is_left_out]
         self.is_of_message = source is not None
 
     @property
@@ -39,6 +48,49 @@ class IndexTerms:
     @property
     def fallen_by_label(self) -> dict[str, list[Row]]:
         return by_label(self.fallen)
+
+
+class TermChoice(NamedTuple):
+    """A term that can be left out of the index, or listed again, and the address of a preview."""
+
+    term: str
+    is_left_out: bool
+    address: str
+
+
+def choices_of(shown: IndexInMemory, terms: IndexTerms, memory_id: str) -> list[TermChoice]:
+    """Return the choices of some terms of the index in memory."""
+    numbers = {row.term: number for number, row in enumerate(shown.index.rows, 1)}
+    return [
+        TermChoice(
+            row.term,
+            row.is_left_out,
+            reverse("inspector:index-term", args=[memory_id, shown.seq, numbers[row.term]]),
+        )
+        for row in (*terms.left_out, *terms.listed)
+        if not is_tombstone(row.term)
+    ]
+
+
+class IndexPreview(NamedTuple):
+    """What leaving a term out would change, or listing a term again: the tokens of the index before
+    and after, and the terms that would be listed in place of this one.
+    """
+
+    before: int
+    after: int
+    others: tuple[str, ...]
+
+
+def index_preview(change: ChangeResult) -> IndexPreview:
+    """Return what a renewed index would change."""
+    before, after = (
+        next((found for each in entries if (found := index_of(each.message))), Index())
+        for entries in ([each.entry for each in change.evicted], change.arrived)
+    )
+    known = {row.term for row in before.listed}
+    others = tuple(row.term for row in after.listed if row.term not in known)
+    return IndexPreview(change.lost, change.gained, others)
 
 
 class IndexRow:

@@ -32,15 +32,16 @@ from chatmemory.explain.reasons import (
     would_be_stub,
 )
 from chatmemory.explain.receipts import Receipt, receipt
-from chatmemory.explain.wording import load_words
+from chatmemory.explain.wording import in_unit, load_words
 from chatmemory.formats import kept_in, render_messages
 from chatmemory.reading.budget import budget_of
 from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import WindowView
+from chatmemory.windows.stored_policies import can_decide
 from inspector.conversation.budget import share_words
 from inspector.conversation.forecasts import beyond_tried_limit, one_beyond_limit
 from inspector.conversation.history import SHOWN, without_escapes
-from inspector.conversation.index import IndexTerms
+from inspector.conversation.index import IndexTerms, TermChoice, choices_of
 from inspector.conversation.keeping import (
     NOT_INSTALLED,
     asks_for_limit,
@@ -192,7 +193,34 @@ class Why:
         if self.is_in or shown is None:
             return None
         found = IndexTerms(shown.index, self.row.seq)
-        return found if found.listed else None
+        return found if found.listed or found.left_out else None
+
+    @property
+    def index_choices(self) -> list[TermChoice]:
+        """The terms of the selected message that can be left out of the index in memory, or listed
+        again.
+        """
+        state, shown, policy = self._state, self._state.index, self._state.window.policy
+        is_old = self.row.index is not None and not self.is_in
+        makes_index = can_decide(policy) and policy.indexed_terms and not policy.meters_only
+        if not self.index or not shown or is_old or not makes_index:
+            return []
+        if not state.is_live or state.is_simulated:
+            return []
+        return choices_of(shown, self.index, state.memory.id)
+
+    @property
+    def without_index(self) -> str:
+        """When the message would have left without an index; "" if that is not known."""
+        return self._state.without_index
+
+    @property
+    def load(self) -> str:
+        """How full memory is: 683 of 800 tokens."""
+        policy, totals = self._state.window.policy, self._state.window.totals
+        if not can_decide(policy):
+            return load_words(policy, totals)
+        return f"{policy.load(totals):,} of {in_unit(policy.limit, policy)}"
 
     @property
     def index_cost(self) -> tuple[int, str]:

@@ -37,6 +37,7 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
+from inspector.conversation.index_delay import leaving_without_index
 from inspector.conversation.keeping import asks_for_limit, find_keeping_limit
 from inspector.shell import rooms
 from inspector.shell.state import ConversationQuery, ConversationState
@@ -103,6 +104,7 @@ def _stored_state(
         index=index,
         read=read,
     )
+    view = replace(view, without_index=leaving_without_index(view))
     return replace(view, would_keep=find_keeping_limit(view)) if asks_for_limit(query) else view
 
 

@@ -118,7 +118,8 @@ class ConversationState:
     - `summaries` are the summaries in the window or selected, with the messages that they cover,
       and `media` are the messages of the window with images, audio, video or files. If the selected
       message is redacted, `left_summaries` are summaries that cover it and are not redacted.
-    - `index` is the index of exact terms in memory.
+    - `index` is the index of exact terms in memory. `without_index` says when the selected message
+      would have left without an index, or is "".
     - `marks` are the highlights of a room. The room reads them for the stored step, and adds what
       it read to `read`.
     """
@@ -154,6 +155,7 @@ class ConversationState:
     media: frozenset[int] = frozenset()
     left_summaries: tuple[int, ...] = ()
     index: IndexInMemory | None = None
+    without_index: str = ""
     marks: Highlights = NO_HIGHLIGHTS
     read: dict[str, Any] = field(default_factory=dict, compare=False)
 

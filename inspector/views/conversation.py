@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
@@ -16,11 +16,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chatmemory import ChatMemoryError, InvalidValue, MessageNotFound, NoRoomBesidePins, services
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import message_by_client_id
+from chatmemory.reading.indexes import index_row
 from chatmemory.reading.steps import step_at_time
 from chatmemory.roles import actor_of
 from chatmemory.snapshots import one_snapshot
 from inspector.conversation.covering import Covering
 from inspector.conversation.guide import guide_of
+from inspector.conversation.index import index_preview
 from inspector.conversation.links import conversation_url
 from inspector.conversation.page import ConversationPage, page_of
 from inspector.conversation.state import conversation_state
@@ -74,6 +76,31 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
     change = services.unpin if request.POST.get("pinned") == "no" else services.pin
     change(memory_id, seq, actor=actor_of(request))
     return redirect(conversation_url(memory_id, msg=seq))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> HttpResponse:
+    """Show what leaving a term out of the index would change, or listing a term again that was left
+    out. A POST does it, and shows the message that said the term.
+
+    `seq` is an index message and `number` the place of the term in it, so that no address has the
+    term.
+    """
+    memory = conversations.memory(memory_id)
+    row = index_row(memory_id, seq, number)
+    if request.method == "POST":
+        change = services.list_term if row.is_left_out else services.leave_out_term
+        change(memory_id, row.term, actor=actor_of(request))
+        return redirect(conversation_url(memory_id, msg=row.last or None))
+    preview, problem = None, ""
+    try:
+        found = services.preview_term(memory_id, row.term, is_listed=row.is_left_out)
+        preview = index_preview(found) if found else None
+    except ChatMemoryError as error:
+        problem = str(error)
+    context = {"row": row, "seq": seq, "number": number, "preview": preview, "problem": problem}
+    context |= {"memory_id": memory.id}
+    return render(request, "inspector/conversation/index_term.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

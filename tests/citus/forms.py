@@ -22,6 +22,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
     "evidence-file": [{"kinds": "mail", "download": "1"}],
     "redact": [{}, {"confirmed": "1", "branch": "branch"}],
     "simulate": [DRAFT],
+    "index-term": [{}],
     "compact": [COMPACTED, COMPACTED | {"store": "1"}],
     "repair": [{"provider": "openai", "version": "3"}],
     "undo-repair": [{}],

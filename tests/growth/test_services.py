@@ -17,11 +17,12 @@ import pytest
 from django.db import connection, transaction
 
 from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.exceptions import ChatMemoryError
+from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.ledger import protocol
 from chatmemory.ledger.transaction import MANY
 from chatmemory.models import Memory
 from chatmemory.reading import windows
+from chatmemory.reading.indexes import index_among
 from chatmemory.windows.compaction import summary_message
 from inspector.conversation.state import conversation_state
 from inspector.project.server import load_what_requests_need
@@ -57,6 +58,27 @@ class Filled:
         return [*self.messages]
 
 
+def put_an_index(it: Filled) -> None:
+    """Trim the window to 90 % under a policy with an index."""
+    full = windows.window(it.id).totals.tokens + 100
+    services.change(it.id, policy=TokenWindow(full, low_water="0.9", index_terms=50))
+    services.add(it.id, [UserMessage("order: Z-1182"), UserMessage("words " * 90)] * 2)
+
+
+def a_term(it: Filled) -> str:
+    """Return a term of the index. Equal texts have none, because those that stay mention the term:
+    the refusal is measured.
+    """
+    found = index_among(it.id, windows.window(it.id).seqs)
+    return found.index.rows[0].term if found else "none"
+
+
+def leave_a_term_out(it: Filled) -> None:
+    put_an_index(it)
+    with suppress(InvalidValue):
+        services.leave_out_term(it.id, a_term(it))
+
+
 ROWS: dict[str, Callable[[Filled], object]] = {
     "add": lambda it: services.add(it.id, NEW),
     "change": lambda it: services.change(it.id, policy=MessageWindow(9_999, estimator="gpt-4")),
@@ -69,18 +91,26 @@ ROWS: dict[str, Callable[[Filled], object]] = {
         "new", it.messages, MessageWindow(9_999)
     ),
     "keep": lambda it: services.keep(it.id),
+    "leave_out_term": lambda it: services.leave_out_term(it.id, a_term(it)),
+    "list_term": lambda it: services.list_term(it.id, a_term(it)),
     "new_messages": lambda it: services.new_messages(it.id, it.messages),
     "pin": lambda it: services.pin(it.id, it.text),
     "plan_compaction": lambda it: services.plan_compaction(it.id, "They talked.", keep_tokens=9),
     "plan_list": lambda it: services.plan_list(it.id, [*it.list[::2], *NEW]),
     "preview_compaction": lambda it: services.preview_compaction(it.id, "They.", keep_last=9),
+    "preview_term": lambda it: services.preview_term(it.id, a_term(it), is_listed=False),
     "remade": lambda it: services.remade(it.id),
     "set_messages": lambda it: services.set_messages(it.id, [*it.list[::2], *NEW]),
     "storable_messages": lambda it: services.storable_messages(it.messages),
     "unpin": lambda it: (services.pin(it.id, it.text), services.unpin(it.id, it.text)),
 }
 # What is done before, and is not measured
-BEFORE: dict[str, Callable[[Filled], object]] = {"remade": lambda it: services.keep(it.id)}
+BEFORE: dict[str, Callable[[Filled], object]] = {
+    "remade": lambda it: services.keep(it.id),
+    "leave_out_term": put_an_index,
+    "list_term": leave_a_term_out,
+    "preview_term": put_an_index,
+}
 ROOM_ROWS = {name: act for room in room_modules("growth") for name, act in room.ROWS.items()}
 PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "get_messages": lambda it: protocol.get_messages(it.id),
@@ -178,7 +208,8 @@ DERIVING = (
     "/rooms/evidence/incidents.py",
 )
 # Redactions look for summaries that hold a term of the message, which must not change meanwhile.
-ALLOWED = {"redact": {"/chatmemory/recall/"}}
+# An index is made from the window under the lock (ADR 24), also if somebody leaves a term out.
+ALLOWED = {name: {"/chatmemory/recall/"} for name in ("redact", "leave_out_term", "list_term")}
 # A short list is compared with the window in less time than it takes to plan that.
 COMPARING = "/chatmemory/ledger/client_list.py"
 

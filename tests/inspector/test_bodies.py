@@ -49,6 +49,7 @@ VALUES = {
     "step": 1,
     "memory_id": "m",
     "seq": 1,
+    "number": 1,
     "slug": "x",
     "token": "x",
     "key": 1,

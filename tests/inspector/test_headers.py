@@ -32,6 +32,7 @@ PAGES = {
     "export": "/c/m/export/?download=1",
     "evidence-file": "/c/m/evidence/?at=1",
     "compact": "/c/m/compact/",
+    "index-term": "/c/m/index/1/1/",
     "doctor": "/doctor/",
     "doctor-rules": "/doctor/rules/",
     "doctor-error": "/doctor/error/",

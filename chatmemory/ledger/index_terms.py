@@ -1,0 +1,57 @@
+"""Leaving a term out of the index message, and listing it again.
+
+Either is a step of its own, after which the index is renewed. Later indexes remember the choice, as
+long as an index stays in memory.
+"""
+
+from __future__ import annotations
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.transaction import locked
+from chatmemory.recall.index import apart, index_of
+from chatmemory.snapshots import one_snapshot
+
+
+def leave_out_term(
+    memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult | None:
+    """Renew the index in memory without a term, which later indexes do not list either.
+
+    Messages are unchanged. If nothing is left to list, the index leaves memory. Returns None if the
+    term is left out already. Raises InvalidValue for a term that the index does not have, and if
+    the policy makes no index; MemoryNotFound, VersionConflict.
+    """
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _set_listed(recorder, term, is_listed=False)
+
+
+def list_term(
+    memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult | None:
+    """Renew the index in memory with a term that was left out. Returns None if the term was not
+    left out. Raises the exceptions of `leave_out_term`.
+    """
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _set_listed(recorder, term, is_listed=True)
+
+
+@one_snapshot()
+def preview_term(memory_id: str, term: str, *, is_listed: bool) -> ChangeResult | None:
+    """Return what `list_term` or `leave_out_term` would change. Raises the same exceptions."""
+    return _set_listed(Recorder(find_memory(memory_id)), term, is_listed=is_listed)
+
+
+def _set_listed(recorder: Recorder, term: str, *, is_listed: bool) -> ChangeResult | None:
+    old, _ = apart(recorder.window)
+    index = index_of(old.message) if old else None
+    if index is None or term not in {row.term for row in index.rows}:
+        raise InvalidValue("the index in memory does not have this term")
+    if is_listed == (term not in index.left_out):
+        return None
+    left_out = index.left_out - {term} if is_listed else index.left_out | {term}
+    if found := recorder.leave_out(left_out):
+        return found
+    raise InvalidValue("the policy in force makes no index: set index_terms first")
