@@ -43,10 +43,11 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Sealed:
-    """The columns of a table that digests cover, in order, with the version that first covers each.
+    """The columns of a table that digests cover, in order. Later versions of the digests cover more
+    columns.
 
-    The columns of the first version come first and never change. Declared columns follow, sorted by
-    the version that first covers them.
+    The columns of the first version (`first`) come first and never change. Columns that were
+    declared later follow, sorted by the version that first covers them.
     """
 
     def __init__(self, model: type[Model], *first: str) -> None:
@@ -67,7 +68,8 @@ class Sealed:
     def can_be_of(self, version: int, row: object) -> bool:
         """Return whether a row may have a digest of the given version.
 
-        Then each column that only later versions cover is empty, or was filled in by a migration.
+        The row may have such a digest if each column that only later versions cover is empty, or
+        was filled in by a migration.
         """
         return all(
             since <= version or name in self._filled_in or getattr(row, name) is None
@@ -159,8 +161,9 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
 
 
 def encoded_stay(stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]) -> tuple[Any, ...]:
-    """Return the values of a `Stay` (a period in memory) that are known at its beginning, and the
-    digest of its overrides.
+    """Return the values of a `Stay` (a period of a message in memory) for a digest: the columns
+    known when it began. If the stay has `overrides`, which are a text or attributes shown instead
+    of the stored ones, their digest follows.
     """
     columns = (*STAYS.first_values(stay), *STAYS.later_values(stay, version))
     if stay.overrides is None:
@@ -178,9 +181,9 @@ def digest_of(
 ) -> bytes:
     """Return the digest of a step.
 
-    `commitments` are those of its messages by seq. `begun` are the stays (periods in memory) that
-    it began, and `ended` the numbers and reasons of the stays that it ended. Stays are in the order
-    of their numbers.
+    `commitments` are the commitments of the messages that the step wrote, by seq. `begun` are the
+    stays (periods in memory) that the step began, and `ended` the numbers and reasons of the stays
+    that the step ended. Stays are in the order of their numbers.
     """
     return _digest(
         "step",

@@ -32,12 +32,13 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """What setting a policy would do to the `matching` conversations.
+    """What setting a policy would do to the conversations that match a filter. `matching` is their
+    number.
 
-    `differing` of them have another policy now. `over` of these have more in memory than the new
-    limit allows, so that their next message evicts others. `recounted` were counted by another
-    estimator, so that their evictions are not known in advance. `of_clients` are decided by
-    clients, and left out of all these numbers.
+    `differing` have another policy now. `over` of the differing conversations have more in memory
+    than the new limit allows, so that their next message evicts older messages. For `recounted`
+    others this is not known, because another estimator counted their messages. `of_clients` are
+    further conversations that match: a client decides their windows, so that nothing is changed.
     """
 
     matching: int
@@ -100,10 +101,10 @@ def adopt_policy(
     """Set a policy for conversations that have another policy, and return how many were changed.
     Conversations in `apart` are not changed.
 
-    None means sending everything: then the policy in force only measures. Conversations whose
-    clients decide their windows are left out. So are those that cannot be changed, such as during
-    an import. The call ends after about `seconds`; call it again for the rest. Raises InvalidValue,
-    UnknownEstimator.
+    None means sending everything: each conversation keeps its policy, but the limit only measures
+    and evicts nothing. Conversations whose clients decide their windows are left out, and
+    conversations that cannot be changed, such as during an import. The call ends after about
+    `seconds`; call the function again for the rest. Raises InvalidValue, UnknownEstimator.
     """
     policy = check_policy(policy) if policy is not None else None
     changed = 0

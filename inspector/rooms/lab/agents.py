@@ -28,13 +28,14 @@ def recall(
     write: float | None = None,
     provider: str = "",
 ) -> Answer:
-    """Measure, for each limit, the share of the facts needed again that it would have held, and its
-    cost.
+    """Measure limits of memory: how many of the facts that were needed again each limit would have
+    held, and its cost.
 
     Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
     Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. The cost is
     relative to sending everything, by the prices of a million tokens: input, cached input, and
-    writing the cache. `provider` takes the bounds of a provider's cache: openai, anthropic.
+    writing the cache. With `provider` (openai, anthropic), the cost follows the rules of the
+    provider's cache, such as its shortest prompt.
     """
     for text in (prefix, label):
         check_words(text, "a prefix or a label")

@@ -74,7 +74,9 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 
 
 class Frontier:
-    """Draws the chart of an advice in one size: each option as a point."""
+    """Draws the chart of an advice in one size. Each option, which is a policy with its cost and
+    its share of facts held, is a point.
+    """
 
     def __init__(
         self,
@@ -260,8 +262,9 @@ class Frontier:
 
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
-        """The rectangle in which a limit is worth its cost, as x, y, width and height. None if it
-        lies outside of the chart.
+        """The rectangle of the chart with the options that are worth their cost, as x, y, width and
+        height. These options hold enough facts and save enough. None if no part of the chart is as
+        cheap.
         """
         most = 1 - self._advice.goals.saving
         if most <= self._least_cost:

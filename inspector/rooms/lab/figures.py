@@ -1,7 +1,8 @@
-"""The figures of each conversation from which advice is derived, stored or computed for a policy.
+"""The figures of each conversation from which advice is derived, such as how many needed facts each
+limit would have held. They are stored, or computed for a policy.
 
-They are numbers only. The relative cost of a conversation is stored for each provider with a price,
-so that lists can be filtered by it.
+The figures are numbers, without texts. The relative cost of a conversation is stored for each
+provider with a price, so that lists can be filtered by this cost.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class FiguresKeeper(Keeper):
     """Derives and stores the figures of each conversation from which advice is derived, and its
     cost relative to sending everything.
 
-    Both are for its newest 5,000 messages, or for fewer if each policy has to be replayed.
+    Figures and cost are for the newest 5,000 messages of a conversation, or for fewer if each
+    policy has to be replayed.
     """
 
     model = KeptCost
@@ -169,11 +171,12 @@ def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
     """Return conversations with their stored figures, by ID. For a single short conversation,
-    outdated figures are derived and stored first.
+    outdated figures are first derived again and stored. Within a snapshot they stay outdated,
+    because nothing can be stored there.
 
-    This is not done within a snapshot, such as that of a page, where nothing can be stored. With
-    `policies` or with unusual `rules`, figures are computed instead, for about a second;
-    conversations that are not reached have none.
+    The figures of a conversation in `policies`, and all figures with unusual `rules`, are not
+    stored but computed, for about a second. Conversations for which the time did not suffice have
+    no figures.
     """
     rows = list(_kept(ids))
     waits = [each for each in rows if not each.is_current and each.measured.said <= QUICK_MESSAGES]

@@ -10,7 +10,8 @@ from chatmemory.managers import TableManager
 
 
 class Figures(models.Model):
-    """The figures of a conversation for one question to the lab, as of a `state` of its ledger; see
+    """The figures of a conversation that were computed for one question to the lab (`key`), such as
+    a kind of policy with a limit. They are valid while the ledger has the same `state`; see
     `reads`.
     """
 
@@ -41,8 +42,8 @@ class KeptCost(KeptRow):
     """The cost of a conversation's prompts in percent of sending everything, at the cache price of
     each provider.
 
-    `…_step` is the step since which the cost is over `costs.OVER`. All are null if a client
-    decides, or after few calls.
+    `openai_step` is the step since which the cost at OpenAI is over `costs.OVER`, and so on. All
+    columns are null if a client decides the window, or after few calls.
     """
 
     openai = models.IntegerField(null=True)

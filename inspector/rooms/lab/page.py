@@ -38,8 +38,9 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 
 class Way(NamedTuple):
-    """A row of the table of policies, with its figures in words. `by_index` counts lost facts that
-    an index of exact terms still listed.
+    """A row of the table of policies, with its figures in words. `note` says why the policy is
+    listed: "yours today", "chosen", "suggested" or "". `is_over` marks a cost clearly above sending
+    everything. `by_index` counts lost facts that an index of exact terms still listed.
     """
 
     name: str
@@ -53,7 +54,9 @@ class Way(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A line of the panel: today's figure (`was`), and the figure with the suggestion (`now`)."""
+    """A line of the panel that compares today's policy with the suggestion. `name` is such as
+    "Held", `was` today's figure, and `now` the figure with the suggestion.
+    """
 
     name: str
     was: str
@@ -115,8 +118,8 @@ def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) 
 def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
     """Return the IDs of the conversations that a policy change would include.
 
-    Outliers, conversations with another unit, and conversations whose clients decide the window are
-    left out.
+    These conversations are left out: outliers (conversations very unlike the rest), conversations
+    with a limit in another unit, and conversations whose clients decide the window.
     """
     apart = {id for reason in APART for id in advice.measured.left_out.get(reason, ())}
     return [each.id for each in members if each.id not in apart]

@@ -20,8 +20,8 @@ from inspector.shell.state import ConversationState
 class Rebilled(NamedTuple):
     """The effect of an eviction on the next prompt, in tokens.
 
-    `freed` left memory. `again` were sent before, but must be cached again, because the prompt's
-    prefix has changed.
+    `freed` tokens left memory. `again` tokens are sent as before, but not at the cached price: they
+    follow the evicted message, so that the prompt's prefix has changed.
     """
 
     freed: int
@@ -57,8 +57,8 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
-    """Return the tokens that an eviction freed, and those of the remaining messages after the first
-    evicted message, which are billed again.
+    """Return the tokens that an eviction freed. Also return the tokens of the older messages that
+    come after the first evicted message, which are billed again.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

@@ -155,8 +155,8 @@ def is_label(group: str) -> bool:
 
 
 def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int | None]:
-    """Return the limits that suffice for half and for nine in ten of the counted conversations;
-    None if they need none.
+    """Return two limits: one is enough for half of the counted conversations to hold all facts, the
+    other for nine in ten. Both are None if no conversation needs a limit.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -258,8 +258,8 @@ def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExam
 def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
     """Return the chosen conversations with the figures that are known now.
 
-    Derived figures are used if they answer the question and are up to date, otherwise the figures
-    computed for the question.
+    The stored figures of a conversation are used if they are up to date and include the policies of
+    the question. Otherwise, figures that were computed for this question are used, if any.
     """
     tried = tried_of(query)
     kept = {each.id: each for each in kept_figures([each.id for each in chosen])}

@@ -104,7 +104,8 @@ def stored_conversation(id: str, latest: int = COMPARED_MAX) -> Conversation:
 
 
 def budget_of_all(ids: Sequence[str]) -> Budget:
-    """Return the tokens of many conversations' memories by kind of message, without a limit.
+    """Return the sum of the tokens that many conversations have in memory, by kind of message, such
+    as tool results.
 
     Only the stays (periods in memory) that have not ended are read, so old messages cost nothing.
     """

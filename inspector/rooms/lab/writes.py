@@ -93,8 +93,8 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
 
 
 def forget_old_figures() -> None:
-    """Delete figures of questions that nobody has asked for long, and keep only a number of recent
-    questions.
+    """Delete the figures of each question to the lab that was last asked long ago. Of the other
+    questions, keep only a number of the most recent.
     """
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))
@@ -132,9 +132,10 @@ def _is_unchanged(each: Chosen) -> bool:
 def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float = SECONDS) -> int:
     """Set a policy for each conversation by its ID, and return how many conversations remain.
 
-    None means sending everything: then the policy in force only measures. Conversations that cannot
-    be changed are left out, such as during an import, and so are conversations whose clients decide
-    the window. The call ends after about `seconds`; call it again for the rest.
+    None means sending everything: the conversation keeps its policy, but the limit only measures
+    and evicts nothing. Conversations that cannot be changed are left out, such as during an import,
+    and so are conversations whose clients decide the window. The call ends after about `seconds`;
+    call the function again for the rest.
     """
     chosen = database.in_list("id", list(policies))
     rows = Memory.objects.filter(chosen).exclude(decided_by_clients())

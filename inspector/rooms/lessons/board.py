@@ -23,11 +23,11 @@ SLOTS_MAX = 12
 
 @dataclass(frozen=True)
 class BoardMessage:
-    """A message on the board. `note` says what happens to the message, or what a learner has
-    claimed.
+    """A message on the board. `note` says what happens to the message, such as "next to arrive".
+    After an answer, the note may be what the learner said: "you said: stays".
 
-    `is_right` tells whether the claim is correct; None without a claim. `is_next` marks an arriving
-    message, and `is_gone` a leaving one.
+    `is_right` tells whether the learner was right about this message; None if the learner said
+    nothing about the message. `is_next` marks an arriving message, and `is_gone` a leaving one.
     """
 
     line: Line
@@ -50,8 +50,8 @@ class Board:
     """The board at a moment of a lesson: before the change, or after the change once it
     `is_revealed`.
 
-    If it `asks`, learners can pick messages of the memory; `picked` are the picked messages, or
-    None without an answer.
+    With `asks`, learners can pick messages of the memory. `picked` are the picked messages, or None
+    without an answer.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class Board:
 
     @property
     def slots(self) -> list[bool]:
-        """For a small limit that does not count tokens, whether each slot is taken; empty for other
-        limits.
+        """A value for each message or turn that the limit allows: whether its place is taken. The
+        list is empty for a limit in tokens, and for a large limit.
         """
         if self.unit == "tokens" or self.limit > SLOTS_MAX:
             return []

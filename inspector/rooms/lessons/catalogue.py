@@ -40,7 +40,9 @@ class Catalogue(NamedTuple):
 
 
 def catalogue() -> Catalogue:
-    """Return all lessons. A file that cannot be used is left out, and a check names it."""
+    """Return all lessons. A file that cannot be used is left out, and its fault is in
+    `problems`.
+    """
     lessons: dict[str, Staged] = {}
     problems: list[str] = []
     for file in _files():

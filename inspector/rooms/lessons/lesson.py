@@ -58,7 +58,9 @@ class Ask(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """An answer to choose from. It is correct if its claim is true of memory after the step.
+    """An answer to choose from, such as "Memory still has the order number". Its `claim` is the
+    same statement in a form that can be checked: ("remembers", "7741"). The answer is correct if
+    the claim is true of memory after the step.
 
     `why` comments on the answer after it was chosen.
     """
@@ -70,7 +72,8 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What a step asks, or nothing if `ask` is None. `why` explains the result.
+    """The question of a step; there is none if `ask` is None. `why` is shown after the answer, and
+    explains the result.
 
     `choices` are the answers of CHOOSE. LIMIT asks for the smallest of `limits` that keeps the
     message `keep` in memory, or that keeps a `fact` until it is needed again.
@@ -95,10 +98,10 @@ class Question:
 class Outcome:
     """What happens in a step once its question is answered, in this order.
 
-    A `summary` replaces all but the last `keep_last` messages, with up to `append_terms` exact
-    terms that it would lose. Without a summary, `append_terms` rewrites the last summary with these
-    terms. Then the next `adds` messages arrive. Last, the limit becomes `becomes`; None changes
-    nothing.
+    A `summary` replaces all but the last `keep_last` messages. Up to `append_terms` exact terms of
+    these messages that the summary text lacks are appended to it. Without a `summary`, the same is
+    done to the last summary of the lesson. Then the next `adds` messages arrive. Last, the limit
+    becomes `becomes`; None leaves the limit as it is.
     """
 
     summary: str = ""
@@ -113,7 +116,7 @@ class LessonStep:
     """A step of a lesson: a text, and possibly a question about what happens next.
 
     Before the question, the limit becomes `limit`, and messages are added until `said` messages
-    exist; None changes nothing. If it `recovers`, memory leaves out incomplete tool calls from this
+    exist; None changes nothing. With `recovers`, memory leaves out incomplete tool calls from this
     step on.
     """
 
@@ -139,8 +142,9 @@ class Practice:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. `slug` is the name of its file, and used in its URL. `script` is the text of its
-    messages.
+    """A lesson. `slug` is the name of its file, which is also in its URL. `lead` is the
+    introduction, and `remember` the sentence to remember at the end. `script` is the chat as text,
+    from which the `messages` are read.
     """
 
     slug: str
@@ -388,8 +392,9 @@ def _listed(names: Collection[str]) -> str:
 
 
 def lesson_line(path: Path, text: str) -> int:
-    """Return the line number of a field in the text of a file, or of the table that should have the
-    field.
+    """Return the line number of a field in a lesson's file. `path` leads to the field, such as
+    ("step", 2, "why"), and `text` is the file's content. If the field is missing, return the line
+    of its table.
     """
     short = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
     lines = [line.partition("#")[0].replace(" ", "") for line in short.splitlines()]

@@ -46,10 +46,11 @@ def read(text: str) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class LessonLinks:
-    """The links on a lesson's page. The URL of a step is `lesson`, the step's number and `more`.
+    """The links on a lesson's page. The URL of step 2 is `lesson`, then 2, then `more`:
+    "/lessons/turns/?step=", "2" and "&embed=…".
 
-    `frame` is the template around the page. Without `is_site`, only lessons are linked. `progress`
-    is the learner's progress as text.
+    `frame` is the template around the page. Without `is_site`, links lead only to lessons, not to
+    other pages of the site. `progress` is the learner's progress as text.
     """
 
     lesson: str

@@ -38,7 +38,7 @@ class Offer(NamedTuple):
 class StepTexts:
     """The texts of a step: its explanation, its question, and the explanation of the answer.
 
-    Numbers of messages are links, unless it `is_plain`.
+    With `is_plain`, numbers of messages such as #3 are no links.
     """
 
     def __init__(self, moment: LessonMoment, is_plain: bool = False) -> None:
@@ -53,8 +53,8 @@ class StepTexts:
 
     @property
     def causes(self) -> list[SafeString]:
-        """Sentences on why messages left memory, as *Why?* gives them. Causes that the step itself
-        explains are left out.
+        """Sentences on why messages left memory, in the words that the conversation page uses.
+        Usual causes, which the step's own text explains, are left out.
         """
         by_cause: dict[str, list[int]] = {}
         for change in filter(None, (scene.change for scene in self.moment.changes)):

@@ -44,8 +44,8 @@ class Play:
     """The state of the playground: a chat as a script, a kind of policy with its limit, and the
     shown step.
 
-    `at` is the number of messages so far; None means all. It `asks` which messages leave next;
-    `picked` is the answer.
+    `at` is the number of messages so far; None means all. With `asks`, the page asks which messages
+    leave next, and `picked` is the visitor's answer.
     """
 
     script: str
@@ -141,8 +141,8 @@ class Playground:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """Whether each provider in use would accept this memory. If no provider is chosen, the
-        lessons' providers answer.
+        """Whether each provider in use would accept this memory. If the settings name no provider,
+        the verdicts are about the providers of the lessons.
         """
         use, scene = providers_in_use(), self.board.scene
         return scene.verdicts() if use is None else scene.verdicts_of(use)

@@ -38,7 +38,7 @@ class Line:
     """A message or summary of a rehearsal, with its number and its tokens.
 
     For a summary, `covered` are the numbers of the messages that it replaced, and `terms` the exact
-    terms appended to its text. All other messages are in history.
+    terms appended to its text. Summaries are not in history; all messages are.
     """
 
     seq: int
@@ -141,7 +141,7 @@ def rehearse(policy: Policy, events: Iterable[Event]) -> list[Scene]:
 
 
 def lost_terms(compacted: Scene, to_come: Sequence[ChatMessage]) -> list[str]:
-    """Return the exact terms that a summary lost although an answer among `to_come` needs them.
+    """Return the exact terms that a summary lost, and that a later message of `to_come` uses.
 
     `compacted` is the scene right after the summary.
     """

@@ -30,8 +30,9 @@ from inspector.rooms.lessons.rehearsal import (
 
 
 class Verbs(NamedTuple):
-    """The verbs for messages that leave or stay, in singular and plural. `leaves` and `stays` are
-    the labels of one message.
+    """The words for messages that leave or stay: "leaves", "leave", "stays", "stay". For a limit
+    that hides messages, they are "is hidden", "are hidden" and so on. `leaves` and `stays` are the
+    labels of one message.
     """
 
     one: str
@@ -86,7 +87,8 @@ class LessonMoment(Happening):
     """A step of a lesson as played, with the correct answer of its question. `number` counts from
     1.
 
-    `to_come` are the messages of the script after the last summary.
+    `to_come` are the messages of the script that had not yet arrived when the last summary was
+    made.
     """
 
     number: int

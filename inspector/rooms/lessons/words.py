@@ -171,7 +171,8 @@ class Answer:
 def picked_in(parameters: QueryDict) -> frozenset[int] | None:
     """Return the messages that the learner picked; None without an answer.
 
-    The set is empty if the learner said that nothing leaves. An empty selection is no answer.
+    The set is empty if the learner pressed “Nothing leaves”. A form that was sent without any
+    picked message is no answer.
     """
     if parameters.get("check") == NOTHING:
         return frozenset()

@@ -47,10 +47,10 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation.
+    """The newest step of a conversation, or, for ALL_CONVERSATIONS, the time of the newest change.
 
-    `made` is the time of its creation, None for all conversations. `kept` grows with the steps for
-    which derived rows are stored.
+    `made` is the time at which the conversation was created; None for ALL_CONVERSATIONS. `kept`
+    grows whenever derived data of further steps is stored.
     """
 
     step: int
@@ -59,8 +59,8 @@ class Newest(NamedTuple):
 
 
 class Watcher:
-    """Waits for news of one conversation, or of all. It holds only the newest numbers, instead of a
-    queue of events.
+    """Waits for new steps or derived data of one conversation, or of all. It has no queue of
+    events, only the newest numbers: `step` and `kept`.
     """
 
     def __init__(self, made: int | None = None) -> None:
@@ -98,8 +98,8 @@ class Watcher:
         self._moved.set()
 
     async def later_than(self, step: int, kept: int = 0) -> int:
-        """Wait for a step later than `step`, for derived data beyond `kept`, or for `wake` or
-        `leave`. A cancelled wait can be repeated.
+        """Wait until there is a step later than `step`, or derived data beyond `kept`. `wake` and
+        `leave` also end the wait. A wait that was cancelled can be repeated.
 
         Return the newest step.
         """
@@ -110,7 +110,7 @@ class Watcher:
 
 
 class Follower:
-    """Reads the database for all watchers of this process. It does nothing while there are none."""
+    """Reads the database for all watchers of this process. Without watchers, it reads nothing."""
 
     def __init__(self) -> None:
         self._watchers: defaultdict[str, set[Watcher]] = defaultdict(set)
@@ -121,9 +121,9 @@ class Follower:
     async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
         """Yield a watcher that has the newest step and receives every later step.
 
-        `made` is the time of the conversation's creation, by which a new conversation with the same
-        ID is recognized. For ALL_CONVERSATIONS, the step is the time of the newest change or
-        erasure.
+        `made` is the time at which the conversation was created. A later conversation with the same
+        ID has another time, and is not watched. For ALL_CONVERSATIONS, the step is the time of the
+        newest change or erasure.
         """
         watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)

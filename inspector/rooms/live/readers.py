@@ -57,11 +57,11 @@ class StreamReader(NamedTuple):
 
 
 class Audience:
-    """All readers of this process's streams. Each has a task that ends the stream when the task is
-    done.
+    """All readers of this process's streams. Each reader has a task (`disconnected`), and the
+    stream ends as soon as the task is done.
 
-    Once a minute the permissions of all are checked together: separate checks would cost more than
-    the streams themselves.
+    Once a minute the permissions of all readers are checked together: separate checks would cost
+    more than the streams themselves.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Audience:
 
     @contextmanager
     def including(self, reader: StreamReader, disconnected: asyncio.Task[None]) -> Iterator[None]:
-        """Count a reader during the block. The task `disconnected` ends when the client
+        """Count a reader during the `with` block. The task `disconnected` ends when the client
         disconnects.
         """
         self._readers[disconnected] = reader
@@ -143,8 +143,8 @@ async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
 
 
 async def is_one_too_many(address: str) -> bool:
-    """Count a request without a valid session or token. Return whether its address has sent too
-    many, as the API limits them.
+    """Count a request without a valid session or token. Return whether its address has now sent
+    more such requests than the API allows.
     """
     return not await sync_to_async(_is_counted)(address)
 

@@ -42,10 +42,10 @@ _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 
 
 class Heartbeats:
-    """Wakes watchers regularly, each every 15 seconds, so that their streams send a heartbeat.
+    """Wakes each watcher every 15 seconds, so that its stream sends a heartbeat.
 
-    A single task wakes them in turns. A timer for each wait would add a third to the time in which
-    a step reaches a thousand readers.
+    A single task wakes all watchers, group by group. A timer for each watcher would add a third to
+    the time in which a step reaches a thousand readers.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Heartbeats:
 
     @contextmanager
     def waking(self, watcher: Watcher) -> Iterator[None]:
-        """Wake a watcher every 15 seconds during a block."""
+        """Wake a watcher every 15 seconds during the `with` block."""
         turn = min(self._turns, key=len)
         turn.add(watcher)
         if self._task is None:
@@ -85,10 +85,11 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
 
     `event: kept` announces newly stored derived data, with the same number. `event: deleted` ends
     the stream of a deleted conversation. A reader who reconnects with Last-Event-ID gets missed
-    steps at once, or the newest step if its ID is higher than that. With `?kept=0`, derived data is
-    announced at once. Rejects requests like Django for a foreign host and plain HTTP. Otherwise
-    answers 405 for any method but GET, 429 or 503 if too many streams are open, and what
-    `authorize` says.
+    steps at once. If that ID is higher than the newest step, the reader gets the newest step. With
+    `?kept=0`, derived data that is already stored is announced at once, too.
+
+    Rejects a foreign host and plain HTTP as Django does. Otherwise answers 405 for any method but
+    GET, 429 or 503 if too many streams are open, and the status of `authorize`.
     """
     started = asyncio.get_running_loop().time()
     sent_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")

@@ -164,8 +164,8 @@ def problems_found(new: tuple[str, ...], **_: Any) -> None:
 
 
 def begin_cases() -> None:
-    """Set the counter of each kind of fault on the overview to 0, so that its first case is counted
-    as an increase.
+    """Begin the counter of each kind of fault on the overview at 0. Prometheus then sees the first
+    case as an increase.
     """
     for flag in flags():
         if flag.line and flag.is_fault:
@@ -173,8 +173,8 @@ def begin_cases() -> None:
 
 
 def cases_found(cause: str, **_: Any) -> None:
-    """Signal receiver for `cases_found`: count a conversation that newly needs attention, by the
-    cause.
+    """Signal receiver for `cases_found`: count a conversation that newly needs attention. The
+    metric's label is the `cause`.
     """
     _cases.labels(cause).inc()
 

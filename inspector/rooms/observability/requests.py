@@ -12,7 +12,9 @@ from inspector.shell.room import RecordAnswer
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Open a span for a request, and yield a function that records its answer."""
+    """Open a span for a request, and yield a function. Call the function with method, route, status
+    and seconds when the request is answered.
+    """
     with request_span(method, headers) as traced:
 
         def answered(method: str, route: str, status: int, seconds: float) -> None:

@@ -1,8 +1,8 @@
 """Traces for OpenTelemetry, with the extra `otel` and INSPECTOR["TRACES"].
 
-Each request is a span with its method, route and status, and with an event for each change. Query
-strings, messages and the texts of errors are left out (docs/adr/0017). OpenTelemetry's own
-variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, set the target of spans.
+Each request is a span with its method, route and status, and with an event for each change of a
+conversation. Query strings, messages and the texts of errors are left out (docs/adr/0017).
+OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where spans are sent.
 """
 
 from __future__ import annotations

@@ -94,11 +94,12 @@ class _Counter:
 
 
 def check(body: bytes, descriptor: Any) -> None:
-    """Count the spans, events, attributes and levels of a body. `descriptor` describes its protobuf
-    message.
+    """Count the spans, events, attributes and levels of a body. `descriptor` is the descriptor of
+    its protobuf message type.
 
     A log record counts as a span, a link as an event, and an item of a list as an attribute. Any
-    other message counts as a group. Raises TooMuch as soon as there are too many, and NoProtobuf.
+    other protobuf message counts as a group. Raises TooMuch as soon as a count exceeds its limit,
+    and NoProtobuf.
     """
     counter = _Counter(len(body))
     waiting = [(0, len(body), _plan_of(descriptor), 1)]

@@ -1,7 +1,8 @@
 """Reads model calls in OpenTelemetry's conventions for generative AI, from a span or a log event.
 
-The attributes have less than the request: arguments of tool calls as values, no tool_choice. A
-request is rebuilt from them in the format of the provider.
+The attributes of a span have less than the request had: no `tool_choice`, and arguments of tool
+calls only as parsed values. So a request in the format of the provider is rebuilt from the
+attributes.
 """
 
 from __future__ import annotations

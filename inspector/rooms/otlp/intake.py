@@ -75,7 +75,9 @@ class Otlp(Guarded):
             raise
 
     def body_refused(self, request: HttpRequest) -> None:
-        """Count a body that was rejected as too long, if its sender may send calls."""
+        """Count a body that was rejected as too long, if its sender has permission to send
+        calls.
+        """
         sender = self.initialize_request(request)
         with suppress(APIException, DatabaseError):
             self.perform_authentication(sender)

@@ -41,7 +41,9 @@ _PLACES = 100_000  # of a list
 
 
 def is_call(record: Record) -> bool:
-    """Return whether a span is a model call. A request that only counts tokens is none."""
+    """Return whether a span is a model call. A request that only asks for a number of tokens is
+    not.
+    """
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
 

@@ -35,9 +35,9 @@ class NoOtlp(ChatMemoryError):
 class Record:
     """A span, or a log record that belongs to a span. IDs are in hexadecimal, times in nanoseconds.
 
-    `name` is the name of a span, `event` that of a log record, and `scope` the instrumentation.
-    `error` is the message of a failure, and `lost` the number of attributes that the sender has
-    dropped.
+    `name` is the name of a span, and `event` the name of a log record's event. `scope` is the
+    library that made the record. `error` is the message of a failure, and `lost` the number of
+    attributes that the sender has dropped.
     """
 
     trace_id: str
@@ -54,8 +54,8 @@ class Record:
 
     @property
     def key(self) -> str:
-        """A key that always identifies the model call of this span or event, also if it is sent
-        again.
+        """The key of the model call: trace ID and span ID. A record that is sent again has the same
+        key.
         """
         return f"{self.trace_id}:{self.span_id}"
 
@@ -83,7 +83,9 @@ class Batch:
 
 
 def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
-    """Return the records of a request. Raises NoOtlp, and TooMuch for a body over its bounds."""
+    """Return the records of a request. `signal` is `traces` or `logs`. Raises NoOtlp, and TooMuch
+    for a body with too many parts.
+    """
     value = _json_of(body) if content_type == JSON else _of_protobuf(body, signal)
     batch = Batch()
     if signal == METRICS:

@@ -60,8 +60,8 @@ def _is_during(record: Record, call: NewCall) -> bool:
 
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
-    """Yield the model calls of log records. Events with single messages of a call count as one call
-    that cannot be stored.
+    """Yield the model calls of log records. Some libraries send an event for each message of a
+    call. Such events count together as one call that cannot be stored.
     """
     counted = set()
     for record in records:
@@ -73,12 +73,12 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
 
 
 def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
-    """Return calls by their start. A call that two instrumentations have traced, such as one for a
-    framework and one for the provider's library, is returned once.
+    """Return the calls in order of their start, each once. Two instrumentations may trace the same
+    call, such as one for a framework and one for the provider's library.
 
-    Both traces have the same model and messages, and one lies within the time of the other. The
-    exact call is kept, or else the inner one. If only the dropped trace names a session, the kept
-    call gets that name.
+    Two traces are of the same call if model and messages are equal, and the inner call lies within
+    the time of the outer call. A call whose request is complete (`is_exact`) is kept, otherwise the
+    inner call. The kept call has the session that either trace names.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}

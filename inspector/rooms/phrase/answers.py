@@ -1,5 +1,5 @@
-"""Explains in words whether memory has a phrase: the answer at a step first, then its other
-periods.
+"""Explains in words whether memory has a phrase: first at the requested step, then in earlier and
+later periods.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer about a phrase, with its latest periods. `earlier` is the number of periods before
-    these.
+    """The answer about a phrase, with its latest periods. `earlier` is the number of further
+    periods, which came before the latest and are left out.
 
     `looked_at` says in words which steps were examined.
     """
@@ -125,8 +125,8 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
 
 
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
-    """Divide a conversation into periods with and without the phrase in memory. The first may be
-    unexamined.
+    """Divide a conversation into periods with and without the phrase in memory. If only the newest
+    mentions were examined, the first period is unknown.
     """
     step, periods = matches.first_step, []
     if step > 1:
@@ -143,7 +143,9 @@ def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
 
 
 def without(left: Sequence[int], phrase: str) -> str:
-    """Return the sentence that nothing in memory mentions the phrase after the messages `left`."""
+    """Return a sentence such as “Without #3 and #5, nothing in memory mentions …”. `left` are the
+    messages that left.
+    """
     return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
 
 

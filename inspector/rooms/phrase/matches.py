@@ -1,12 +1,12 @@
 """Finds whether and when a phrase was in memory.
 
 A phrase is in memory while any message in the window contains it. If only the assistant's own
-messages or a system message contain it, this is a separate state: the assistant may only have asked
-for it.
+messages or a system message contain it, the state is "aside": the assistant may only have asked for
+the fact.
 
 The newest 500 messages with the phrase are examined. If there are more, the messages in memory at
-the requested step are examined, too. Then the answer is still correct, and only earlier steps are
-left out.
+the requested step are examined, too. So the answer for this step is always correct, and only
+periods at earlier steps may be left out.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class TurningPoint:
-    """A step at which a phrase came into memory or left it, with the messages that mention it.
+    """A step at which a phrase came into memory or left it. `seqs` are the messages with the phrase
+    that came or left.
 
     `type` and `has_calls` describe the first of these messages. `arrived` is the message that was
-    added at the step. `is_new` means that one of the messages had never been in memory before, so
-    that the phrase did not only return.
+    added at the step. `is_new` means that one of the messages had never been in memory before.
+    Otherwise, the phrase only returned.
     """
 
     seqs: tuple[int, ...]
@@ -87,21 +88,23 @@ class PhraseMatches:
     """The messages of a conversation that contain a phrase ("mentions"), and when they were in
     memory.
 
-    `speakers` has the speaker of each examined mention; if it `is_partial`, there are more
-    mentions. `rows` are the 50 most important ones, in order of seq. `first_step` is the step of
-    the first mention. `spans` are the later ranges of steps at which a mention was in memory, and
-    `turns` describes their beginnings and ends by step. `present` are all mentions in memory at the
-    requested step, by speaker. `lost` is the change that ended the last span before that step.
-    `others_left` is the change by which the last mention of a user or a tool left, if others are
-    still in memory.
+    `speakers` has the speaker of each examined mention. `is_partial` means that there are more
+    mentions, which were not examined. `rows` are the 50 most important mentions, in order of seq.
+    `first_step` is the step of the first examined mention. `spans` are the ranges of steps, from
+    `first_step` on, at which a mention was in memory, and `turns` describes their beginnings and
+    ends by step.
 
-    `nearest` is a part of the phrase that messages contain, if none contains all of it. `inside` is
-    a longer term, if memory has the phrase only as a part of such terms. `same_day` is another
-    spelling in memory, if the phrase is a date.
+    `present` are all mentions in memory at the requested step, by speaker. Without any, `lost` is
+    the change that ended the last span before that step. If `present` has only mentions of the
+    assistant or a system message, `others_left` is the change by which the last other mention left.
+
+    `nearest` is a part of the phrase that messages contain, if none contains all of the phrase.
+    `inside` is a longer term, if memory has the phrase only as a part of such terms. `same_day` is
+    another spelling in memory, if the phrase is a date.
 
     In a simulation, `present` are the mentions in the simulated window, including draft messages,
-    and `leaving` the mentions that leave. `lost` is then the change by which the last of these
-    leaves.
+    and `leaving` the mentions that leave. `lost` is then the change by which the last mention in
+    `leaving` leaves.
     """
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
@@ -239,8 +242,8 @@ def simulated_matches(
     kept: Container[int],
     changes: Sequence[ChangeResult],
 ) -> PhraseMatches:
-    """Return the mentions of a phrase in a simulated state, in which the messages `kept` are in
-    memory.
+    """Return the mentions of a phrase in a simulated state. `kept` are the messages in simulated
+    memory, `drafts` the draft messages, and `changes` the simulated steps.
     """
     drafted = [row for row in drafts if has_phrase(row.text, phrase)]
     draft_speakers = {row.seq: speaker_of(row.type) for row in drafted}

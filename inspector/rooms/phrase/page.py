@@ -33,8 +33,8 @@ HEADINGS = {
 
 
 class FoundMention:
-    """A message that contains the phrase. `step` is the step at which it left memory or will enter
-    it, or None.
+    """A message that contains the phrase. `step` is the step at which the message left memory, or
+    at which it will arrive after the shown step; otherwise None.
     """
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
@@ -99,8 +99,8 @@ class SearchResult:
 
     @property
     def consequence(self) -> str:
-        """A sentence that memory no longer mentions the phrase, if the selected message was among
-        the last that did; otherwise "".
+        """The sentence that memory no longer mentions the phrase since the selected message left.
+        It is "" unless this message was among the last with the phrase.
         """
         state, phrase, matches = self._search
         step, left_at = state.left_by and state.left_by.step, matches.left_at

@@ -28,10 +28,11 @@ def search_for(state: ConversationState, phrase: str) -> PhraseSearch:
 
 
 def search_on(view: ConversationState) -> PhraseSearch | None:
-    """Return the search that a page's URL asks for, or None. The replay of another policy has no
-    search.
+    """Return the search that a page's URL asks for, or None. Also return None on a page that
+    replays another policy.
 
-    The matches of the stored step are read once; those of a simulation are derived from them.
+    The stored step is searched once. The matches of a simulation are derived from the matches of
+    the stored step.
     """
     phrase = phrase_of(view.query)
     if not phrase or view.is_replay:
@@ -46,8 +47,8 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
 
 
 def phrase_of(query: ConversationQuery) -> str:
-    """Return the phrase in the URL; "" without a phrase, or if it only selects a message, such as
-    `#26`.
+    """Return the phrase that the URL searches for, or "". The text `#26` selects message 26, and is
+    no phrase.
     """
     number = selected(query.room_parameters)
     is_selected = number is not None and number == query.msg
@@ -55,8 +56,8 @@ def phrase_of(query: ConversationQuery) -> str:
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:
-    """Return the number of the message that a search such as `#26` selects; None for any other
-    search.
+    """Return the number of the message that the search text selects: 26 for `#26`; None for any
+    other text.
     """
     found = NUMBER.fullmatch(searchable(parameters.get(PARAMETER, "")))
     return int(found[1]) if found else None

@@ -28,8 +28,8 @@ def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
 
 
 def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
-    """Return the seq of the message that was added at each of the given steps, by step. Steps of
-    other kinds are left out.
+    """Return the seq of the message that was added at each of the given steps, by step. Steps that
+    add no message are left out.
     """
     numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
     stays = Stay.objects.filter(

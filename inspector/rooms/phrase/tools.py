@@ -18,8 +18,8 @@ def does_it_remember(
 ) -> Answer:
     """Check whether memory still has a phrase, such as an order number, now or after a step.
 
-    `in_memory` is true if a message that the model sees contains it, ignoring case; `state` is
-    `aside` if only a system message or the assistant's own words contain it.
+    `in_memory` is true if a message that the model sees contains the phrase, ignoring case. `state`
+    is `aside` if only a system message or the assistant's own messages contain the phrase.
     """
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):

@@ -11,11 +11,11 @@ from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 
 
 def erase(erased: Erased) -> None:
-    """Erase the stored JSON of entries with an erased message, and of tool calls that wait for
-    approval.
+    """Erase the stored JSON of each log entry that has an erased message. Also erase the requests
+    of tool calls that wait for approval.
 
-    Entries without JSON are built from the messages of the history. Nothing is done for a deleted
-    conversation, because its rows are deleted with it.
+    Later reads build such entries from the history, whose messages are redacted. Nothing is done
+    for a deleted conversation, because its rows are deleted with it.
     """
     if erased.seqs is None:
         return

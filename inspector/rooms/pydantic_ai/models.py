@@ -10,8 +10,8 @@ from chatmemory.managers import TableManager
 
 
 class SavedConversation(models.Model):
-    """Pydantic AI's record of a conversation as JSON. The columns repeat values of the JSON that
-    are searched for.
+    """Pydantic AI's record of a conversation as JSON (`content`). The other columns repeat values
+    of the JSON, for queries.
     """
 
     memory = models.OneToOneField(
@@ -33,8 +33,8 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """An entry of Pydantic AI's log, which is one of its messages. `first_seq` to `last_seq` are
-    the history's messages made from it, and `parent` is the previous entry.
+    """An entry of Pydantic AI's log, which is one message of Pydantic AI. It became the messages
+    `first_seq` to `last_seq` of the history. `parent` is the ID of the previous entry.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "entry")

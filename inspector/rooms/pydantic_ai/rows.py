@@ -40,7 +40,7 @@ def chain(memory_id: str, head: str | None, limit: int | None = None) -> list[Sa
 
 
 def owner_of(entry: str) -> str:
-    """Return the ID of a conversation that has a log entry. Raises LookupError."""
+    """Return the ID of a conversation that has the log entry with this ID. Raises LookupError."""
     rows = SavedEntry.objects.filter(entry=entry, memory__deleted_at__isnull=True)
     found: str | None = rows.order_by("memory_id").values_list("memory_id", flat=True).first()
     if found is None:
@@ -59,7 +59,7 @@ def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, Chat
 
 
 def values_of(memory_id: str, entries: Sequence[SavedEntry]) -> list[dict[str, Any]]:
-    """Return entries as JSON values of Pydantic AI's messages, one for each entry."""
+    """Return each log entry as the JSON value of its message, as Pydantic AI reads it."""
     found = messages_of(memory_id, [entry for entry in entries if entry.content is None])
     return [
         json.loads(entry.content) if entry.content is not None else _value_of(entry, found)

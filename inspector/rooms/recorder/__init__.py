@@ -11,7 +11,7 @@ Client = TypeVar("Client")
 
 
 def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
-    """Record all calls of a client from now on, and return the client; see `in_process.record`."""
+    """Record all later calls of a client, and return the client; see `in_process.record`."""
     from inspector.rooms.recorder import in_process  # Django imports this package without need
 
     return in_process.record(client, spool, is_storing)

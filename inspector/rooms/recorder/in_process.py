@@ -1,10 +1,10 @@
 """Records the calls of clients in this process, without a proxy: `record(client)`.
 
-Event hooks of httpx miss streamed bodies, so the transport is wrapped. During a call, only
-references to the passing pieces are kept. A thread removes secrets and writes the pieces to the
-spool (a folder of recorded calls), as the proxy does. In a process of the site, this thread also
-stores the calls in the spool. A call in progress is lost if the process is killed, unlike with the
-proxy.
+Event hooks of httpx miss streamed bodies, so the client's transport is wrapped. During a call, only
+references to the passing pieces of the request and the answer are kept. Afterwards, a thread
+removes secrets and writes the pieces to the spool (a folder of recorded calls), as the proxy does.
+In a process of the site, this thread also stores the calls of the spool in the database. Unlike
+with the proxy, a call in progress is lost if the process is killed.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ Client = TypeVar("Client")
 
 
 def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
-    """Record all calls of a client from now on, and return the client. A second time changes
-    nothing.
+    """Record all later calls of a client, and return the client. A client that is already recorded
+    is returned unchanged.
 
     `client` is a client of OpenAI's, Anthropic's or Google's (google-genai) library, synchronous or
-    not, or a client of httpx. `spool` is the folder of recorded calls, by default that of the
-    command `record`. A process of the site stores these calls in the database, unless `is_storing`
-    is False: then the command does. The header `X-Chatmemory-Conversation` of a call names its
-    conversation, and is not sent to the provider. Raises TypeError for another object.
+    not, or a client of httpx. `spool` is the folder of recorded calls, by default the folder of the
+    command `record`. A process of the site stores these calls in the database. With
+    `is_storing=False`, the command `record` stores them instead. The header
+    `X-Chatmemory-Conversation` of a call names its conversation, and is not sent to the provider.
+    Raises TypeError for another object.
     """
     found = list(_http_clients(client))
     if not found:
@@ -91,10 +92,11 @@ def _wrap(client: Any, writer: Writer) -> None:
 
 @dataclass(eq=False)
 class Exchange:
-    """A request and its response while they pass, as references to their pieces. Without a `body`,
-    the request is counted, but not recorded.
+    """A request and its response while they pass, as references to their pieces. A request without
+    `body` is only counted, not recorded.
 
-    `at` is the start; `how` and `error` say how the call ended.
+    `at` is the time of the start. `how` says how the call ended, such as "ended", and `error` why
+    it failed.
     """
 
     head: RequestHead
@@ -126,8 +128,8 @@ class Exchange:
         return True
 
     def write(self, file: SpoolFile) -> None:
-        """Write the call to a file of the spool. For a request that is not recorded, write only its
-        name, to be counted.
+        """Write the call to a file of the spool. For a request that is only counted, write only its
+        name, such as `POST /v1/embeddings`.
         """
         if self.body is None:
             count_passed(file, self.head)
@@ -290,7 +292,9 @@ class Writer:
         self._thread: Thread | None = None
 
     def put(self, exchange: Exchange) -> None:
-        """Let the thread write a call. If too many calls wait, only count the call as unwritten."""
+        """Pass a call to the thread, which writes it. If too many calls are waiting for the thread,
+        only count this call as lost.
+        """
         size = exchange.whole_size
         with self._changed:
             is_full = len(self._waiting) >= WAITING_CALLS or self._bytes + size > WAITING_BYTES

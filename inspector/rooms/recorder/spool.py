@@ -97,7 +97,8 @@ def _is_left(path: Path) -> bool:
 class CallFrames(NamedTuple):
     """The bytes of a single call in a file of the spool.
 
-    `name` is the name of the file; further calls of the same file have their number appended.
+    `name` is the name of the file for its first call. Further calls have a number after the name:
+    "NAME.1" is the second call.
     """
 
     name: str
@@ -122,7 +123,7 @@ def read(path: Path) -> list[CallFrames]:
 
 
 def exchange_of(call: CallFrames) -> RecordedExchange:
-    """Decode a call. Raises ValueError for bytes that the proxy has not written."""
+    """Decode a call. Raises ValueError if the proxy cannot have written these bytes."""
     frames: dict[str, list[memoryview]] = {}
     for each in _frames(call.data):
         frames.setdefault(each.kind, []).append(call.data[each.content])
@@ -217,8 +218,8 @@ def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -
 
 
 def key_of(name: str) -> str:
-    """Return the key by which a recorded call is stored only once. `name` is the name of its file,
-    with its number.
+    """Return a key that is unique in the database, so that a recorded call is not stored twice.
+    `name` is `CallFrames.name`.
     """
     return f"recorder:{name}"
 

@@ -56,8 +56,8 @@ class Storing:
             connections.close_all()
 
     def stop(self) -> None:
-        """Let `run` end after the call that is being stored. All others are stored at the next
-        start.
+        """Let `run` end after the call that is being stored. The calls that still wait are stored
+        at the next start.
         """
         self._stopping.set()
 

@@ -13,7 +13,8 @@ Json = dict[str, Any]
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
     """Return the answer that a stream of events contains, and whether the stream is complete.
 
-    The pieces of an interrupted stream are joined, too. The answer is None if there are no pieces.
+    An interrupted stream gives the part of the answer that has arrived. The answer is None if no
+    part has.
     """
     if format == GEMINI:
         found = loaded(body)  # the pieces are a list, if they are no events

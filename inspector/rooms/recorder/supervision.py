@@ -1,8 +1,8 @@
-"""Runs two proxies: one answers, and the other takes over as soon as the first ends.
+"""Runs two proxies: one answers requests, and the other takes over as soon as the first ends.
 
-The socket stays open meanwhile, so that clients wait and are not rejected. A proxy whose supervisor
-was killed continues, and hands the socket to the next supervisor as soon as that one's proxy
-answers.
+The socket stays open meanwhile, so that clients wait and are not rejected. A supervisor may be
+killed while its proxy continues. When another supervisor starts, this proxy hands the socket to the
+new supervisor's proxy.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
 
 
 def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
-    """Read policies of conversations from the JSON that a page sends back, by ID: each as text,
-    with a version.
+    """Read the policies of conversations from the JSON that a page sends back. A value of the
+    result is the policy as text and the conversation's version; a key is the ID.
 
     Raises InvalidValue for anything else, and for more than `most` conversations.
     """

@@ -18,10 +18,10 @@ from chatmemory.windows.written_policies import policy_from_text, text_of_policy
 
 @dataclass(frozen=True)
 class Changed:
-    """The result of changing policies: by conversation ID, the former policy as text and the
-    version after the change.
+    """The result of changing the policies of several conversations.
 
-    `refused` has the reasons why other conversations were not changed.
+    `before` has, by ID, the former policy as text and the conversation's version after the change.
+    `refused` has, by ID, why a conversation was not changed.
     """
 
     before: Mapping[str, tuple[str, int]]

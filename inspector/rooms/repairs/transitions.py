@@ -34,8 +34,8 @@ class _RepairNumbering(Numbering):
 def repair_transition(
     memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
-    """Return the changes from a loaded window to the list `new`, whose messages are numbered and
-    trimmed by the policy.
+    """Return the changes from the window, whose messages are `old`, to the list `new`. The changes
+    number the messages of `new`, and trim the list by the policy.
 
     `new` may have messages of the window, messages that had left memory, and new messages.
     """

@@ -213,8 +213,8 @@ def _made_room(request: HttpRequest) -> HttpResponse:
 
 
 def without_clients(memory_ids: list[str]) -> list[str]:
-    """Return the conversations whose window no client writes. A client's next list would undo a
-    repair.
+    """Return the conversations that can be repaired for good. A conversation whose client writes
+    the window is left out, because the client's next list would undo a repair.
     """
     theirs = ids_of_clients(memory_ids)
     return [memory_id for memory_id in memory_ids if memory_id not in theirs]

@@ -34,9 +34,9 @@ class RepairPreview:
     """A preview of a repair for a provider.
 
     `before` and `after` are the messages of the window with their numbers, None for a placeholder.
-    `findings` are the problems of the window now, and `left` those that remain. `done` describes
-    the repair in sentences, `summary` in a few words. A repair is impossible if the provider would
-    still reject the window.
+    `findings` are the problems of the window now, and `left` the problems after the repair. `done`
+    describes the repair in sentences, `summary` in a few words. A repair is impossible if the
+    provider would still reject the window.
     """
 
     provider: str
@@ -153,11 +153,12 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 
 @dataclass(frozen=True)
 class Repairs:
-    """The results or previews of repairing several conversations, by conversation ID.
+    """The results or previews of repairing several conversations. The dicts have conversation IDs
+    as keys.
 
-    `done` describes each repair, and `refused` says why there is none. `versions` are the versions
-    before the repair, and `steps` the steps that repaired. `leaving` is the total number of
-    messages that leave memory.
+    `done` describes each repair, and `refused` says why a conversation was not repaired. `versions`
+    has the versions before the repairs, and `steps` the number of the step that is the repair.
+    `leaving` is the total number of messages that leave memory.
     """
 
     done: dict[str, Sequence[str]]

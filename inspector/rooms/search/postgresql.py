@@ -1,7 +1,9 @@
-"""The search index of PostgreSQL: trigrams of pg_trgm, which conditions on texts use automatically.
+"""The search index of PostgreSQL: trigrams (three characters in a row) of the extension pg_trgm.
+PostgreSQL uses this index by itself for conditions on texts.
 
-The index has the texts of messages without case, accents, spaces and the separators of codes. Texts
-that it finds are compared with the words. Without the extension, a search reads every text.
+The index has the texts of messages without case, accents, spaces, and separators such as the dash
+in AB-12. A text that the index finds is then compared with the words. Without the extension, a
+search reads every text.
 """
 
 from __future__ import annotations
@@ -94,11 +96,11 @@ class PostgresqlIndex(TextIndex):
         return None if self._is_common(words, most) else super().few(words, most)
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the numbers of up to `most` latest messages with the words in each conversation,
-        by ID.
+        """Return for each conversation ID the numbers of its latest messages with the words, at
+        most `most`.
 
-        PostgreSQL does not know how many texts have the words, and could list all of them from the
-        index. So the index is used only for rare words in long conversations.
+        PostgreSQL does not know in advance how many texts have the words, and could list all of
+        them from the index. So the index is used only for rare words in long conversations.
         """
         reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
         return self.latest(
@@ -129,8 +131,8 @@ class PostgresqlIndex(TextIndex):
     def named(self, words: str) -> Q:
         """Return the condition for conversations with the words in their ID or labels.
 
-        Labels are indexed as JSON. So the index is asked for the longest part of a word that JSON
-        does not escape.
+        Labels are indexed as JSON text, in which some characters are escaped, such as quotation
+        marks. So the index is asked for the longest part of a word without such a character.
         """
         condition = super().named(words)
         for word in sorted(words.split(), key=len)[-MOST_PARTS:]:

@@ -1,16 +1,20 @@
-"""The search index of SQLite, which finds the messages that have the trigrams of the words.
+"""The search index of SQLite, which finds the messages that have the trigrams (three characters in
+a row) of the words.
 
-It is a contentless FTS5 table. Its row IDs come from a table of their own, because VACUUM may
-change the row IDs of other tables. The names of a conversation, its ID and its labels, are indexed
-as message 0. Texts are indexed without case, accents and separators. The index does not know the
-positions of words, so the texts that it finds are compared with the words.
+The index is an FTS5 table that does not store the texts ("contentless"). Its row IDs come from a
+separate table, because VACUUM may change the row IDs of other tables. The names of a conversation,
+its ID and its labels, are indexed as message 0. Texts are indexed without case, accents and
+separators. The index does not know the positions of words, so the texts that it finds are compared
+with the words.
 
-Triggers update it, also while the room is not installed, so that no erased text is left in its
-tables. They call a function of this library (`search.conditions`): a program without it cannot
-change messages. FTS5 needs the words of a deleted row, which the triggers make from the old values.
-New messages are indexed when the conversation's row counts them, which a change does once, after it
-has inserted them. FTS5 writes to its tables at the end of each statement, so a trigger for each
-message would take five times as long.
+Triggers update the index, even after the search feature was removed, so that no erased text stays
+in the index. The triggers call a function of this library (`search.conditions`): a program without
+the function cannot change messages. FTS5 needs the words of a deleted row, which the triggers make
+from the old values.
+
+A change inserts its messages and then counts them in the conversation's row. The trigger on this
+row indexes all new messages at once. FTS5 writes to its tables at the end of each statement, so a
+trigger for each message would take five times as long.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
@@ -236,8 +240,8 @@ class SqliteIndex(TextIndex):
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Create the triggers that update the index, if the index exists. After an undone migration
-        it does not.
+        """Create the triggers that update the index. Do nothing without an index, such as after its
+        migration was undone.
         """
         if PLACES not in self._table_names():
             return
@@ -329,8 +333,8 @@ def _conversations(places: Sequence[tuple[str, int]] | None) -> list[str] | None
 def trigrams_of(sought: Sought) -> str:
     """Return the FTS5 query for texts that have the trigrams of the sought text; "" if it has none.
 
-    Only trigrams that cover the text without overlaps are used. The others would exclude hardly any
-    further texts, and each costs a list of messages.
+    Of "abcdef", only "abc" and "def" are queried. Overlapping trigrams such as "bcd" would exclude
+    hardly any further texts, but FTS5 reads a list of messages for each.
     """
     trigrams = dict[str, None]()
     for part in sought.parts:

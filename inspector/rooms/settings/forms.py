@@ -114,10 +114,11 @@ class PolicyForm(forms.Form):
 class SettingsForm(PolicyForm):
     """The settings of a conversation, its policy and its labels, as stored or as entered.
 
-    If the client decides, or the kind of the policy is not installed, an empty kind leaves the
-    policy as it is. Labels are two lists of the same length, `name` and `value`; a label with an
-    empty name is left out. `seen` is the digest of the settings that the page showed, to notice
-    changes by others.
+    An empty kind leaves the policy as it is. The form offers an empty kind if the client decides
+    the window, or if the kind of the policy is not installed. Labels are two lists of the same
+    length, `name` and `value`; a label with an empty name is left out. `seen` is the digest of the
+    settings that the page showed. It differs from the present digest if somebody has changed the
+    settings since.
     """
 
     seen = forms.CharField(required=False, max_length=64)
@@ -201,7 +202,7 @@ class DefaultPolicyForm(PolicyForm):
 
 class WrittenPolicyForm(forms.Form):
     """The form of a default policy as text: a prefix of conversation IDs, which may be empty, and a
-    policy as on the command line.
+    policy such as `message_window:20`.
     """
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)

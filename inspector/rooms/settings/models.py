@@ -8,8 +8,8 @@ from chatmemory.managers import TableManager
 
 
 class MutedCause(models.Model):
-    """A cause on the overview that somebody muted. Its line stays folded until its number of
-    conversations has grown by half.
+    """A cause (a reason for attention, such as facts that left memory) that somebody muted on the
+    overview. Its line stays folded until its number of conversations has grown by half.
     """
 
     flag = models.CharField(max_length=64, primary_key=True)

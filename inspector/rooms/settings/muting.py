@@ -15,7 +15,7 @@ from inspector.shell.room import Muted
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes by the names of their flags (reasons for attention)."""
+    """Return the muted causes. A key is the name of the cause's flag."""
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
         for each in MutedCause.objects.order_by("flag")
@@ -34,8 +34,8 @@ def mute(name: str, actor: str = "") -> None:
 
 
 def dismiss(name: str, actor: str = "") -> None:
-    """Hide a cause that has ended: it is muted at 0, so that its next case shows it again. Raises
-    InvalidValue for an unknown flag.
+    """Hide a cause that no conversation has any more. The next conversation with this cause shows
+    the line again. Raises InvalidValue for an unknown flag.
     """
     flag = flag_named(name)
     with database.atomic():

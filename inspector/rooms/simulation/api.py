@@ -25,9 +25,7 @@ from chatmemory.roles import READ
 
 
 class SimulationRequest(MessagesRequest):
-    """Messages to simulate, which are not added, with the policy and the step to simulate
-    them for.
-    """
+    """Messages to simulate. `policy` and `at` say under which policy, and after which step."""
 
     policy = fields.PolicyField(
         required=False, help_text="The policy to try; by default the one in force."
@@ -60,8 +58,8 @@ class Simulate(Resource):
     def post(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Show what adding messages would do.
 
-        The policy is that of the conversation or another, and the messages are added now or after a
-        step. Nothing is stored.
+        The simulation uses the conversation's policy, or the policy of the request. The messages
+        are added to the present state, or to the state at step `at`. Nothing is stored.
         """
         sent = parameters["sent"]
         tried = simulation.simulate(

@@ -86,11 +86,13 @@ def branch(
     """Create a conversation with the history and the window of another at step `at`, then add
     `messages`. Return the changes.
 
-    The source is not changed. The new conversation has the step as its label `from`. The source's
-    ID is only in `branched_from`, because labels are shown to tokens that may not see the source. A
-    long history is added in several transactions. Until the last, other changes of the branch raise
-    ImportUnfinished, and repeating the call continues after an interruption. Raises the exceptions
-    of `simulation.simulate` and `create`.
+    The source, which is the other conversation, is not changed. The label `from` of the new
+    conversation names the step, not the source: API tokens that may not see the source can read
+    labels. The source's ID is in the column `branched_from`.
+
+    A long history is added in several transactions. Until the last, other changes of the branch
+    raise ImportUnfinished, and repeating the call continues after an interruption. Raises the
+    exceptions of `simulation.simulate` and `create`.
     """
     new = storable_additions(messages)
     source = find_memory(memory_id)

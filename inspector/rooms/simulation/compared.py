@@ -67,10 +67,10 @@ class ValueRow(NamedTuple):
 class ComparedColumn:
     """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
-    `keeps` is the smallest limit of this kind of policy that would keep the searched phrase, in
-    words. `try_it` is the URL of the page with that limit added, and `can_use` is whether the
-    policy may be set. Both are left out if another option is better in every way, or if a client
-    decides.
+    `keeps` says in words which smallest limit of this kind of policy would keep the searched
+    phrase, such as "30 messages". `try_it` is the URL of the page with that limit added. `can_use`
+    is whether the page offers to set the policy. The page offers neither if another option is
+    better in every way, or if a client decides the window.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -175,7 +175,9 @@ class ComparePage:
         return self.found.policies[0].everything.bill(self.query.prices.rules)
 
     def offers(self, each: Replay) -> bool:
-        """Return whether the page offers to set or try a policy; see `AdviceCard.offers`."""
+        """Return whether the page offers to set or try a policy: no client decides the window, and
+        no other option is better in every way.
+        """
         if self.card is None:
             return True
         repeated = map(each.count_of, (USER_REPEATED, CALL_REPEATED))
@@ -194,8 +196,8 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The limits that keep the searched phrase, and the rest of the sentence; both "" without a
-        phrase.
+        """The sentence on the searched phrase, in two parts: "30 messages" (limits that keep the
+        phrase) and "still hold “order 7” at …". Both are "" without a phrase.
         """
         kept = [each.keeps for each in self.policies if each.keeps]
         if not (self.phrase and self.found.mentions and kept):

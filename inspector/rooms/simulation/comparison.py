@@ -49,12 +49,13 @@ class ComparedRow:
 class Comparison:
     """A conversation under several policies. A policy of None means no limit.
 
-    `in_force` is its own policy, if it has one. The history has the latest of `said_count`
-    messages. `at` is the number of messages before the chosen position, and `rows` are these
-    messages. `mentions` are the positions of the messages that contain the phrase. `followed` says
-    what happens to the phrase under each policy. `leaves_out_pins` is True if messages were pinned,
-    which a replay of the history leaves out. Unless the providers in use are chosen (`is_chosen`),
-    all are checked.
+    `in_force` is the conversation's own policy, if any. `said_count` is the number of all its
+    messages, of which `history` may have only the latest. `at` is the number of messages before the
+    chosen position, and `rows` are these messages. `mentions` are the positions of the messages
+    that contain the phrase. `followed` says what happens to the phrase under each policy.
+    `leaves_out_pins` is True if messages were pinned, because a replay ignores pins. `is_chosen`
+    means that only the rules of the providers in use are checked; otherwise the rules of all
+    providers are.
     """
 
     in_force: Policy | None
@@ -90,10 +91,12 @@ def comparison(
     """Replay a conversation under up to four policies, by default the policy in force and sending
     everything.
 
-    `at` is the number of messages to replay, by default all, or all up to a `step`. `phrase` is
-    followed. All policies get the estimator of the first policy, or else the conversation's, so
-    that their tokens compare. Limits that only measure become enforced. Of a long conversation, the
-    latest 5,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator, PolicyUnavailable.
+    `at` is the number of messages to replay, by default all, or all up to a `step`. The result says
+    how long each policy keeps the `phrase`. All policies count tokens with the estimator of the
+    first policy, or else the conversation's, so that their numbers can be compared. A limit that
+    only measures, and removes nothing, is replayed as an enforced limit. Of a long conversation,
+    the latest 5,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator,
+    PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))

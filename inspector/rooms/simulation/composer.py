@@ -27,7 +27,7 @@ ASKS_NOTHING = "asks_nothing"
 
 
 class DraftForm(forms.Form):
-    """The form for the next draft message, or a script of several, after the drafts of a `trial`.
+    """The form that adds a draft message, or a script of several, to the drafts of a `trial`.
 
     `draft` is the number of the draft that the text replaces, and `removed` the number of a draft
     to remove. `limit` is another limit to try, if it differs from the limit that the page has
@@ -103,7 +103,9 @@ class DraftForm(forms.Form):
 
     @property
     def kept(self) -> dict[str, str]:
-        """The URL parameters of other features of the page, which its links preserve."""
+        """The URL parameters that belong to other features of the page. Links after the form has
+        been sent keep these parameters.
+        """
         names = parameters().keys() & self.data.keys() - self.fields.keys()
         return {name: searchable(self.data[name]) for name in sorted(names)}
 
@@ -122,8 +124,8 @@ class DraftForm(forms.Form):
         return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
     def first_written(self, revised: WhatIf) -> int:
-        """Return the index of the first draft message that this form wrote, among the drafts of
-        `revised`.
+        """Return the index in `revised.drafts` of the first draft that the text of this form
+        became.
         """
         draft: int | None = self.cleaned_data["draft"]
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])

@@ -39,8 +39,9 @@ class SimulationView:
 
     @property
     def previews(self) -> list[tuple[Caption, Receipt]]:
-        """The caption and the arithmetic of each draft message, or of a limit that is tried without
-        drafts.
+        """The caption of each draft message, with its arithmetic: the size of memory before, each
+        message that is added or leaves, and the size after. Without drafts, the caption and the
+        arithmetic of the limit that is tried.
         """
         if self._state.trim:
             return [(self.caption, receipt(self._state.trim))]
@@ -82,8 +83,8 @@ class Writing:
 def writing(simulation: Simulation, first: int) -> Writing | None:
     """Return what the text that is being written would do; None if no text is written.
 
-    Tokens are those of the messages from index `first` on. The verdict is about the messages from
-    `simulation.since` on.
+    The text has become the simulated messages from index `first` on, whose tokens are counted. The
+    verdict also covers earlier drafts: all messages from index `simulation.since` on.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:

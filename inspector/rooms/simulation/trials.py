@@ -37,8 +37,8 @@ KEPT_OF_A_PERSON = 50
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A trial: draft messages to add, and a limit to try. `key` is its key if it is stored,
-    otherwise "".
+    """A trial: draft messages to add, and a limit to try. `key` is the stored trial's key, or "" if
+    the trial is not stored.
     """
 
     drafts: tuple[ChatMessage, ...] = ()

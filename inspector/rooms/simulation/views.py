@@ -89,7 +89,8 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Save the simulation as a new conversation. The original is not changed.
 
-    HTMX loads the new page completely, because its live updates are about the new conversation.
+    With HTMX, the browser loads the new page as a whole: live updates of the old page would be
+    about the original.
     """
     form = BranchForm(request.POST)
     try:

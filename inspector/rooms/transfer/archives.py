@@ -52,8 +52,10 @@ _FIRST_NAME = declared_pattern(rb'\A\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):
-    """An undecoded line of a file. `part` counts the conversations: it grows with the first line of
-    each, and with the last line of the file.
+    """An undecoded line of a file. `number` counts the lines of the file from 1.
+
+    Lines with the same `part` belong to one conversation. The last line of the file has a part of
+    its own.
     """
 
     number: int
@@ -72,10 +74,11 @@ def is_archive(file: IO[bytes]) -> bool:
 def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
-    IDs are prefix + ID. With another ID, a conversation gets other digests; everything else is
-    unchanged. A conversation that was already imported is skipped. A conversation is refused if its
-    ID already exists, if it is not complete and consistent, or if the file was cut off within it.
-    Raises UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
+    `prefix` is put before each ID. A conversation whose ID is changed by a prefix gets other
+    digests; everything else is unchanged. A conversation that was already imported is skipped. A
+    conversation is refused if its ID already exists, if it is not complete and consistent, or if
+    the file was cut off within it. Raises UnreadableTranscript for a file of another kind, and
+    InvalidValue for an invalid actor.
     """
     check_actor(actor)
     _check_begin(file)

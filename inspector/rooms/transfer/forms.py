@@ -65,8 +65,8 @@ class ImportForm(forms.Form):
 
     @staticmethod
     def too_large() -> str:
-        """Return the error for a file that is too large. Also shown if the server has rejected the
-        body without reading it.
+        """Return the error for a file that is too large. The page also shows this error if the
+        server has rejected the upload without reading it.
         """
         return f"The file is larger than {upload_limit()}. Import it with {_command()}."
 
@@ -87,7 +87,9 @@ class ImportForm(forms.Form):
 
     @property
     def id_prefix(self) -> str:
-        """The prefix of the new IDs, by default the file's name and a dash, as in the command."""
+        """The prefix of the new IDs. By default, it is the file's name and a dash: "chats-" for
+        chats.json.
+        """
         name: str = self.cleaned_data["file"].name or "import"
         return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"
 

@@ -3,14 +3,14 @@
 An agent's recorded session becomes a conversation whose client decides its window. Memory has the
 messages that the agent saw at each step, and each compaction is a step.
 
-All messages are checked before anything is stored. A long conversation is stored in slices.
-Meanwhile other changes raise ImportUnfinished. Its row has the policy, the number of stored
-messages, and the fingerprint of the content as a label. With these, importing the same file again
-continues after an interruption.
+All messages are checked before anything is stored. A long conversation is stored in slices. Between
+the slices, other changes of the conversation raise ImportUnfinished. The conversation's row has the
+policy, the number of stored messages, and the fingerprint of the content as a label. With these
+values, importing the same file again continues after an interruption.
 
-A file that has grown is continued, too: if the stored messages are the beginning of its
-conversation, the rest is added. If the agent's user went back to an earlier message, the stored
-messages may be the beginning of a branch instead.
+If a file has grown since its import, importing the file again adds the new messages. For this, the
+stored messages must be the beginning of the conversation in the file. If the agent's user went back
+to an earlier message, the stored messages may be the beginning of a branch instead.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ class Imported:
     """The result for one conversation of a file: imported, imported before (`already`), or
     `refused` with a reason.
 
-    `messages` is the number of stored messages. `is_empty` means that nobody has begun the
-    conversation, so that there is nothing to store. `losses` are parts that could not be stored.
+    `messages` is the number of stored messages. `is_empty` means that the conversation in the file
+    has no messages, so that nothing is stored. `losses` are the parts of the file that could not be
+    stored.
     """
 
     memory_id: str
@@ -84,10 +85,11 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file: counts, and the first conversations by result.
+    """The results of importing one file: how many conversations, and the first 100 of each result.
 
-    Conversations were `stored`, `known` from an earlier import, or `refused`. `places` has the
-    position of the first loss of each kind.
+    Conversations were `stored`, known from an earlier import (`known`, counted by `already`), or
+    `refused`. `messages` counts the stored messages. `losses` counts the parts that could not be
+    stored, by kind. `places` has the position in the file of the first loss of each kind.
     """
 
     format: str
@@ -125,8 +127,8 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The parts that could not be stored, with counts, most frequent first. Each names the
-        position of its first occurrence, if known.
+        """The kinds of parts that could not be stored, with counts, most frequent first. Each text
+        also names the position of the first such part, if known.
         """
         losses = self.losses.most_common()
         return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]
@@ -150,8 +152,8 @@ def import_each(
     prefix: str = "",
     actor: str = "",
 ) -> Iterator[Imported]:
-    """Import conversations one after the other and yield a result for each. IDs are prefix + name.
-    A name that was already used gets the next free number, from 2.
+    """Import conversations one after the other and yield a result for each. An ID is the prefix and
+    the conversation's name. A second conversation named "chat" becomes "chat-2".
 
     Without a policy, each conversation gets the default policy of its ID, or a window of 20
     messages. A session of an agent does not use the policy: the window that the agent saw is
@@ -159,8 +161,8 @@ def import_each(
 
     A conversation that was already imported is skipped, or gets the messages that its file has
     gained. A conversation that exists with other content is refused, and the import continues with
-    the next. Redacted messages are compared by number and role. Raises InvalidValue for an invalid
-    actor.
+    the next. A redacted message counts as equal to a message of the file with the same number and
+    role. Raises InvalidValue for an invalid actor.
     """
     check_actor(actor)
     taken: dict[str, int] = {}

@@ -1,8 +1,8 @@
 """Converts database rows to lines of JSON and back, in the format `chatmemory`.
 
-docs/formats-chatmemory.md describes them. A line is an object. Its first name is the kind of the
-row, with the row's key as its value; the other names are its columns. Columns without a value are
-left out.
+A line is an object such as `{"message":3,"text":"Hello"}`. Its first name is the kind of the row,
+with the row's key as its value; the other names are columns of the row. Columns without a value are
+left out. docs/formats-chatmemory.md describes all lines.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _FORMER = {
 
 
 class LineOf:
-    """Converts the rows of a table. The first name in a line is `name`, with the value of the
-    column `key`.
+    """Converts the rows of a table to lines and back. A line begins with `name`, the kind of the
+    row, and the value of the column `key`.
     """
 
     def __init__(self, name: str, model: type[Model], key: str) -> None:

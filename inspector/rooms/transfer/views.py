@@ -32,7 +32,7 @@ PREVIEWED = 500  # messages that one query reads
 def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
     """Show the form, and what the chosen format cannot express. With `?download=1`, send the file.
 
-    The format `chatmemory` needs no form, because it has everything.
+    The format `chatmemory` is sent without the form, because it can express everything.
     """
     if request.GET.get("format") == "chatmemory":
         return _archive(request, memory_id)

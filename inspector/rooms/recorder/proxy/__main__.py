@@ -1,4 +1,6 @@
-"""Starts the proxy on a listening socket, as soon as a byte arrives on the standard input."""
+"""Starts a proxy that waits in reserve. The proxy serves its listening socket as soon as the parent
+process sends a byte to the standard input.
+"""
 
 from __future__ import annotations
 

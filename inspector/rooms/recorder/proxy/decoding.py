@@ -113,8 +113,8 @@ _ERRORS = (zlib.error, brotli.error, zstd.ZstdError, EOFError)
 
 
 class Body:
-    """Decodes a body with the given Content-Encoding. `undecodable` is the encoding that cannot be
-    decoded, or "".
+    """Decodes the body of a request or an answer. `encoding` is the value of Content-Encoding.
+    `undecodable` becomes the encoding if the body cannot be decoded, and is "" until then.
     """
 
     def __init__(self, encoding: str = "") -> None:

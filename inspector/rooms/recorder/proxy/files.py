@@ -59,8 +59,8 @@ class Unwritten:
 class SpoolFile:
     """A file of the spool, which can be opened before its first call begins.
 
-    If the file cannot be written, the call continues without being recorded. `weight` is the number
-    of calls that are then counted as unwritten.
+    If the file cannot be written, the call continues without being recorded. The call then counts
+    as `weight` unwritten calls.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:
@@ -138,7 +138,7 @@ class SpoolFile:
             self.give_up(error)
 
     def end(self, end: bytes) -> None:
-        """Write how the call ended, as JSON. This completes the call."""
+        """Write the last frame of a call, which says how the call ended, as JSON (`end`)."""
         self.add(b"E", end)
         self.flush()
 
@@ -156,7 +156,9 @@ class SpoolFile:
         os.close(file)
 
     def give_up(self, error: Exception) -> None:
-        """Close the file without the current call, and count that call as unwritten."""
+        """Remove the unfinished call from the file, close the file, and count this call as
+        unwritten.
+        """
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
         logger.warning("a call is not recorded: %s", why)
         self._unwritten.add(self._weight)

@@ -1,8 +1,9 @@
-"""Hands the listening socket of a killed recorder to the next recorder.
+"""Hands the listening socket to the next recorder if this recorder was killed and only its proxy
+lives.
 
-The proxy continues to answer requests until the proxy of the next recorder says that it answers,
-too. If the next recorder is killed before that, nothing has changed, and a further recorder may
-ask.
+The proxy continues to answer requests until the next recorder's proxy sends word that it answers
+them. If the next recorder is killed before that, this proxy continues, and another recorder may ask
+for the socket.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class HandOver:
 
     @property
     def files(self) -> list[int]:
-        """The file descriptors to wait for; `attend` reads them when they have data."""
+        """The file descriptors to wait for. If one of them has data, call `attend`, which reads the
+        data.
+        """
         if self._offering is None:
             return [self._parent]
         return [each.fileno() for each in (self._offering, self._asking) if each]
@@ -52,8 +55,8 @@ class HandOver:
         return self._is_done or self.seconds == 0.0
 
     def attend(self, number: int) -> None:
-        """Read a file descriptor that has data: the parent's end, a request for the socket, or the
-        word that the next proxy answers.
+        """Read a file descriptor that has data. The data means that the parent process was killed,
+        that the next recorder asks for the socket, or that its proxy now answers.
         """
         if self._offering is None:
             if not os.read(number, 1):

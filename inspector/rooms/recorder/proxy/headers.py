@@ -63,11 +63,11 @@ GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
 @dataclass(frozen=True, eq=False)
 class RequestHead:
-    """The head of a request, and answers to questions about it. The value of Content-Length is left
-    out.
+    """The head of a request without the value of Content-Length. Properties tell what the proxy
+    does with such a request, such as `is_recorded`.
 
     Programs repeat their heads: `head_of` returns the same object for equal heads, so that each
-    question is answered only once.
+    property is computed only once.
     """
 
     method: bytes = b""
@@ -120,8 +120,8 @@ class RequestHead:
     def refusal(self) -> tuple[int, str] | None:
         """The status and the reason with which the proxy rejects the request, or None.
 
-        Requests from pages of other sites are rejected, although the browser sends them from this
-        machine.
+        A web page of another site must not use the proxy, so requests with its Origin header are
+        rejected. Such requests come from this machine, like all others.
         """
         if not _is_local(self.header(b"host")):
             return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
@@ -166,8 +166,9 @@ NO_HEAD = RequestHead()
 class ClientRequest:
     """A request of a client while it arrives. `length` is the value of its Content-Length, or b"".
 
-    `pieces` of its body are not passed on yet, and `kept` pieces can be sent again. `is_old` means
-    HTTP/1.0.
+    `pieces` are parts of the body that were not passed on yet. `kept` are all parts of a small body
+    that were passed on, which may have to be sent again. `size` counts the bytes passed on.
+    `is_old` means HTTP/1.0.
     """
 
     head: RequestHead = NO_HEAD
@@ -180,10 +181,10 @@ class ClientRequest:
     keeps_alive: bool = True
 
     def take(self) -> bytes:
-        """Return the part of the body received since the last call.
+        """Return the part of the body received since the last call of this method.
 
-        The part is kept while the body is small, to be sent again if a connection was closed
-        meanwhile.
+        The parts of a small body are kept. They are sent again if the provider had closed the
+        reused connection.
         """
         data = b"".join(self.pieces)
         self.pieces.clear()
@@ -241,8 +242,8 @@ def _is_local(place: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def passed_head(head: RequestHead, to: Upstream) -> Sequence[bytes]:
-    """Return the head that is passed on with a request, as two parts: before and after the value of
-    Content-Length. Without this header there is one part.
+    """Return the head that is passed on with a request. It comes in two parts, and the caller puts
+    the value of Content-Length between them. Without this header there is one part.
     """
     own = {each.strip().lower() for each in head.header(b"connection").split(b",")}
     left_out = {*_HOP_BY_HOP, *(own - {CONTENT_LENGTH}), b"host", b"expect", CONVERSATION}

@@ -14,8 +14,8 @@ HEAD_BYTES = 2**18  # of a request or an answer before its body
 
 
 class Malformed(Exception):
-    """Raised for bytes that are not HTTP, or for a head that is too large. `status` is the answer
-    to the client.
+    """Raised for bytes that are not HTTP, or for a head that is too large. `status` is the HTTP
+    status of the proxy's answer, such as 400.
     """
 
     def __init__(self, why: str, status: int = 400) -> None:
@@ -24,8 +24,8 @@ class Malformed(Exception):
 
 
 class RequestReader:
-    """Reads the requests of a client. Requests that arrive before earlier ones are answered are
-    queued.
+    """Reads the requests of a client. If a client sends several requests without waiting for
+    answers, the later requests are queued.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,6 @@
-"""Loads the function that declares patterns from its file, because importing the package around it
-takes longer than starting the whole proxy.
+"""Gives the proxy `declared_pattern`, which declares regular expressions. The function is loaded
+from its file alone: importing the package `chatmemory` would take longer than starting the whole
+proxy.
 """
 
 from __future__ import annotations

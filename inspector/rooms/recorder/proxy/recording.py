@@ -7,8 +7,8 @@ A call has these frames:
     E  how it ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
 
 Zeros follow the last frame if the call was interrupted. Bodies are decoded, and secrets from
-headers are removed. A request that passes unrecorded has only H and E. The same form has the number
-of calls that could not be written.
+headers are removed. A request that is only counted has an H and an E. An H and an E also tell how
+many calls could not be written.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def _harmless(method: Callable[Concatenate[Recording, P], None]) -> Callable[...
 
 
 class Recording:
-    """Records one call. `times` are its start and its duration, if it has already ended."""
+    """Records one call. If the call has already ended, `times` are the time of its start and its
+    duration in seconds.
+    """
 
     def __init__(
         self,
@@ -198,7 +200,9 @@ def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
 
 
 def count_passed(file: SpoolFile, head: RequestHead) -> None:
-    """Write that a request passed unrecorded, by the name of its path, so that it is counted."""
+    """Write to the file that a request passed without being recorded, so that the request is
+    counted. Its name is the method and the path.
+    """
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())
         file.end(b"{}")

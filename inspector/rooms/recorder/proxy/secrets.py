@@ -1,9 +1,11 @@
 """Recognizes secrets in headers and query strings, and removes them from bytes.
 
-A secret is a whole value of at least `LEAST` characters. Secrets are the credentials in
-Authorization, values of headers and parameters with a name like a key, and cookies. In other
-headers, each word that looks like a key is a secret. Schemes, names and the placeholder keys of
-local servers are not secrets.
+These values are secrets: the credentials in Authorization, cookies, and values whose header or
+parameter has a name like a key, such as `x-api-key`. In other headers, each word that looks like a
+key is a secret.
+
+A secret has at least `LEAST` characters. Schemes such as "Bearer", names, and the placeholder keys
+of local servers are not secrets.
 """
 
 from __future__ import annotations
@@ -173,7 +175,7 @@ def _is_secret(text: str) -> bool:
 
 
 class Secrets:
-    """A set of secrets in all spellings, the longest first."""
+    """A set of secrets. Each secret is also known as JSON and URLs escape it."""
 
     def __init__(self, values: frozenset[bytes]) -> None:
         self.values = values
@@ -188,8 +190,8 @@ class Secrets:
     def possible_in(self, data: bytes) -> list[bytes]:
         """Return the secrets that may be in these bytes, the longest first.
 
-        A secret in the data covers a whole block of fixed size at some multiple of this size. So
-        one lookup for each block is enough, whatever the number of secrets.
+        The bytes are divided into blocks of 8. A secret is long enough to cover a whole block,
+        wherever it begins. So one lookup for each block is enough, whatever the number of secrets.
         """
         if self._blocks is None:
             return self._all
@@ -250,8 +252,9 @@ class Cleaner:
 
 
 class Fingerprints:
-    """Lengths and salted digests of secrets. With them, secrets are removed from joined texts
-    later, where the secrets themselves are not known.
+    """Lengths and salted digests of a request's secrets. With them, the secrets can be removed from
+    a text that is joined later from streamed pieces, although the secrets themselves are not
+    stored.
     """
 
     def __init__(self, salt: str, digests: Mapping[str, Sequence[str]]) -> None:

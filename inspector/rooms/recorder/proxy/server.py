@@ -26,8 +26,8 @@ logger = logging.getLogger("chatmemory.recorder")
 
 
 class Proxy:
-    """The proxy server, which records calls in a spool folder. `upstream` is the server for all
-    requests; None means that the server follows from each request.
+    """The proxy server, which records calls in a spool folder. All requests go to `upstream`; with
+    None, each goes to the provider that its headers and path indicate.
     """
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
@@ -104,8 +104,8 @@ class Proxy:
                 self._changed.notify_all()
 
     def finish(self, patience: float = 0) -> None:
-        """Let calls in progress end. Idle connections are closed after `patience` seconds, because
-        a client may be about to send its next request.
+        """Wait until the calls in progress have ended. Idle connections are closed only after
+        `patience` seconds, because a client may be about to send its next request.
         """
         self.is_stopping = True
         with self._changed:

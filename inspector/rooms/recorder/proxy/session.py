@@ -148,8 +148,8 @@ class Session:
         self._has_begun = False  # the answer that is passed back
 
     def end_if_idle(self) -> None:
-        """Let the connection end if no call is in progress. Bytes that have already arrived are
-        still read.
+        """End the connection unless a call is in progress. A request that has already arrived is
+        still answered.
         """
         with self._turn, suppress(OSError):
             if not self._is_busy:

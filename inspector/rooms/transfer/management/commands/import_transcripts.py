@@ -119,7 +119,9 @@ class Command(DatabaseCommand):
     def summarised(
         self, path: Path, report: Report, known: Sequence[Imported], printer: Printer
     ) -> Iterator[None]:
-        """Print the summary of a file after the block, even if it is interrupted."""
+        """Run the `with` block, which imports a file. Then print the summary of the file, even if
+        the import is interrupted.
+        """
         try:
             yield
         except KeyboardInterrupt as stopped:
@@ -130,7 +132,9 @@ class Command(DatabaseCommand):
                 self.summarise(path, report, known)
 
     def summarise(self, file: Path, report: Report, known: Sequence[Imported]) -> None:
-        """Print the counts of a file, the first ids, the losses, and the first refusals."""
+        """Print the counts of a file, the IDs of the first conversations (`known`), what could not
+        be stored, and the first refusals.
+        """
         self.stdout.write(
             f"{file.name} ({report.format}): {counted(report.stored_count, 'conversation')} with "
             f"{counted(report.messages, 'message')} imported, {report.already:,} already imported, "
