@@ -119,7 +119,7 @@ def history(
 ) -> Answer:
     """Show the history, with the steps at which each message was in memory.
 
-    It has the last messages up to a step, or the messages around number `around`.
+    The answer has the last messages up to a step, or the messages around number `around`.
     """
     part = Part(around=around, size=SIZE)
     page = history_reads.history(agent.visible(conversation), part, step)

@@ -25,7 +25,7 @@ from inspector.rooms.erasure.terms import summaries_holding
 
 
 class RedactRequest(Body):
-    """The copies and summaries to redact with the message."""
+    """Which copies in branches, and which summaries, are redacted together with the message."""
 
     branches = fields.BranchesField(
         default=list,
@@ -68,10 +68,11 @@ class Redaction(Resource):
         """Redact a message.
 
         Its text is permanently removed from this conversation; a tombstone stays. A second call
-        changes nothing. Branches keep their copies unless they are named, and so does the
-        conversation that this conversation is a branch of. The response lists the copies that still
-        have the text: redact them where they are. Summaries that cover the message keep its exact
-        terms unless they are named, and are listed, too.
+        changes nothing. Branches keep their copies unless the request names these branches. If this
+        conversation is itself a branch, the original conversation keeps its copy. The response
+        lists the copies that still have the text: redact each in its own conversation. Summaries
+        that cover the message keep its exact terms unless the request names these summaries. The
+        response lists them, too.
         """
         chosen, summaries = parameters["branches"], parameters["summaries"]
         with services.atomic():

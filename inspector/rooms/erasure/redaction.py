@@ -37,10 +37,11 @@ def redact(
     The type and the token count are kept. Data that may contain or reveal the text is erased as
     well: the conversation's trials, stored responses, and the fingerprint of its import.
 
-    Copies in the given `branches` are redacted, too. So are the given `summaries` that cover the
-    message; True stands for all that contain one of its exact terms, also in these branches. Return
-    None if the message was already redacted. Raises InvalidValue, also for a message that is not a
-    summary of it, MemoryNotFound, MessageNotFound, VersionConflict.
+    Copies in the given `branches` are redacted, too. The given `summaries`, which must cover the
+    message, are also redacted. `summaries=True` stands for all summaries that contain one of its
+    exact terms, also in these branches. Return None if the message was already redacted. Raises
+    MemoryNotFound, MessageNotFound, VersionConflict, and InvalidValue, such as for a summary that
+    does not cover the message.
     """
     check_whole_number(seq, "seq")
     chosen = check_ids(branches)
@@ -66,8 +67,8 @@ def redact(
 
 
 def indexes_naming(memory: Memory, seqs: Sequence[int]) -> list[Message]:
-    """Return the index messages, past and present, that have terms of the given messages which no
-    other unredacted message has.
+    """Return the index messages, past and present, that must change when the given messages are
+    redacted. These indexes have a term that only redacted messages mention.
 
     An index message lists the exact terms of messages that left memory.
     """

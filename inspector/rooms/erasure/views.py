@@ -19,8 +19,8 @@ NUMBER_DIGITS = 18
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
     """Redact a message, then show it.
 
-    Ask first if summaries contain its exact terms, or if branches have copies, or may have copies
-    on a database node that is down.
+    Show a page with a question first if summaries contain the message's exact terms, or if branches
+    have copies. The same is done if branches may have copies on a database node that is down.
     """
     copies = redaction.known_copies(memory_id, seq)
     summaries = summaries_holding(memory_id, seq)

@@ -210,8 +210,9 @@ class MemoryIncidents(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """List the facts that left memory and came up again.
 
-        They are in the order of their steps, and known up to the step `known_until`. In a long
-        conversation, they are found shortly after each change: until then `is_current` is false.
+        The incidents are in the order of their steps, and known up to the step `known_until`. In a
+        long conversation, new incidents are found shortly after each change: until then
+        `is_current` is false.
         """
         kind = parameters.get("kind")
         known = incidents_now(memory_id, QUICK_MESSAGES)

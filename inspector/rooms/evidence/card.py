@@ -93,8 +93,8 @@ class IncidentCard:
 
     @property
     def kept_number(self) -> int:
-        """The number of the incident, for links to its messages. *Why?* on the linked page then
-        explains the fact of this incident.
+        """The number of the incident, as a parameter of links to its messages. The panel *Why?* of
+        the linked message then explains how the fact of this incident left memory.
         """
         return self.number
 
@@ -135,8 +135,8 @@ class IncidentCard:
 
     @property
     def offers_limit(self) -> bool:
-        """Whether the page offers the limit that would have kept the fact: a policy decides, and
-        nothing cheaper keeps as much.
+        """Whether the page offers the limit that would have kept the fact. A policy must decide the
+        window, and no cheaper option may hold as many facts.
         """
         if not self.limit or not can_decide(self._state.memory.policy):
             return False

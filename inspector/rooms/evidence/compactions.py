@@ -91,8 +91,9 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
     """Return the compactions of a conversation up to its newest step, with the terms that each
     lost.
 
-    If the stored row is older, they are computed and not stored. With `most`, a conversation with
-    more messages gets the older result. Raises MemoryNotFound.
+    If the stored row is older than the newest step, the compactions are computed now, and the
+    result is not stored. For a conversation with more than `most` messages, the older row is
+    returned. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)
@@ -123,8 +124,9 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
-    """Return the losses of a step's compaction, or None, like `evidence_of`. `lists_dropped` adds
-    terms that the summary lacks.
+    """Return the losses of a step's compaction. Return None if the step has no compaction, or if
+    its losses are not known yet. With `lists_dropped`, the result also lists the best 50 terms that
+    the summary lacks, needed or not.
     """
     kept = CompactionKeeper().row(memory)
     if kept is None:
@@ -138,9 +140,10 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 class ShownEvidence:
     """The losses of a compaction for display, from the conversation up to step `until`.
 
-    `terms` are the exact terms that were needed after the summary; pages show those of `level`
-    first. `listed` are the first 100 lost terms. `tools` has the names of tools that brought terms
-    back, by seq. `dropped` are the best 50 terms that the summary lacks, if the caller wants them.
+    `terms` are the exact terms that were needed after the summary. Pages first count the terms of
+    `level`, such as rare terms. `listed` are the first 100 lost terms. `tools` has the names of
+    tools that brought terms back, by seq. `dropped` are the best 50 terms that the summary lacks,
+    needed or not; empty unless the caller asks for these terms.
     """
 
     evidence: StoredEvidence
@@ -196,9 +199,9 @@ class CompactionOf:
 class Compactions:
     """The stored compactions of all conversations that match a filter.
 
-    `matching` is the number of matching conversations with a compaction; the newest 2,000 are read.
-    `left_out` counts compactions that cannot be measured. `unreadable` has a sentence for each row
-    that cannot be read.
+    `matching` is the number of matching conversations with a compaction. The newest 2,000 of these
+    conversations are read. `measured` are their compactions, except for `left_out` compactions that
+    cannot be measured. `unreadable` has a sentence for each row that cannot be read.
     """
 
     measured: Sequence[CompactionOf]

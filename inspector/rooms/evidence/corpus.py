@@ -63,9 +63,9 @@ class Corpus:
     """The conversations by which rare terms are recognized. A conversation and its branches count
     once.
 
-    `size` is their number, and `mentions` counts the conversations that mention each term, by
-    digest. `losing` has the IDs of conversations whose summaries lost a term of the level that
-    pages show first.
+    `size` is the number of these conversations. `mentions` has for each term, by digest, how many
+    conversations mention the term. `losing` has the IDs of conversations whose summaries lost a
+    needed term; only terms that pages show first count.
     """
 
     size: int
@@ -74,12 +74,14 @@ class Corpus:
 
     @property
     def headline(self) -> Level:
-        """The level of terms that pages show first: rare terms, if the corpus is large enough."""
+        """The level of terms that pages show first: rare terms, or all terms given to the assistant
+        while the corpus is too small.
+        """
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether a term that the assistant was given belongs to the level that pages show
-        first.
+        """Return whether pages show a term first that the assistant was given: a rare term, or any
+        term while the corpus is too small.
         """
         return self.headline is Level.TOLD or self.has_few(digest)
 
@@ -89,8 +91,8 @@ class Corpus:
 
 
 def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactions]:
-    """Return rows with the newest conversation first. Each gets an attribute `source`: the ID of
-    the conversation from which its own was branched, or None.
+    """Return rows with the newest conversation first. The attribute `source` of each row is the ID
+    of the conversation of which the row's conversation is a branch, or None.
     """
     return rows.order_by("-memory__updated_at", "memory_id").annotate(
         source=F("memory__branched_from")
@@ -98,8 +100,8 @@ def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactio
 
 
 def roots_of(rows: Iterable[KeptCompactions]) -> dict[str, str]:
-    """Return, by conversation ID, the conversation from which it was branched, followed to the
-    first; itself if it is no branch.
+    """Return by conversation ID the original conversation: for a branch of a branch of A, this is
+    A. A conversation that is no branch is its own original.
 
     The rows must have `source` (see `rows_with_sources`).
     """

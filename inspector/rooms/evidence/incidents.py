@@ -48,11 +48,12 @@ class IncidentsUntil:
 class KeptFact(NamedTuple):
     """The stored numbers of a fact that left memory and was repeated; see `Forgotten`.
 
-    `place` is its index among the facts of the message that repeats it; None for a repeated tool
-    call. `said` is the message of a user, or else of a tool, that mentioned the fact, and `last`
-    its last mention. `left_step` is when that mention left memory, and `cause` why. `limit` would
-    have kept the fact, and `tried_every` is how far apart limits were tried. `pair` is
-    `Forgotten.is_pair`.
+    `place` is the fact's index among the facts of the message that repeats it; None for a repeated
+    tool call. `said` is the latest message of a user with the fact, or else of a tool, and `last`
+    the latest message of anybody. At `left_step` this message left memory, for the reason `cause`.
+
+    `limit` is the smallest limit that would have kept the fact. If not every limit was tried,
+    `tried_every` is the distance between the tried limits. `pair` is `Forgotten.is_pair`.
     """
 
     place: int | None
@@ -67,9 +68,11 @@ class KeptFact(NamedTuple):
 
 class KeptIncident(NamedTuple):
     """The stored numbers of an incident; see `Incident`. `again` is the seq of the message that
-    repeats the facts.
+    repeats the facts, and `step` the step that added this message.
 
-    `asked` is the seq of the assistant's message that asked for a fact.
+    `forced` means that the user had to repeat a fact, and `asked` is the seq of the assistant's
+    message that asked for it. For a repeated tool call, `tokens` is the size of the new result, and
+    `same` whether it equals the earlier result.
     """
 
     kind: str
@@ -228,8 +231,9 @@ def incidents(memory_id: str) -> IncidentsUntil:
 def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
     """Return the incidents of a conversation up to its newest step.
 
-    If the stored row is older, they are computed and not stored. With `most`, a conversation with
-    more messages gets the older result. Raises MemoryNotFound.
+    If the stored row is older than the newest step, the incidents are computed now, and the result
+    is not stored. For a conversation with more than `most` messages, the older row is returned.
+    Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = IncidentsUntil(0, (), is_current=False)
@@ -247,8 +251,8 @@ def with_facts(memory_id: str, rows: Iterable[KeptIncident]) -> list[Incident]:
 
 
 def incident_of_row(row: KeptIncident, again: ChatMessage) -> Incident:
-    """Return the incident of a stored row. `again` is the message that repeats the facts, from
-    which their texts are read.
+    """Return the incident of a stored row. The texts of its facts are read from `again`, the
+    message that repeats the facts.
     """
     names = nameable(again, fact_words())
     parts = [_forgotten(each, names) for each in row.facts]

@@ -50,10 +50,14 @@ NAME_LENGTH = 80  # characters of the name of a model
 class KeptTerm(NamedTuple):
     """The stored numbers of an exact term that was needed after a summary; see `NeededTerm`.
 
-    `used` is the message that needed the term, and `place` the term's index among those of this
-    message. `came` is the message that brought the term back. `is_held` means that the summary has
-    it, `is_told` that a user or a tool gave it to the assistant. `digest` identifies the term in
-    other conversations.
+    `used` is the message that needed the term, and `place` the term's index among the terms of this
+    message. `said` mentioned the term before the summary. `came` brought the term back, and
+    `by_user` tells whether this is a user's message.
+
+    `is_held` means that memory still had the term after the compaction, usually in the summary.
+    `is_told` means that a user or a tool gave the term to the assistant. `appended` is the term's
+    index among the terms to append to the summary. `tail` is how many of the last tokens of the
+    window must be kept to include the term. `digest` identifies the term in other conversations.
     """
 
     used: int
@@ -69,7 +73,9 @@ class KeptTerm(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether a user or a tool gave the term to the assistant, and the summary lacks it."""
+        """Whether a user or a tool gave the term to the assistant, and memory did not have it after
+        the compaction.
+        """
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
@@ -101,11 +107,13 @@ class StoredEvidence(NamedTuple):
     """The stored numbers of what a compaction lost. Messages are given as seqs.
 
     `trigger` is the note of the step, and `summarizer` the author of the summary, if known. The
-    summary replaced the messages from `first` to `last`. `dropped_count` is the number of terms
-    that it lacks. `dropped_tokens` is the sum of the tokens of the best 50 of them. `dropped` has
-    the messages that mention these, with the index of each term in its message. `boundary` tells
-    the compaction from others of its session and its branches. `later` is the number of messages
-    after it that were read.
+    summary replaced `replaced` messages, from `first` to `last`. `terms` are the terms needed
+    afterwards. `boundary` tells the compaction from other compactions of its session and its
+    branches. `later` is the number of messages after the compaction that were read.
+
+    `dropped_count` is the number of terms that the summary lacks, needed or not. `dropped` lists
+    the best 50 of these terms: for each, a message that mentions the term, and the term's index in
+    the message. `dropped_tokens` is how many tokens a list of these 50 terms takes.
     """
 
     step: int
@@ -137,7 +145,7 @@ class StoredEvidence(NamedTuple):
 
     @property
     def not_needed(self) -> int:
-        """The number of terms that the summary lost and that nobody has needed so far."""
+        """The number of terms that the summary lacks and that nobody has needed so far."""
         return self.dropped_count - sum(not each.is_held for each in self.terms)
 
 
@@ -173,8 +181,8 @@ class FoundCompactions(NamedTuple):
 def found_compactions(memory: Memory, before: KeptRow | None = None) -> FoundCompactions:
     """Find the newest 100 compactions of a conversation, with the terms they lost.
 
-    The part that later messages cannot change (see `stretches`) comes from the row `before`, if
-    there is one. Compactions before the messages read now are known only from that row.
+    Only the newest messages are read (see `stretches`). Compactions that later messages cannot
+    change are taken from the row `before`, if there is one.
     """
     first = first_behind(memory, settled_until(memory.last_seq))
     later = _found_between(memory, first, memory.last_seq)

@@ -25,10 +25,12 @@ from inspector.rooms.evidence.losses import StoredEvidence
 
 @dataclass(frozen=True)
 class TermsBar:
-    """A bar that shows how many needed terms a text holds.
+    """A bar that shows how many needed terms a text holds: `count` terms, which are `share`
+    percent.
 
-    The text is the summary, the summary with `more` appended terms, or, if `is_tail`, the last
-    messages kept as they were. `share` and `more` are percentages.
+    The text is the summary, the summary with terms appended, or, with `is_tail`, the last messages
+    kept as they were. With terms appended, `more` is the percentage that these terms add to the
+    summary's `share`.
     """
 
     label: str
@@ -91,8 +93,8 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """A sentence, if the last messages kept as they were would have held more terms than the
-        summary; otherwise "".
+        """A sentence that the last messages, kept as they were, would have held more terms than the
+        summary with appended terms. "" if this is not so.
         """
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
@@ -135,8 +137,8 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term: `how` it came back in words, and `by`, the words before the message that brought
-    it back.
+    """A lost term. `how` says in words how the term came back, such as "the user said it again".
+    `by` are the words before the number of the message that brought the term back.
     """
 
     term: NeededTerm
@@ -168,8 +170,8 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return the sizes, in tokens, of ends of the window to compare with. Each is shorter than the
-    replaced messages.
+    """Return numbers of tokens. The summary is compared with this many of the last tokens of the
+    window, kept as they were. Each number is smaller than the window was before the compaction.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

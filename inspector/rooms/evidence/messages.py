@@ -32,10 +32,11 @@ def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]
 
 
 def first_of_newest(memory_id: str, last: int) -> int:
-    """Return the seq from which messages are searched for incidents and losses, up to message
-    `last`.
+    """Return the seq of the first message that is searched for incidents and losses. The search
+    ends at message `last`.
 
-    These are the newest 10,000 messages, or as many of them as have 4 million characters together.
+    The newest 10,000 messages are searched, or fewer if they have more than 4 million characters
+    together.
     """
     first, left = 1, NEWEST_CHARACTERS
     size = Length("text") + Length("frame")

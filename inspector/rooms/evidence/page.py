@@ -26,11 +26,12 @@ WITH_TERMS = (25, 50)
 
 
 class CompactionRow(NamedTuple):
-    """A row of the table: the compactions with one summarizer and trigger, or all compactions.
+    """A row of the table: all compactions, or the compactions with one `summarizer` (author of the
+    summary) and one `trigger` (such as "auto").
 
     `held` is the number of `needed` terms that the summaries hold, and `share` their percentage.
-    `others` are the numbers for summaries with appended terms, and for the last messages kept as
-    they were.
+    `others` are the numbers of terms that summaries with appended terms would hold, and that the
+    last messages, kept as they were, would hold.
     """
 
     summarizer: str
@@ -44,8 +45,8 @@ class CompactionRow(NamedTuple):
 
 
 class LosingCompaction(NamedTuple):
-    """A compaction in the list of those that lost terms, with the URL of its step and its numbers
-    of lost and needed terms.
+    """A compaction in the list of compactions that lost terms, with the URL of its step. It lost
+    `lost` of the `needed` terms. `by` names the author of the summary and the trigger, if known.
     """
 
     id: str
@@ -99,8 +100,8 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """A sentence, if the last messages kept as they were would have held more terms than the
-        summaries; otherwise "".
+        """A sentence that the last messages, kept as they were, would have held more terms than the
+        summaries. "" if this is not so.
         """
         most = self._all.held(self.level, WITH_TERMS[-1])
         ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]

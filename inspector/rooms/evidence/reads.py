@@ -36,13 +36,13 @@ LOOKED_AT = 1_000  # incidents whose facts are read at once
 
 @dataclass(frozen=True)
 class ShownIncident:
-    """An incident with the details that a page shows. Incidents are numbered from the newest: this
-    is `number` of `count`.
+    """An incident with the details that a page shows. It has the `number` 1 if it is the newest of
+    `count` incidents, and so on.
 
-    In the address of its own step it is `number_then`. `left` is the change by which its fact left
-    memory, and `policy` the policy at its step. `texts` has the readable texts of its messages. The
-    fact was said at `said_step`. The history had `message_count` messages before the message that
-    repeats it.
+    At the step of the incident itself, where later incidents do not exist yet, it is `number_then`.
+    `left` is the change by which its fact left memory, and `policy` the policy at its step. `texts`
+    has the readable texts of its messages. The fact was said at `said_step`. The history had
+    `message_count` messages before the message that repeats the fact.
     """
 
     incident: Incident
@@ -77,8 +77,9 @@ NO_USES = UnseenUses()
 
 
 def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -> UnseenUses:
-    """Count the facts that were used while not in memory. `are_pairs` says for each fact whether it
-    is a pair. `newest` is the step of the newest use, if any.
+    """Count the facts that the assistant used while they were not in memory. `are_pairs` says for
+    each fact whether it is a value of a tool call, such as `membership=gold`. `newest` is the step
+    of the newest use, if any.
     """
     counts = Counter(are_pairs)
     are_imported = newest is not None and find_step(memory, newest).note == Step.IMPORTED
@@ -173,11 +174,11 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return when the selected message, which has left memory, was next needed; None if no
-    incidents are stored.
+    """Return the incident at which the selected message, which has left memory, was next needed.
+    Return None if no incidents are stored.
 
-    This is the incident with the number in the URL, or else the next incident about a fact of the
-    message.
+    If the URL has the number of an incident, that incident is returned. Otherwise, it is the next
+    incident about a fact of the message.
     """
     kept, left = row_of(view.stored.memory, view.read), view.selected
     if kept is None or left is None or view.left_by is None:

@@ -85,7 +85,9 @@ class IncidentReport:
 
     @property
     def after(self) -> str:
-        """The words between the repeated term and the message that repeats it."""
+        """The words between the repeated term and the number of the message that repeats it, such
+        as `again in`.
+        """
         if self.kind is IncidentKind.USER_REPEATED:
             return "again in"
         return "in" if self.kind is IncidentKind.USER_SUPPLIED else "was called again in"

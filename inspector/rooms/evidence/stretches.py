@@ -1,9 +1,9 @@
 """Divides long conversations into stretches of 500 messages, so that each change costs the same.
 
 Incidents and lost terms up to the last full stretch are "settled": they are found once, among the
-newest 10,000 messages, or 4 million characters. For later messages they are found again after each
-change. Then only these messages, the stretch before, and the messages in memory when that stretch
-began are read.
+newest 10,000 messages, or 4 million characters. After each change, incidents and lost terms are
+found again only for the messages after the last full stretch. For this, these messages and the last
+full stretch are read, with the messages that were in memory when that stretch began.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def settled_part(
     """Return the incidents or losses up to the last settled message, which later messages cannot
     change. Return None if no message is settled.
 
-    `read` takes them from the previous row `before`, if this has the same last settled message.
-    Otherwise, or if the row cannot be read, `find` computes them up to the seq that it is given.
+    If the previous row `before` has the same last settled message, `read` returns the incidents or
+    losses in this row. Otherwise, or if the row cannot be read, `find` computes them. Its second
+    argument is the seq of the last settled message.
     """
     settled = settled_until(memory.last_seq)
     if not settled:
@@ -59,8 +60,8 @@ def _settled_at(memory: Memory, step: int) -> int:
 
 
 def first_behind(memory: Memory, settled: int) -> int:
-    """Return the seq of the first message to read after a change, given the last settled message,
-    or 0.
+    """Return the seq of the first message to read after a change. `settled` is the last settled
+    message, or 0.
     """
     if settled:
         return max(1, settled - STRETCH + 1)

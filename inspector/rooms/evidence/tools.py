@@ -29,8 +29,8 @@ SUMMARIES = 5  # in an answer
 def incidents(agent: Agent, conversation: str) -> Answer:
     """List the facts and calls that left memory and came up again, the newest first.
 
-    Each has the step at which it left, and the limit that would have kept it. This answers why an
-    assistant asked again for something that it already knew.
+    Each incident has the step at which the fact left, and the limit that would have kept the fact.
+    This answers why an assistant asked again for something that it already knew.
     """
     known = incidents_now(agent.visible(conversation), QUICK_MESSAGES)
     found = [each for each in known.incidents if each.kind is not IncidentKind.USED_UNSEEN]

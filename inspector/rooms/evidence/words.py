@@ -21,9 +21,10 @@ _BACK = {
 
 
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
-    """Return the limit that would have kept the fact, and the rest of the sentence about it.
+    """Return two texts: the limit that would have kept the fact, such as “60 messages”, and the
+    rest of the sentence about this limit.
 
-    The first text is "" if no such limit exists or is known.
+    The first text is "" if no such limit exists or is known. The second then says why.
     """
     keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:
@@ -87,8 +88,8 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
     """Describe the tokens of the prompts before and after a compaction, as an agent recorded them:
     `prompts of 91,204 tok in 2,711`.
 
-    Return "" if none are recorded, or if they equal those of the `window`, which the step's figures
-    show anyway.
+    Return "" if the agent recorded none, or if they equal the tokens before and after in `window`,
+    which the page shows anyway.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     if (before, after) == window:

@@ -25,10 +25,11 @@ WHOLE = "[redacted message]"
 
 
 class Shown(NamedTuple):
-    """The parts of an evidence file from which sentences are made: messages by seq, and steps by
-    number. `masker` replaces masked terms.
+    """The parts of an evidence file from which the sentences about incidents are made: messages by
+    seq, and steps by number.
 
-    `whole` are the messages whose text is left out.
+    `whole` are the messages whose whole text is left out. In all texts, `masker` replaces the terms
+    to mask by marks.
     """
 
     memory_id: str

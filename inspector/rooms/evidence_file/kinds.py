@@ -22,8 +22,8 @@ _HEXADECIMAL = frozenset("0123456789abcdefABCDEF-")
 class Kind(NamedTuple):
     """A kind of terms that can be masked, such as email addresses.
 
-    `is_term` checks a match of the `pattern`. `group` is the part of the match that is masked, or
-    the whole match if the group is empty.
+    `is_term` checks a match of the `pattern`. `group` is the group of the pattern that is masked;
+    if this group matched nothing, the whole match is masked.
     """
 
     pattern: re.Pattern[str]

@@ -29,8 +29,8 @@ _OTHERS = declared_pattern(r"[\W_]")
 
 @dataclass(frozen=True)
 class Choice:
-    """What somebody chose to mask: kinds of terms, words, and the whole texts of roles or single
-    messages.
+    """What somebody chose to mask: `kinds` of terms, and `words`. Whole texts are masked for
+    messages of these `roles`, and for the messages in `seqs`.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -49,8 +49,8 @@ class _Found(NamedTuple):
 
 
 class Masker:
-    """Replaces chosen terms by marks, and counts them by kind. With `counts_others`, `left` counts
-    terms of kinds that are not chosen.
+    """Replaces chosen terms by marks, and counts them by kind in `found`. With `counts_others`,
+    terms of kinds that were not chosen stay in the text, and are counted in `left`.
     """
 
     def __init__(self, choice: Choice, counts_others: bool = False) -> None:
@@ -65,7 +65,7 @@ class Masker:
 
     @property
     def left(self) -> dict[str, int]:
-        """The number of terms by kind, for each kind that is not masked."""
+        """The number of terms that stay in the text, for each kind that was not chosen."""
         return {kind: len(self._left[kind]) for kind in self._others if kind in self._left}
 
     def is_whole(self, seq: int, role: str) -> bool:
@@ -75,15 +75,16 @@ class Masker:
         return seq in self._choice.seqs or role in self._choice.roles
 
     def without_words(self, text: str) -> str:
-        """Return a text of the site, such as a policy, with marks instead of chosen words. Kinds of
-        terms are not searched.
+        """Return a text of the site, such as a policy, with marks instead of chosen words. Terms of
+        chosen kinds, such as card numbers, are not replaced.
         """
         return self._masked(text, len(text), is_only_words=True)
 
     def text(self, text: str, most: int | None = None) -> str:
         """Return a text with marks instead of masked terms and words.
 
-        With `most`, only that many characters are kept; a term across their end is masked whole.
+        With `most`, only that many characters of the text are kept. A term that is only partly
+        among them is masked as a whole.
         """
         most = len(text) if most is None else most
         return self._masked(text[: most + MARGIN], most)
@@ -135,8 +136,8 @@ def _forms(word: str) -> set[str]:
 
 
 def words_pattern(words: list[str]) -> re.Pattern[str]:
-    """Return the pattern that finds chosen words in a normal form. A space in a word may be
-    missing, or be a plus as in URLs.
+    """Return the pattern that finds chosen words in a normal form. Where a word has a space, the
+    text may have no space, or a plus as in URLs.
     """
     spaced = (re.escape(word).replace(r"\ ", "[ +]?") for word in words)
     return declared_pattern("|".join(spaced), re.IGNORECASE, family="words to mask")

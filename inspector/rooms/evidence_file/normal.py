@@ -35,10 +35,11 @@ _STRAIGHT = str.maketrans("‘’‚‛“”„‟«»′", '\'\'\'\'""""""\'')
 
 
 class NormalText(NamedTuple):
-    """A text in its normal form, with the parts whose length the normal form changes.
+    """A text in its normal form, with the positions of the parts that became shorter or longer,
+    such as `&amp;` and `&`.
 
     `starts` and `ends` are the indexes of these parts in the normal form, `of_starts` and `of_ends`
-    in the original text.
+    the indexes in the original text.
     """
 
     text: str

@@ -1,12 +1,12 @@
 """Finds changes of policies and labels, and measures whether they helped.
 
 A change of a policy is a step of a conversation. A step that changes labels does not record the
-labels. So a new value of a label counts from the first hour of a conversation that has it. Earlier
-turns of its tenant are compared with the turns of the conversations that have the value.
+labels. So a new value of a label counts from the first hour of a conversation that has the value.
+The turns of conversations with the value are compared with earlier turns of the same tenant.
 
-Cases are times at which a problem of a kind (a "flag") began in a conversation. They are counted
+A case is a time at which a problem of a kind (a "flag") began in a conversation. Cases are counted
 before and after a change, per 100 turns that could have had a case. Only the affected conversations
-count. The hour of the change itself counts for neither side.
+count. Cases in the hour of the change are left out.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Change:
     """A change of a policy or a label within a tenant, with the conversations that it affects.
 
     `at` is the first hour of the change. `hours` has the hour of the change by conversation ID, for
-    conversations with turns before and after. Conversations in `before` or in `after` have turns on
-    one side only. For a label, `name` is its name, and `words` is its value.
+    conversations with turns before and after. Conversations in `before` have only turns before the
+    change, and conversations in `after` only turns after it. For a label, `name` is its name, and
+    `words` is its value. For a policy, `words` is such as `limit 3,000`.
     """
 
     words: str
@@ -115,8 +116,8 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a change, before or after it. `cases` is the number of problems that began, and
-    `turns` the number of turns in which one could have begun.
+    """One side of a change: the time before or after. `cases` is the number of times that a problem
+    began, and `turns` the number of turns in which the problem could have begun.
     """
 
     cases: int = 0
@@ -160,8 +161,8 @@ def could_have(row: Spent, flag: Flag) -> int:
 def effect_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Effect:
-    """Count how often the problem of a flag began before and after a change, and in how many turns
-    it could have begun.
+    """Return how often the problem of a flag began before and after a change, and in how many turns
+    the problem could have begun.
     """
     sums = {False: [0, 0], True: [0, 0]}
     first = change.at
@@ -189,10 +190,11 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 
 @dataclass(frozen=True)
 class Closing:
-    """Whether a problem ended after a change. `at` is when it ended (None if it did not), and
-    `came_back` tells whether it began again later.
+    """Whether a problem ended after a change. `at` is the time of its end, or None. `came_back`
+    tells whether the problem ended, but began again later.
 
-    `last` is the hour in which it last began after the change, or else the hour of the change.
+    `last` is the latest hour after the change in which the problem began. If it never began after
+    the change, `last` is the hour of the change.
     """
 
     at: int | None
@@ -203,10 +205,11 @@ class Closing:
 def closing_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Closing:
-    """Return whether and when the problem of a flag ended after a change, and whether it came back.
+    """Return whether and when the problem of a flag ended after a change, and whether the problem
+    came back.
 
-    It has ended if it did not begin for 2 days, and in 50 turns of the changed conversations in
-    which it could have begun.
+    A problem has ended if it did not begin for 2 days, nor in 50 turns of the changed
+    conversations. Only turns in which it could have begun count.
     """
     last, turns, came_back = change.at, 0, False
     closed: int | None = None

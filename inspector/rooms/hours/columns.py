@@ -1,5 +1,5 @@
-"""Adds up turns, tokens, cost and problems by hour and by day, for any groups of conversations. The
-hours of a conversation are added up only once for all groupings.
+"""Adds up turns, tokens, cost and problems by hour and by day, for any groups of conversations.
+Each conversation's hours are added up once, and the sums are used for all groupings.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Written = list[Any]  # turns, tokens and cost a turn, cases, and how many have c
 
 @dataclass
 class Column:
-    """The figures of one hour or day, for all conversations with turns in it. A conversation is
-    identified by its index in the fleet (`places`).
+    """The figures of one hour or day, for all conversations with turns in this time. A conversation
+    is identified by its index in the list of all conversations (`places`).
 
-    The lists are parallel: turns, tokens for each turn, and cost for each turn in thousandths of an
-    input token; both are 0 without an answer. `counted` are the conversations whose tokens are
-    those of recorded calls. `cases` are the problems that began in a conversation, by flag (kind of
-    problem).
+    The lists `places`, `turns`, `tokens` and `costs` are parallel. `tokens` and `costs` are means
+    for a turn, 0 without an answer. Costs are in thousandths of the price of an input token.
+    `counted` are the conversations whose tokens are those of recorded calls. `cases` has a
+    conversation's index with the number of problems that began, by flag (kind of problem).
     """
 
     places: list[int] = field(default_factory=list)
@@ -120,8 +120,8 @@ def columns_of(
 ) -> list[Column]:
     """Return the figures of each hour or day that begins at one of the `starts`.
 
-    `column_of` tells to which of them an hour belongs, and `places` has the index of each
-    conversation.
+    `column_of` maps an hour to the index of its hour or day in `starts`. `places` has the index of
+    each conversation.
     """
     sums: list[dict[int, list[int]]] = [{} for _ in starts]
     columns = [Column() for _ in starts]

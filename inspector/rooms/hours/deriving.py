@@ -1,8 +1,9 @@
 """Derives the hourly figures of a conversation from its ledger and from its recorded calls.
 
-New steps are added to existing rows: a row has the sums of earlier steps. The `content` of the
-conversation's row has the rest of the state. The prompt of an answer is estimated from the window
-before it; its shared prefix with the previous prompt is what a cache could read.
+New steps are added to the stored rows, which have the sums of earlier steps. The `content` of the
+conversation's row has the other values that are needed to continue. The prompt of an answer is
+estimated from the window before the answer. A cache could read the prefix that this prompt shares
+with the previous prompt.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def past_flags() -> list[Flag]:
 class State:
     """The state of the derivation after a step, from which later steps continue.
 
-    `said` counts the messages with a time, `untimed` those without. `prompt_step` and `prompt_at`
-    belong to the latest prompt. `found` is the state of the search for each flag (kind of problem),
-    and `cases` are the problems found so far.
+    `said` counts the messages with a time, `untimed` the messages without a time. `prompt_step` and
+    `prompt_at` are the step and the time of the latest prompt. `found` is the state of the search
+    for each flag (kind of problem), and `cases` are the problems found so far.
     """
 
     has_evicted: bool = False
@@ -83,10 +84,10 @@ def counted_cost(input: int, cached: int, written: int, provider: Provider | Non
 
 
 class Derivation:
-    """Derives the hourly figures of a passage: the newest part of a ledger. `hours` are the changed
-    rows.
+    """Derives the hourly figures of a passage: the newest part of a ledger. `hours` has the changed
+    rows by hour.
 
-    `stored` returns the stored row of an hour, to which new figures are added, or None.
+    `stored` returns the stored row of an hour, or None. The new figures are added to this row.
     """
 
     def __init__(

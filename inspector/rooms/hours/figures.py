@@ -1,9 +1,9 @@
 """The hourly and daily figures of groups, which are computed in the background and stored for the
 overview.
 
-Each group and each hour or day has turns, the medians of tokens and cost for a turn, and the number
-of new problems. The medians are over the conversations with an answer in this time, so that a huge
-conversation does not change them.
+The figures of a group in an hour or day are its turns, the medians of tokens and cost for a turn,
+and the number of new problems. A median is taken over the conversations with an answer in this
+time, so that a huge conversation does not change it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ LEAST_TURNS, FROM = 20, 0.15
 
 @dataclass(frozen=True)
 class Grouped:
-    """The groups of one grouping, such as by tenant: their `names`, and in `numbers` the group of
-    each conversation.
+    """The groups of one grouping, such as by tenant: their `names`. `numbers` has for each
+    conversation the index of its group in `names`.
 
-    `words` are the titles of groups that differ from their names.
+    `words` has the titles of groups by name, if title and name differ.
     """
 
     names: list[str]
@@ -73,9 +73,9 @@ class Fleet:
     """All conversations with their groups and hourly figures, from which the figures of every
     grouping and every filter are computed. A conversation has the same index in all lists.
 
-    `ids` are digests, so that no erased ID is stored. `changes` are the changes of policies and
-    labels: their time, and short and long words. `changed` has the newest change of each changed
-    conversation, and whether turns followed.
+    `ids` are digests, so that no erased ID is stored. Each of the `changes` of policies and labels
+    has its time, a short text and a long text. `changed` has a conversation's index, the index of
+    its newest change, and whether the conversation had turns afterwards.
     """
 
     ids: list[str]
@@ -250,9 +250,10 @@ def _last_hours(rows: Iterable[Spent]) -> dict[str, int]:
 def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> float | None:
     """Return the ratio of a value after a change to the value before it, such as `2.2`.
 
-    `columns` are the figures by day or hour, `place` is the value's index, and `at` the index of
-    the change. Return None if the change is unknown or at an end, or if a side has fewer than 20
-    turns. Return None also for a difference below 15 %.
+    `columns` are the figures by day or hour. `place` is the value's index in a column, and `at` the
+    index of the column of the change. Return None if the change is not within the columns, or if
+    there are less than 20 turns before or after it. Return None also if the values differ by less
+    than 15 %.
     """
     if at is None or not 0 < at < len(columns):
         return None
@@ -298,8 +299,8 @@ class Made:
 
 
 def kept(splits: Collection[str]) -> dict[str, Made]:
-    """Return the stored figures of some groupings, by grouping. Figures that were computed by other
-    rules are left out.
+    """Return the stored figures of some groupings, by grouping. Figures that an earlier version of
+    the rules computed are left out.
     """
     names = {_stored(split): split for split in splits}
     rows = KeptFigures.objects.filter(split__in=names)
@@ -312,8 +313,8 @@ def _stored(split: str) -> str:
 
 
 def computed(split: str, which: MemoryQuerySet) -> Made | None:
-    """Return the figures of a grouping for some conversations, as of the last refresh; None before
-    the first refresh. Nothing is stored.
+    """Return the figures of a grouping for the conversations in `which`, as of the last refresh.
+    Return None before the first refresh. Nothing is stored.
     """
     row = KeptFigures.objects.filter(split=_stored(FLEET)).first()
     if row is None:
@@ -366,9 +367,10 @@ _due: dict[str, float] = {"at": 0.0}
 
 
 def refresh_if_due() -> None:
-    """Refresh the figures if hours have changed since, or a new hour has begun.
+    """Refresh the figures of all groupings if the hours of a conversation have changed since the
+    last refresh, or if a new hour has begun.
 
-    A process waits between refreshes, in proportion to the CPU time of the last one.
+    The pause until the next refresh is longer if the last refresh took more CPU time.
     """
     if monotonic() < _due["at"]:
         return

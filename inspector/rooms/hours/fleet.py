@@ -53,8 +53,8 @@ class Spent(NamedTuple):
 
 
 def spent(first: int, end: int | None = None, flag: str = "") -> Iterator[Spent]:
-    """Yield the hours of all conversations, or of the given ones, from `first` to before `end`.
-    With a `flag`, only hours in which its problem began.
+    """Yield the hours of all conversations from the time `first` to before the time `end`. With a
+    `flag`, yield only hours in which the problem of this flag began.
     """
     rows = Hour.objects.filter(hour__gte=first).order_by()
     if end is not None:
@@ -92,10 +92,11 @@ def _cases(text: str) -> Sequence[Sequence[str]]:
 
 @dataclass(frozen=True)
 class Known:
-    """The properties by which a conversation is grouped: labels, policy, provider and model.
+    """The properties by which a conversation is grouped: labels, tenant, policy, provider and
+    model.
 
-    `policy` is the value of the filter, such as `token_window:800`. `created` is the creation time,
-    in seconds since 1970.
+    `policy` is the policy as a URL has it, such as `token_window:800`, and `policy_words` the
+    policy in words. `created` is the creation time, in seconds since 1970.
     """
 
     labels: dict[str, str] = field(default_factory=dict)
@@ -164,7 +165,8 @@ def labels_with_few_values(known: Iterable[Known]) -> list[str]:
     """Return the names of labels that are useful for grouping, because many conversations share a
     value.
 
-    Labels of deployments come first, then the most frequent ones.
+    Labels that change with a deployment, such as `release`, come first, then the labels that the
+    most conversations have.
     """
     values: defaultdict[str, set[str]] = defaultdict(set)
     counts: defaultdict[str, int] = defaultdict(int)
@@ -182,24 +184,26 @@ def _place(name: str) -> int:
 
 
 def counted_flags() -> list[Flag]:
-    """Return the flags (kinds of problems) that count today and whose past beginnings can
-    be found.
+    """Return the flags (kinds of problems) that are counted by hour: flags that count today, and
+    whose past beginnings can be found.
     """
     return [each for each in flags() if each.past and each.counts]
 
 
 def causes() -> list[Flag]:
-    """Return the counted flags. A flag that has parts, such as the rules of providers, is replaced
-    by them.
+    """Return the counted flags. A flag with parts, such as a part for each rule of a provider, is
+    replaced by its parts.
     """
     return [part for each in counted_flags() for part in (each.parts and each.parts()) or [each]]
 
 
 @dataclass(frozen=True)
 class Counting:
-    """Decides which past problems still count today, such as only those for providers in use.
+    """Decides which past problems still count today. For example, a problem counts only if its
+    provider is still in use.
 
-    `rules` has a function for each flag by name, or None if all its problems count.
+    `rules` has by flag a function that decides about a problem. None means that all problems of the
+    flag count.
     """
 
     rules: dict[str, Callable[[str, str], bool] | None]
@@ -223,8 +227,8 @@ class Counting:
         return {name: number for name, number in found.items() if number}
 
     def number(self, row: Spent, flag: Flag) -> int:
-        """Return how many problems of a flag, or of a part of a flag, began in an hour and
-        count.
+        """Return how many problems of a flag began in the hour of a row. Problems that no longer
+        count are left out. `flag` may be a part of a flag.
         """
         return self._number(row, flag.name.partition(".")[0], flag.name) if row.cases else 0
 

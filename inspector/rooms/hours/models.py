@@ -13,11 +13,11 @@ from chatmemory.managers import TableManager
 
 
 class KeptHours(KeptRow):
-    """The state of a conversation's hourly figures, up to a step and up to a recorded `call`. With
-    its `content`, later steps are added; see `deriving`.
+    """The state of a conversation's hourly figures, up to a step and up to a recorded `call`. Later
+    steps are added to these figures with the help of `content`; see `deriving`.
 
-    `said` counts the messages with a time, `untimed` those without. `provider` and `model` are
-    those of the newest recorded call.
+    `said` counts the messages with a time, `untimed` the messages without a time. `provider` and
+    `model` are those of the newest recorded call.
     """
 
     call = models.BigIntegerField(default=0, help_text="the number of the newest recorded call")
@@ -67,7 +67,9 @@ class Hour(KeptPart):
 
 
 class KeptFigures(models.Model):
-    """The figures of all conversations by one grouping (`split`), as of a time; see `figures`."""
+    """The figures of all conversations by one grouping (`split`), such as by tenant, as computed at
+    `made_at`; see `figures`.
+    """
 
     split = models.CharField(max_length=300, primary_key=True)
     made_at = models.BigIntegerField(help_text="in microseconds since 1970")

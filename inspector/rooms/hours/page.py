@@ -17,8 +17,8 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
     """Return the parts of the overview over time from the stored figures; None if no conversation
     has been examined.
 
-    With `at_once`, figures of a filtered list are computed now. Otherwise the page requests them
-    later.
+    Figures of a filtered list are not stored. With `at_once`, they are computed now; otherwise the
+    page requests them after it has loaded.
     """
     found = kept({TENANT, listed.split or TENANT})
     by_tenant = found.get(TENANT)

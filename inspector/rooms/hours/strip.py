@@ -40,8 +40,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the table: a value in words, its ratio since a change, and the shapes of its small
-    chart.
+    """A cell of the table: a value in words, and the shapes of its small chart. `ratio` compares
+    the value with the time before a change, such as "×2.2". `is_red` is True for a problem that the
+    overview shows in red.
     """
 
     words: str
@@ -75,7 +76,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Row:
-    """The head of a row of the table: its name and a note."""
+    """The head of a row of the table: its name and a note. `is_cases` marks the row of new
+    problems, whose charts have bars.
+    """
 
     words: str
     note: str = ""
@@ -87,8 +90,8 @@ class Strip:
     """The table over time of a list of conversations. `left` says in words which conversations are
     not examined yet.
 
-    `others` counts the groups without a column, and `untimed` the messages without a time. `splits`
-    and `spans` are the choices of groupings and periods.
+    `others` counts the groups for which the table has no column, and `untimed` the messages without
+    a time. `splits` are the groupings to choose from, and `spans` the periods.
     """
 
     rows: Sequence[Row]
@@ -128,7 +131,7 @@ def strip_of(listed: Listed, made: Made) -> Strip:
 
 
 def linked(listed: Listed, **changes: str) -> str:
-    """Return the URL of the list with some filters changed."""
+    """Return the URL of the overview, listing the same conversations with some filters changed."""
     return page_url("overview") + listed.link(**changes)
 
 
@@ -240,8 +243,8 @@ def words_of(split: str, name: str) -> str:
 
 
 def facet_of(split: str, name: str) -> dict[str, str]:
-    """Return the URL parameters of a list that shows only one group of a grouping; empty if no
-    filter does this.
+    """Return the URL parameters that filter a list by a group, such as `{"tenant": "acme"}` for the
+    group `acme` of the grouping `tenant`. Empty if no filter can do this.
     """
     kind, _, label = split.partition(":")
     if name == NO_GROUP:

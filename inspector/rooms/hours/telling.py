@@ -23,11 +23,12 @@ from inspector.shell.times import written
 
 @dataclass(frozen=True)
 class Telling:
-    """What the overview says about a change before a kind of problem, and whether the change
-    helped.
+    """What the overview says about a kind of problem: which change came before, and whether the
+    change helped.
 
     `effect` is a sentence. `closed` is the time since which the problem has ended, in seconds since
-    1970, or 0. `is_again` means that it came back since. An ended problem `is_shown` for a week.
+    1970, or 0. `is_again` means that the problem had ended, but began again. An ended problem
+    `is_shown` for a week.
     """
 
     effect: str
@@ -42,11 +43,11 @@ def told(
     now: datetime,
     before: Mapping[str, Telling],
 ) -> dict[str, Telling]:
-    """Return what to say about each flag (kind of problem): whether the change that affects most of
-    its conversations helped.
+    """Return what to say about each flag (kind of problem): whether a change helped. The change is
+    the one that affects most of the conversations with the problem.
 
-    `before` is the previous result. A problem counts as ended until it begins again, even when the
-    change is too old to be read.
+    `before` is the previous result of this function. A problem that had ended there counts as ended
+    until it begins again, even when the change is too old to be read.
     """
     these = causes()
     counting, by_id = Counting.of(these), _by_id(rows)
