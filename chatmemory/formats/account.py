@@ -1,9 +1,9 @@
 """Accounts for the records of a conversation, so that none is dropped silently.
 
-A reader gets its records from an `Account`, and marks each as read, as named by a loss, or as
-refused. A record without a mark is of an unknown type, unless its format lists the type as having
-no words. It is reported as a loss with its position and type if it has words that are in no
-message.
+A reader gets its records from an `Account`. The reader marks a record if a message was read from
+the record, if a loss reports the record, or if the record is refused. An unmarked record that has
+words in no message is reported as a loss, with its position and type. Types that the format lists
+as having no words are left out.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ NOTHING: tuple[()] = ()
 
 
 class Places:
-    """Where the records of a conversation are in their file, as errors and losses name it.
+    """The positions of a conversation's records in their file, for the sentences of errors and
+    losses.
 
     In JSON Lines, `numbers` has the line of each record. In a JSON document, the `root`, a record
-    has a path in the notation of jq, such as `.messages[2]`. If the document is itself a `line` of
-    its file, that line is named, too. If it is an item of a list, the path begins with the
-    `prefix`.
+    has a path in the notation of jq, such as `.messages[2]`. A document on a `line` of its file has
+    that line before the path. A document in a list has the `prefix`, its own path in the list,
+    before the path.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Places:
         self._root, self._line, self._prefix = root, line, prefix
 
     def of(self, records: Iterable[int]) -> Places:
-        """Return the positions of only those records that have these indexes."""
+        """Return the positions of some records only, given by their indexes."""
         if not self.numbers:
             return self
         return Places((self.numbers[n] for n in records), self._root, self._line, self._prefix)
@@ -133,8 +134,9 @@ class Account(Sequence[Any]):
         return isinstance(self._records, Packed)
 
     def each(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield records with their indexes: those at the indexes in `order`, else all of them. `at`
-        has the index of the record that was yielded last.
+        """Yield each record with its index, in the given `order` of indexes. Without an `order`,
+        all records are yielded as in the file. The attribute `at` is the index of the last yielded
+        record.
         """
         if order is None:
             for n, record in enumerate(self._records):
@@ -184,8 +186,8 @@ class Account(Sequence[Any]):
         content_of: Callable[[Any], Any] | None = None,
         kinds: Kinds | None = None,
     ) -> Iterator[Loss]:
-        """Yield the losses of the conversation that was `read`: unmarked records that have words,
-        and in other records each word that no message has.
+        """Yield the losses of a conversation, whose transcript is `read`. A loss is an unmarked
+        record that has words, or a text in a record if no message has that text.
 
         `content_of` and `kinds` are the fields of `Format` with these names.
         """

@@ -109,8 +109,10 @@ def _may_be_record(value: Any) -> bool:
 
 
 def find_each(value: Any) -> list[RawTranscript]:
-    """Return the sessions of a file, each with its records. Records with another session id belong
-    to the same session if they name a record of it as their parent.
+    """Return the sessions of a file, each with its records.
+
+    Records with different session ids are one session if a record of one id names a record of the
+    other id as its parent.
     """
     found = find(value)
     records = found.turns if found else ()
@@ -631,10 +633,11 @@ def _content(block: dict[str, Any]) -> Content:
 
 def content_of(record: Any) -> Any:
     """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost. None if there are none.
+    lost. None if there are no such parts.
 
-    They are its message's content, or text typed while the agent worked, and properties that no
-    known version writes. Copies of tool results outside the message are left out.
+    The parts are the content of the record's message, or the text that a user typed while the agent
+    worked. Properties that no known version writes are parts, too. Copies of tool results outside
+    the message are left out.
     """
     if record.get("type") in SPEAKERS:
         return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]

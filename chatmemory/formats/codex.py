@@ -488,10 +488,10 @@ def _output(output: Any) -> str | list[Content]:
 
 def content_of(record: Any) -> Any:
     """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost. None if there are none.
+    lost. None if there are no such parts.
 
-    They are its item, or the items of an event, and properties that no known version writes.
-    Records about the session have a system prompt at most.
+    The parts are the record's item, or the items of an event, and properties that no known version
+    writes. A record about the session has no item, but may have a system prompt.
     """
     item = _item_in(record)
     if "payload" not in record or item is not None:

@@ -47,8 +47,9 @@ class ReadMessage:
     details that have no field in a message.
 
     `joins` is True if this message and the previous message were read from the same value, such as
-    two tool results. It is False if they were not, although the writer would join them. `response`
-    is data of the provider about its answer, such as token usage: it is kept, but not sent back.
+    two tool results. `joins` is False if each message had a value of its own, but the writer would
+    write both as one value. None leaves the choice to the writer. `response` is the provider's data
+    about its answer, such as token usage: the data is kept, but not sent back.
     """
 
     message: ChatMessage
@@ -76,10 +77,11 @@ class _Conversion:
 
 class Reader(_Conversion, ABC):
     """Base class that reads the turns of one conversation; subclasses read one turn. A turn is a
-    JSON value in the format's list of messages, which errors call by the name in `turn`.
+    JSON value in the format's list of messages. Errors call a turn by the text in `turn`, such as
+    "a message".
 
-    Details that have no field in a message are kept in its attributes, under the name of the
-    format. They are kept as the difference from the values that the `writer` would write (see
+    Details that have no field in a message are kept in the message's attributes, under the name of
+    the format. They are kept as the difference from the values that the `writer` would write (see
     `difference`). Readers without a writer keep no details.
     """
 
@@ -260,8 +262,8 @@ class Writer(_Conversion, ABC):
         """Return the JSON values of one message of any type but custom. Calls the method for the
         message's type, such as `user`.
 
-        If a value has neither a role nor a type, its first property must tell its kind: differences
-        name values by their kinds.
+        A value needs a role or a type. Otherwise the name of its first property serves as its kind,
+        such as "toolUse": a difference refers to values by their kinds.
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -355,7 +357,7 @@ _FIELDS = {
 
 def format_attribute(message: ChatMessage, format: str) -> JsonMap:
     """Return the details that a format has kept in a message's attributes; {} if there are none.
-    Clients may have sent any other details.
+    Check the details before use, because clients can send any attributes.
     """
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
@@ -432,8 +434,8 @@ def name_of(value: JsonMap, *keys: str) -> str | None:
 def unread(
     where: str, value: JsonMap, read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
-    """Yield a loss for each property that is not in `read` and is not empty. Also yield a loss for
-    each read property that is an object instead of a text, such as an id.
+    """Yield a loss for each property that is not in `read` and is not empty. A property in `read`
+    is a loss, too, if its value is an object although programs write a text there, such as an id.
 
     `where` is the position that losses name, and `turn` the index of the turn.
     """
@@ -453,8 +455,8 @@ def object_in(value: JsonValue, what: str) -> JsonDict:
 
 
 def objects_in(value: JsonMap, name: str, each: str = "part") -> list[JsonDict]:
-    """Return a property that must be a list of objects. Raises InvalidMessage, which calls an item
-    `each`.
+    """Return a property that must be a list of objects. Otherwise raises InvalidMessage, where
+    `each` is the word for an item of the list, such as "part".
     """
     found = value.get(name)
     if not isinstance(found, list):
@@ -482,10 +484,9 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the text of the first of these properties that has text, or None. Each must be a
-    string or missing.
+    """Return the text of the first of these properties that has text, or None.
 
-    Raises InvalidMessage.
+    Raises InvalidMessage if a property before that text is neither a string nor missing.
     """
     found: str | None = None
     for name in names:

@@ -3,9 +3,9 @@ is only read.
 
     {"responderUsername": …, "requests": [{"message": {"text": …}, "response": […], "result": …}]}
 
-An answer of an agent has its rounds, with their calls and results, in the metadata of its result.
-`response` is the answer as displayed. Source of the shapes: an export of version 0.32.3 that its
-author has published, and readers of other programs.
+An agent calls the model several times for one answer. Each such round, with its tool calls and
+results, is in `result.metadata`. `response` is the answer as displayed. Source of the shapes: an
+export of version 0.32.3 that its author has published, and readers of other programs.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def content_of(request: Any) -> Any:
     """Return the parts of a request whose words must be found in messages, or else are reported as
     lost.
 
-    They are the user's text and the model's answer. The answer is taken from its rounds, or if it
-    has none, from the displayed response.
+    The parts are the user's text and the model's answer. An answer without recorded rounds is taken
+    from the displayed `response`.
     """
     known = _BESIDE.without(request)
     if not isinstance(known, dict):

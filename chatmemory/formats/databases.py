@@ -50,8 +50,8 @@ def is_database(content: str | bytes | IO[bytes]) -> bool:
 def sessions_of(
     content: bytes | IO[bytes], bounds: JsonBounds | None
 ) -> tuple[str, Iterator[JsonValue]] | None:
-    """Return the name of the format of a database, and its sessions as JSON values; None if no
-    supported program writes such tables.
+    """Return the name of the format of a database, and its sessions as JSON values. Return None if
+    the database does not have the tables of a supported program.
 
     Raises UnreadableTranscript if the database is damaged, or for a value beyond `bounds`.
     """

@@ -75,8 +75,8 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
 
 
 def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
-    """Yield the strings of a JSON value at the positions where formats write texts. `name` is the
-    property that holds the value.
+    """Yield the strings of a JSON value that are under the names of texts in formats, such as
+    "content". `name` is the property that holds the value.
     """
     if isinstance(value, dict):
         for key, each in value.items():
@@ -115,7 +115,7 @@ def _json_of(texts: Texts) -> JsonDict:
 
 def difference(written: JsonValue, original: JsonValue, texts: Texts) -> JsonDict | None:
     """Return the difference from the written value to the original; None if they are equal. `texts`
-    are the sources of holes.
+    are the message's texts, by the names with which holes refer to them (see `sources_of`).
     """
     first = _Difference(texts)
     found = first.of(written, original, "")

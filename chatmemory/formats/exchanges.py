@@ -40,8 +40,9 @@ class Call:
     without a session are grouped by their messages; then the conversation has the `name` of its
     first call.
 
-    Of the records of one `trace`, only those with the lowest `level` are read. A trace repeats the
-    messages of its generations, so it is read itself only if it has none.
+    A trace is recorded as several records: the trace itself, and the model calls in it. Of the
+    records with the same `trace`, only the records with the lowest `level` are read. So a trace
+    that repeats the messages of its model calls is not read twice.
 
     `at` is the time of messages that have no time of their own. `beside` has the other properties
     of the record, which are searched for words.
@@ -90,7 +91,7 @@ def format_around(
     plain: Callable[[Any], Any] = lambda turn: turn,
 ) -> Format:
     """Return a format whose values wrap messages of another format. `find` returns the wrapped
-    messages, and `plain` turns one into a message of that format.
+    messages, and `plain` turns a wrapped message into a message of that other format.
     """
 
     def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
@@ -126,10 +127,11 @@ def _format_in(turns: Sequence[Any]) -> Format:
 
 
 def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
-    """Return the messages of a request or an answer, or None if no format can read it.
+    """Return the messages of a request or an answer; None for blank text or a value in no known
+    format.
 
     Plain text becomes a message of the user, or if `by_model`, of the model. Raises
-    UnreadableTranscript.
+    UnreadableTranscript if the format is known, but a message of the value cannot be read.
     """
     value = decoded(value) if isinstance(value, str) and value[:1] in "{[" else value
     if isinstance(value, str):
@@ -146,10 +148,10 @@ def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
 
 
 def read_as(format: Format, raw: RawTranscript, plain: Sequence[Any] | None = None) -> Transcript:
-    """Return the found conversation, read in this format, with all losses. Raises
-    UnreadableTranscript.
+    """Return the messages of a conversation that `format.find` has found, with the losses of
+    finding and reading them. Raises UnreadableTranscript.
 
-    `plain` has the turns in the shape that the format reads, if the file wraps them.
+    If the file wraps its turns, `plain` has the same turns as the format reads them.
     """
     account = Account(raw.turns)
     read = format.parse(account if plain is None else plain, ())
@@ -425,5 +427,7 @@ class _Counted(Iterable[Any]):
 
 
 def at_value(n: int, read: Transcript) -> Transcript:
-    """Return the transcript with all its losses placed at the n-th value of a file (from 0)."""
+    """Return the transcript with `turn` = `n` in all its losses: they are in the n-th value of a
+    file (from 0).
+    """
     return replace(read, losses=tuple(replace(each, turn=n) for each in read.losses))

@@ -16,9 +16,9 @@ from chatmemory.messages.sessions import Session
 class Loss:
     """A detail that the target format or a message cannot express.
 
-    `where` is the part of the conversation, such as "message 3", and `what` the detail. `turn` is
-    the index of the first turn with this loss, if known. The reader of a file derives the `place`
-    from it, such as "line 5".
+    `where` is the position in the conversation, such as "message 3", and `what` the detail. `turn`
+    is the index of the first turn with this loss, if known. `place` is the position in the file,
+    such as "line 5"; the reader of the file derives it from `turn`.
     """
 
     where: str
@@ -80,8 +80,8 @@ class RawTranscript:
     """A conversation found in a file but not read yet. `name` is its id in the file, or None.
     `turns` are the JSON values in its list of messages.
 
-    `places` has, for each turn, its index among the records that `Format.find_each` was given. It
-    is empty if each turn has the same index there as in `turns`.
+    `places` has, for each turn, its index in the list of records in which `Format.find_each`
+    searched. `places` is empty if `turns` is that whole list, in the same order.
     """
 
     name: str | None
@@ -101,12 +101,12 @@ class Transcript:
     `session` is an agent's recording, if the format has it: the messages with summaries and
     compactions.
 
-    `times` has the time of each message, None where the file has none. With a session, it also has
-    those of the summaries. It is empty if no message has a time.
+    `times` has the time of each message, None where the file has none. With a session, `times` has
+    also the times of the session's summaries. It is empty if no message has a time.
 
-    `branches` are other versions of this conversation, such as after an edited question. Each
-    begins with the first `shared` messages of this one (of its session, if it has one). In a file,
-    a conversation with `is_branch` follows the conversation that it is a version of.
+    `branches` are other versions of this conversation, such as after an edited question. The first
+    `shared` messages of a branch are also the first of this conversation, or of its session. In a
+    file, a conversation with `is_branch` follows the conversation that it is a version of.
     """
 
     name: str | None

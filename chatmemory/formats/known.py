@@ -261,7 +261,9 @@ def known_beginning(first: bytes) -> str | None:
 
 
 def known_shape(value: JsonValue) -> KnownShape | None:
-    """Return the kind of unreadable file that a JSON value has the shape of, or None."""
+    """Return the kind of unreadable file to which a JSON value belongs, such as an export of Slack;
+    None if no known kind fits.
+    """
     return next((each for each in KNOWN if each.is_like(value)), None)
 
 

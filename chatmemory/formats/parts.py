@@ -241,8 +241,8 @@ class TurnReader(Reader):
     def ai_message(self, parts: JsonList) -> AiMessage: ...
 
     def joined(self, turn: JsonDict, found: Parts) -> Iterator[ReadMessage]:
-        """Yield the messages of a turn, each with its parts from `found`. The first message keeps
-        the turn's other properties.
+        """Yield the messages of a turn. `found` has each message with the parts that it was read
+        from. The first message also keeps the turn's other properties.
         """
         name, value = self.within_turn, turn
         for place, (message, parts) in enumerate(found):
@@ -252,8 +252,9 @@ class TurnReader(Reader):
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return whether to note that a message was in the same turn as the message before it; None
-        if no note is needed. Tool results in a row need none, because they are always joined.
+        """Return `joins`, whether a message and the message before it are of the same turn; None if
+        the writer knows that anyway. The writer joins two tool results in a row, and no other
+        messages.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -301,8 +302,10 @@ class TurnReader(Reader):
 
 
 class TurnWriter(PartWriter):
-    """Base class that writes turns made of parts. The message attribute with the format's name has
-    the kinds of the parts.
+    """Base class that writes turns made of parts.
+
+    A message's attribute with the format's name may have the type of the part to write: `type` for
+    a tool result, and `types` by call id for tool calls.
     """
 
     within_turn: ClassVar[str]
@@ -351,8 +354,8 @@ class TurnWriter(PartWriter):
     def arguments(self, call: ToolExecutionRequest) -> JsonDict:
         """Return the arguments of a tool call as an object, as providers require.
 
-        Arguments that are not a JSON object go under the property that Anthropic's documentation of
-        fine-grained tool streaming names.
+        Arguments that are not a JSON object become `{"INVALID_JSON": arguments}`, as Anthropic's
+        documentation of fine-grained tool streaming advises.
         """
         found = json_object(call.arguments or "{}")
         if found is not None:

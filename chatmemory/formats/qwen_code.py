@@ -93,9 +93,9 @@ def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
 
 def content_of(record: Any) -> Any:
     """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost.
+    lost. None if there are no such parts.
 
-    They are those of its message or new window, and properties that no known version writes.
+    The parts are the record's message or new window, and properties that no known version writes.
     """
     is_compression = record.get("subtype") == COMPRESSION
     is_known = record.get("type") in _SAYING or is_compression or "message" in record

@@ -1,4 +1,4 @@
-"""Finds the records of a session in a value, packed to save memory."""
+"""Finds the records of a session in a JSON value or a packed list."""
 
 from __future__ import annotations
 

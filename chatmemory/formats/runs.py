@@ -2,9 +2,9 @@
 
 The request of a call has the whole list of messages so far. The next call of the run begins with
 that list and the answer. Messages are compared by their content. Details that a client may change
-when it sends a message back are ignored: thinking, attributes such as finish reasons, ids of calls,
-a name that is null, empty or missing texts, and the spelling of arguments as JSON. System messages
-are ignored, so that a changed system message does not split a run.
+when it sends a message back are ignored: thinking, attributes such as finish reasons, call ids, the
+JSON spelling of arguments, texts that are empty or missing, and names that are null. System
+messages are ignored, so that a changed system message does not split a run.
 """
 
 from __future__ import annotations
@@ -143,10 +143,10 @@ class Runs:
 
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the digests of the last two messages, by which a run is found again.
+    """Return the digests of the last two messages of a list. `Runs` looks up runs by them.
 
-    The last but one finds a run whose answer came back changed. Runs of up to two messages are only
-    found by the last digest.
+    The last message may have come back changed, such as an answer: then the message before it finds
+    the run. Of a list of up to two messages, only the last digest is returned.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 

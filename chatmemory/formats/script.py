@@ -1,9 +1,9 @@
 """Scripts: conversations as people type them, with a line such as `user: hello` for each message.
 
 The roles are user, ai, system, call and result, in upper or lower case. A line without a role
-continues the message before it. `call: find({"id": 7})` is a tool call. A result belongs to the
-oldest call since the last user message that has no result yet, and has its tool name. A text that
-starts with a bracket is read as JSON in one of the transcript formats instead.
+continues the message before it. `call: find({"id": 7})` is a tool call. A result answers the oldest
+tool call that has no result yet since the last user message, and takes the tool name from it. A
+text that starts with a bracket is read as JSON in one of the transcript formats instead.
 """
 
 from __future__ import annotations

@@ -97,11 +97,11 @@ class SessionReader(ABC):
         """
 
     def miss(self, what: str, times: int = 1, *records: int) -> None:
-        """Record that a detail was lost, `times` times. `what` names it; equal losses are counted
-        together.
+        """Record that a detail was lost, `times` times. `what` names the detail; equal losses are
+        counted together.
 
         The loss is in the given records, else in the current record. Before the first record is
-        read, it concerns the whole session.
+        read, a loss concerns the whole session.
         """
         if times:
             at_hand = (self._turn,) if self._is_reading else ()

@@ -27,7 +27,7 @@ _AHEAD = timedelta(days=1)  # of clocks of other machines
 def said_at_of(turn: JsonValue) -> datetime | None:
     """Return the time of a turn of any format, in UTC; None if it has none.
 
-    A time before 1990, or more than a day in the future, is ignored: it is not that of a message.
+    A time before 1990, or more than a day in the future, is ignored: no message was sent then.
     """
     about = turn.about if isinstance(turn, Response) else None
     for record in _records(unwrapped(turn), about):

@@ -23,7 +23,8 @@ LEFT = "messages on other branches, not reached from the last message"
 
 def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
     """Return the messages of a tree as nodes: the path to the message with the id `last` first,
-    then the others. `values` and `parents` are by message id.
+    then all other messages. `values` maps each message id to its message, and `parents` to the id
+    of its parent.
 
     If `last` is not in the tree, the last message in the file is used.
     """
