@@ -38,10 +38,11 @@ class Column:
     column to the value of `of` for the replacement message. A column without text of messages
     (`has_words=False`) keeps its value.
 
-    `sealed_since` is the first version of digests that covers the column: one more than the newest
-    version of `inspector.rooms.integrity.chain`. `unsealed` is the reason why no digest covers the
-    column. `hidden` is the reason why neither pages nor the API show the column. Rows of earlier
-    versions have None in the column, unless its migration has filled them in (`is_filled_in`).
+    `sealed_since` is the first version of digests that covers the column. For a new column, add 1
+    to the newest version in `inspector.rooms.integrity.chain`. `unsealed` is the reason why no
+    digest covers the column. `hidden` is the reason why neither pages nor the API show the column.
+    Rows of earlier versions have None in the column, unless its migration has filled them in
+    (`is_filled_in`).
     """
 
     of: Callable[[Any], Any]

@@ -77,10 +77,11 @@ def expect(row: object, what: str, found: object, expected: object) -> None:
 
 
 def expect_any(row: object, what: str, found: object, expected: Sequence[object]) -> None:
-    """Raise Contradicted unless a value of a row is among the expected values.
+    """Raise Contradicted unless a value of a row is among the expected values. `what` names the
+    value.
 
-    There are several if versions of this library computed the value differently; the current
-    version's comes first.
+    Earlier versions of this library may have computed the value differently. `expected` has the
+    value of the current version first, then the values of earlier versions.
     """
     if found not in expected:
         expect(row, what, found, expected[0])

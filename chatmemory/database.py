@@ -189,8 +189,8 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
     """Return the condition that a field equals one of these numbers or texts.
 
     All values are passed as one parameter, because Django needs longer for separate parameters than
-    the database for the query. PostgreSQL estimates the rows by the length of the array. SQLite may
-    not choose an index of these columns if the query sorts by others.
+    the database for the query. PostgreSQL estimates the rows by the length of the array. If a query
+    sorts by another field, SQLite may choose the index for sorting, and not an index of this field.
     """
     listed = list(values)
     if connection().vendor == "postgresql":

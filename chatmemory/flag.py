@@ -13,8 +13,8 @@ from django.db.models import Q
 
 
 class Turns(StrEnum):
-    """The turns among which a rate counts the cases of a flag: all, those after an eviction, or
-    those after a compaction.
+    """The turns that a rate divides by, such as "cases of a flag per 100 turns": all turns, the
+    turns after an eviction, or the turns after a compaction.
     """
 
     ALL = "all"
@@ -33,7 +33,7 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class PastCases:
-    """Finds all cases of a flag in the past, also of cases that were repaired since.
+    """Finds the cases of a flag in the past, including cases that were repaired meanwhile.
 
     `find` returns all cases of a conversation up to the end of a `reading.passage.Passage`. It may
     keep JSON values in the dictionary, which it gets again with the next passage. `version` changes

@@ -5,8 +5,8 @@ The cost is the mean of their relative costs, and the share of facts held is the
 shares. A conversation with far more needed facts or tokens than the rest is an outlier, and not
 counted.
 
-Conversations are divided into two halves by a digest of their id, so that a new conversation moves
-no other to another half. A window is only advised if it saves in both halves.
+A digest of its id puts each conversation into one of two halves. So a new conversation does not
+move an earlier conversation to the other half. A window is only advised if it saves in both halves.
 """
 
 from __future__ import annotations
@@ -168,8 +168,9 @@ def _counts_alike(each: Measured) -> bool:
 
 
 def outliers(measured: Sequence[Measured]) -> set[str]:
-    """Return the ids of conversations that are far larger than the rest. They have more than four
-    times the needed facts, or the tokens, that nine in ten of the rest have at most.
+    """Return the ids of conversations that are far larger than the rest, by their needed facts or
+    by their tokens. Far larger is more than four times the number that nine in ten of the rest do
+    not exceed.
     """
     known = {each.id: known_figures(each) for each in measured}
     apart: set[str] = set()
@@ -190,8 +191,8 @@ def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
 
 
 def at_share(ordered: Sequence[int], share: float) -> int:
-    """Return the smallest of the sorted numbers that at least this share of all numbers does not
-    exceed, such as the median for 0.5.
+    """Return the quantile of sorted numbers: at least this share of the numbers are as small or
+    smaller. A share of 0.5 gives the median.
     """
     return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
 

@@ -67,8 +67,8 @@ class Recalls:
 
 
 def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) -> Policy:
-    """Return the policy whose kind is tried with many limits for the advice: today's, else the
-    first of `policies`.
+    """Return the policy whose kind is tried with many limits for the advice: the policy in force,
+    `today`, or if there is none, the first of `policies`.
     """
     found = (each for each in (today, *policies) if each is not None)
     return next(found, TokenWindow(1)).enforced()

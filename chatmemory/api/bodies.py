@@ -86,7 +86,7 @@ class StrictJSONParser(BaseParser):
     """Parses JSON by the rules that messages have: no NaN, numbers and depth within bounds, no
     repeated `type`. Objects outside messages may not repeat any property.
 
-    Raises UnsupportedMediaType for a compressed body, and ParseError.
+    Raises ParseError for JSON that breaks a rule, and UnsupportedMediaType for a compressed body.
     """
 
     media_type = "application/json"

@@ -266,7 +266,8 @@ class SentMessages:
     def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
         """Return the messages, each with the client id of the item that it was read from.
 
-        Raises InvalidField unless there are no ids, or one for each sent item.
+        Raises InvalidField if `client_ids` is given, but does not have one id or None for each
+        item.
         """
         client_ids = [None] * self.count if client_ids is None else client_ids
         if len(client_ids) != self.count:
@@ -288,8 +289,8 @@ def read_messages(
     """Return the messages of a decoded list. Raises InvalidField, which names an item such as
     `messages[2]`.
 
-    `setting` names the setting of CHATMEMORY that limits the number of messages; `before` is the
-    number of earlier messages that count, too.
+    `setting` names the setting of CHATMEMORY that limits the number of messages. `before` is the
+    number of messages that the request has before this list: the limit is for all of them.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:

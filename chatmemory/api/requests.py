@@ -305,8 +305,9 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
     """Do the slow work of a request before the conversation is locked. `shape` is the class of the
     body.
 
-    Sent messages are checked and counted, a list or compaction is planned, and for a new policy the
-    window is counted again. Errors are ignored here, and raised when the body is used.
+    Sent messages are checked and counted. For a list that replaces the window, and for a summary,
+    the change is planned. For a new policy, the window is counted again. Errors are ignored here,
+    and raised when the body is used.
     """
     with suppress(ChatMemoryError, APIException):
         body = read_body(shape, request)

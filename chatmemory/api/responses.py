@@ -51,8 +51,8 @@ def response(
 
 
 def whole_json(texts: Iterable[str]) -> HttpResponse:
-    """Return a JSON response from parts of its text: as one text, a window of 16 MB would need
-    several times as much memory.
+    """Return a JSON response from parts of its text. To join the parts as text first would take
+    several times the memory, which matters for a window of 16 MB.
 
     The response is complete before it is sent, so that a slow reader does not hold a connection to
     the database.

@@ -72,7 +72,9 @@ def _fit(change: ChangeResult) -> str:
 
 
 def how_far_over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
-    """Return a sentence about how far memory is over its limit; "" if it is not."""
+    """Return a sentence about how far memory is over its limit: `Memory would be 55 tokens over the
+    limit.` Return "" if memory is within its limit. `is_` is the verb of the sentence.
+    """
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return ""
     return f"Memory {is_} {in_unit(policy.load(totals) - policy.limit, policy)} over the limit."

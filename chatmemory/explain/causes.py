@@ -22,15 +22,14 @@ from chatmemory.windows.stored_policies import can_decide
 @dataclass(frozen=True)
 class Cause:
     """The words of one reason for which messages leave. The functions below fill the gaps in
-    braces.
+    braces. The cause is the message whose arrival made other messages leave.
 
     - `short`: a few words, which can follow a step or a comma;
     - `sentence`, and its `conditional` form for simulations;
-    - `beside`: a few words that name the message that caused it; `short` if that is unknown;
+    - `beside`: a few words that name the cause; `short` is used if the cause is unknown;
     - `listed`: a caption's words for all messages that left for this reason;
     - `line`: the words after a message in a receipt; `beside` if this is empty;
-    - `detail`: the sentence of *Why?* that names the message that caused it; `other` stands for an
-      unknown message.
+    - `detail`: the sentence of *Why?* that names the cause; `other` stands for an unknown message.
     """
 
     short: str

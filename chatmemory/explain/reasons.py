@@ -283,8 +283,8 @@ def room_before(window: WindowView, position: int) -> int:
     """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
     All older messages leave first, except pinned messages and the first system message; a tool
-    result leaves with its call. If the policy has options, the message may also leave later. The
-    result is 1 while messages are over the limit under such a policy.
+    result leaves with its call. If the policy has options, the message may also leave later. Then
+    the result is 1 while a lowered limit hides messages, because the next add evicts them.
     """
     policy = window.policy
     assert can_decide(policy)

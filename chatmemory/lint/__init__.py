@@ -91,5 +91,7 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return, for each provider that the lessons mention, how it would answer to a window."""
+    """Return how providers would answer to a window: a verdict for each provider in
+    `LESSON_PROVIDERS`, the providers that the inspector's lessons compare.
+    """
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

@@ -81,8 +81,8 @@ class Limit:
 
     @cached_property
     def parts(self) -> list[tuple[str, str | None]]:
-        """The names on the path. With each comes the required type of the list's items ("" for
-        any), or None if there is no list.
+        """The names on the path, such as `tool_calls`, each with the type that items of its list
+        must have: "" for any type, None if the name leads to no list.
         """
         return [(each[1], each[2]) for each in _PART.finditer(self.path)]
 

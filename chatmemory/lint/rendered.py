@@ -48,8 +48,8 @@ def _list_in(value: JsonValue, name: str) -> JsonList:
 
 
 def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages with an empty text beside other content, or whose texts are all blank beside
-    other content.
+    """Find messages with a text part that a provider rejects beside other parts, such as an image
+    or a tool call: an empty text, or texts that are all blank.
 
     A blank text beside another text was accepted, as
     https://github.com/LibreChat-AI/agents/pull/124 reports.
@@ -363,9 +363,10 @@ def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find reasoning items of OpenAI without the item that they led to, which must have an id, too.
+    """Find reasoning items of OpenAI that no item with an id follows: the text or call to which the
+    reasoning led.
 
-    Other hosts of this API make different ids, and do not require the item.
+    Other hosts of this API make different ids, and do not require the next item.
     """
     for turn, following in zip_longest(sent.turns, sent.turns[1:]):
         for item, after in zip_longest(turn.own, turn.own[1:]):

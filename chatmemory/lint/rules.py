@@ -51,10 +51,10 @@ class Law:
     message at fault; empty if no wording is known. `source` is the URL of the report, and `date`
     its month, empty if unknown. `conflict` describes the report of another source that disagrees.
 
-    A `conditional` law applies under a `condition`. If the condition is the model, `refusing` is a
-    pattern of the models that reject. `taking` is then a pattern of the models that are known to
-    accept. If the check itself depends on the model, `sure` is a pattern of the models that reject
-    each such fault.
+    A `conditional` law applies only under a `condition`. If the condition is the model, `refusing`
+    is a pattern of the models that reject the window. `taking` is a pattern of the models that are
+    known to accept it. The check may find more or fewer faults for a named model. Then `sure` is a
+    pattern of models that reject each fault that is found without naming a model.
     """
 
     severity: Severity
@@ -91,8 +91,8 @@ class Law:
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return how severe a fault is for a model, although the fault was found without naming a
-        model. None if the model is known to accept it.
+        """Return how a model treats a fault that was found without naming a model: its severity, or
+        None if the model is known to accept the fault.
         """
         if self.severity != "conditional":
             return self.severity
@@ -113,12 +113,13 @@ class Law:
 class Rule:
     """A provider rule: what can be wrong with a window, and how each provider treats this (`laws`).
 
-    Its `id` is the name of its check, or `check` itself if that is a name, because each law has a
-    check of its own. `bad` is a minimal window that breaks the rule, `good` a window that does not;
-    both are messages, or JSON of the `example_provider`. `since` finds the step from which on a
-    window breaks the rule, and `began` says what happened at this step. `repairs` are the names of
-    the repairs for it, and `prevention` is advice; `by_policy` means that the advice names an
-    option of a policy. `is_listed` says whether the doctor lists conversations that break the rule.
+    `check` is the function that finds the faults, and its name is the rule's `id`. If every law has
+    a check of its own, `check` is only that name. `bad` is a minimal window that breaks the rule,
+    and `good` a window that does not; both are messages, or JSON of the `example_provider`. `since`
+    finds the step from which on a window breaks the rule, and `began` says what happened at this
+    step. `repairs` are the names of the repairs for it, and `prevention` is advice; `by_policy`
+    means that the advice names an option of a policy. `is_listed` says whether the doctor lists
+    conversations that break the rule.
     """
 
     check: Check | str

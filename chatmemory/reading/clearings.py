@@ -30,8 +30,8 @@ class Clearing:
 
 
 def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
-    """Return the clearing of a tool result that is replaced by a placeholder at step `at`; None if
-    it is not.
+    """Return the clearing of a tool result. None if no placeholder replaces the result at step
+    `at`.
     """
     n = _cleared_at(row, at)
     if n is None:

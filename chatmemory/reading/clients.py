@@ -24,8 +24,8 @@ def decided_by_clients() -> Q:
 def of_clients(rows: Iterable[Memory]) -> set[str]:
     """Return the ids of those conversations in `rows` whose clients decide the window.
 
-    Only conversations with a policy that can measure without deciding are queried. Otherwise
-    PostgreSQL would read the steps of all.
+    Without a policy, a row alone shows this. The database is only asked about conversations whose
+    policy has the option `meters_only`: a query about all rows would read all their steps.
     """
     listed = list(rows)
     without = {row.pk for row in listed if row.policy_kind is None}

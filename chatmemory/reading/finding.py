@@ -37,10 +37,10 @@ EXCERPT = 10_000
 class MemoryFilter:
     """A filter of conversations. A conversation must match every field that is not empty.
 
-    `search` looks in ids, labels and messages. `policy` is a policy kind or CLIENT. `label` is
-    `name` or `name:value`. `id_prefix` is compared exactly. `active_since` is inclusive and
-    `active_before` exclusive. `flag` is a reason why conversations need attention. `also` is a
-    further query condition, such as of a plug-in.
+    `search` looks in ids, labels and messages. `policy` is a policy kind, or `managers.CLIENT` for
+    conversations without a policy. `label` is `name` or `name:value`. `id_prefix` is compared
+    exactly. `active_since` is inclusive and `active_before` exclusive. `flag` is a reason why
+    conversations need attention. `also` is a further query condition, such as of a plug-in.
     """
 
     search: str = ""
@@ -69,12 +69,13 @@ class MemoryFilter:
         return search.index().few(self.search, FEW)
 
     def by_match(self) -> Any:
-        """Return the sort expression that puts the best matches of the search first, else the last
-        activity.
+        """Return the sort expression that puts the best matches of the search first, then the
+        conversations with the latest activity.
 
-        It adds years to the time of the last activity: 3,000 if the words are the conversation's
-        id, 2,000 if its names have them, 1,000 if a message has them as a phrase. If too many
-        conversations match, it is the plain time.
+        The expression adds years to the time of the last activity. It adds 3,000 if the searched
+        words are the conversation's id, and 2,000 if its id and labels contain all of them. It adds
+        1,000 if a message has several words as one phrase. Nothing is added if too many
+        conversations match.
         """
         activity = F("updated_at")
         if not self.search or self.few is None:
@@ -119,8 +120,9 @@ class BestMatch:
     `text` is the part around the searched words. `count` is the number of messages that contain
     them, up to 101. `left_step` is the step at which the message left memory, or None.
 
-    `is_in` tells whether the model sees the message. It is also False if a lowered limit hides it.
-    Then `echo` is the seq of the latest message in memory that contains the words, or None.
+    `is_in` tells whether the model sees the message; a message that a lowered limit hides is not
+    seen. If the message is not seen, `echo` is the seq of the latest message in memory that
+    contains the words, too. None if there is no such message.
     """
 
     seq: int
@@ -151,8 +153,8 @@ class _Mention:
 
 
 def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
-    """Return the rows that the filter's search finds, in their order. If the words are common, only
-    the first `number` are sure to be right.
+    """Narrow `rows` to conversations that the filter's search finds, and keep their order. If the
+    words are common, only the first `number` rows of the result are sure to be right.
     """
     words, ids = which.search, which.few
     if ids is None:
@@ -192,12 +194,12 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
 def best_matches(
     words: str, memory_ids: Sequence[str], hidden: Mapping[str, Collection[int]]
 ) -> dict[str, BestMatch]:
-    """Return the best match of the words in each conversation that has one, by id.
+    """Return the best match of the words in each conversation that has a match, by conversation id.
 
     `hidden` are the seqs of messages that a lowered limit hides, by conversation. Candidates are
-    the latest 100 messages with the words, and older messages that no limit evicts. Messages of
-    users and tools are preferred to the assistant's and to system messages. Of these, the latest
-    message in memory wins, else the latest.
+    the latest 100 messages with the words, and older messages that no limit evicts. The best match
+    has the words as one phrase. Of several such messages, messages of users and tools are better,
+    then messages in memory, then later messages.
     """
     if not search.searches_messages(words):
         return {}

@@ -162,11 +162,11 @@ def message_row(memory_id: str, seq: int) -> Message:
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
     """Return the word in the history up to message `newest` that is most like a word of the phrase,
-    or "".
+    or "". It serves to suggest a spelling when a search finds nothing.
 
-    The word contains a word of the phrase, the longest possible. Otherwise it contains the
-    beginning of the phrase's longest word, as long as possible. A beginning without a digit must be
-    more than half of that word, and at least four letters if they are ASCII.
+    The word found contains the longest possible word of the phrase. Otherwise it contains the
+    beginning of the phrase's longest word, as in "refunded" for "refunding". A beginning without a
+    digit must be more than half of that word, and at least four letters if they are ASCII.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""

@@ -62,8 +62,8 @@ class OverviewRow:
     """A conversation in a list. `snippet` is the beginning of its newest message.
 
     `mention` is the best match in its messages, if a search was made. `window` is set only if the
-    window is over its limit. `flags` are the reasons why the conversation needs attention that a
-    row shows.
+    window is over its limit. `flags` are reasons why the conversation needs attention: only the
+    flags that rows of the overview show.
     """
 
     memory: MemoryRow
@@ -87,8 +87,9 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the sort keys of lists by name: columns (also of plug-ins), the time of the newest
-    case of some flags, and how well a search matches.
+    """Return the sort keys of lists by name: columns, also of plug-ins, and how well a search
+    matches. Some flags, such as for incidents, add the time of their newest case in the
+    conversation.
     """
     more = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
@@ -113,8 +114,8 @@ def memory_page(
 
 
 def all_memories(which: MemoryFilter) -> list[MemoryRow]:
-    """Return all conversations that match a filter, by id. Call `count` first: there may be very
-    many.
+    """Return all conversations that match a filter, sorted by id. Call `count` first: there may be
+    very many.
     """
     return [memory_row(row) for row in which.rows().order_by("id")]
 
@@ -214,7 +215,9 @@ def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
 
 
 def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
-    """Return the windows of those conversations that are over their limit, by id."""
+    """Return the window of each conversation in `rows` that is over its limit, by conversation
+    id.
+    """
     over = {row.id: row for row in rows if row.is_over_limit}
     if not over:
         return {}
@@ -234,9 +237,9 @@ class OverviewStats:
 
     `active` is the number of conversations that changed, and `forgotten` the number of evicted
     messages, in `forgotten_in` conversations. `flagged` is the number of conversations with each
-    flag, by the flag's name. `erasure` is the number of the newest erasure that the counts include.
-    For `unexamined` conversations the flags are missing or out of date, because derived data was
-    not computed yet.
+    flag, by the flag's name. `erasure` is the audit log's number of the newest deletion or
+    redaction: a later erasure makes the statistics out of date. For `unexamined` conversations the
+    flags are missing or out of date, because derived data was not computed yet.
     """
 
     conversations: int
@@ -292,8 +295,8 @@ def overview_stats(since: datetime) -> OverviewStats:
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
-    """Return those of these ids that a filter does not match. None if its search finds too many
-    conversations to check while somebody waits.
+    """Return the ids in `memory_ids` whose conversations a filter does not match. None if the
+    filter's search finds too many conversations to check while somebody waits.
     """
     rows = countable(which)
     if rows is None:

@@ -51,8 +51,8 @@ class Held(NamedTuple):
 class Said(NamedTuple):
     """A message that a step added. `is_said` is False if it is not in history, such as a summary.
 
-    `at` is the time of the message. It is None if the source had no time, or for a copy from
-    another conversation in a branch, `is_copy`.
+    `at` is the time of the message, or None if the source had no time. `is_copy` marks a message
+    that a branch copied from another conversation; its time is None, too.
     """
 
     seq: int
@@ -77,8 +77,8 @@ class PassageStep(NamedTuple):
 
 @dataclass
 class PastWindow:
-    """The window between two steps. `held` has the stays of its messages by rank, the position in
-    the window. A stay is one period of a message in the window.
+    """The window between two steps. `held` has the stays of its messages by number, in the order of
+    the window. A stay is one period of a message in the window; its rank is its position.
 
     `broken` is the lowest rank at which the window has changed since `begin` was called; None if
     messages were only appended.
@@ -92,8 +92,10 @@ class PastWindow:
         self.broken = None
 
     def apply(self, ended: Sequence[Held], begun: Sequence[Held]) -> None:
-        """Change the window as a step did. Stays are periods of messages in the window: remove
-        those that `ended`, and add those that were `begun` but did not end in the same step.
+        """Change the window as a step did: remove the stays that `ended`, and add the stays that
+        were `begun`. A stay is a period of a message in the window.
+
+        Leave out of `begun` each stay that ended in the same step.
         """
         for each in ended:
             if self.held.pop(each.n, None) is not None:

@@ -79,8 +79,8 @@ class MemoryRow:
     @property
     def history_load(self) -> int | None:
         """How much of the limit the whole history would take, in the policy's unit; tokens include
-        the overhead of a request. None if the client decides the window, or if the policy must
-        weigh each message.
+        the overhead of a request. None if the client decides the window. None also for a policy
+        that cannot compute this from the numbers of messages and tokens alone.
         """
         if not can_decide(self.policy):
             return None
@@ -142,9 +142,9 @@ class StayDetail:
     """A stay: one period of a message in the window, from `entered_step` to `left_step` (None while
     it lasts).
 
-    `reason` is why it ended. `misfit` is why the message did not fit, if it left in the step that
-    added it. `is_left_out` is True if it left because the list that the client sent did not have
-    it.
+    `reason` is why the stay ended. `misfit` is why the message did not fit, if it left in the step
+    that added it. `is_left_out` is True if the client left the message out of the list that it
+    sent.
     """
 
     entered_step: int
@@ -214,8 +214,8 @@ class MessageDetail:
         return any(stay.covers(step) for stay in self.stays)
 
     def departure(self, step: int) -> StayDetail | None:
-        """Return the last period in the window that ended up to `step`, or None if the message is
-        in the window then.
+        """Return the message's latest period in the window that ended at `step` or before. None if
+        the message is in the window at `step`, or if there is no such period.
         """
         if self.is_in_window(step):
             return None
@@ -254,8 +254,8 @@ class StepDetail:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of the history, as `rows` in order of seq. `earlier` and `later` are the numbers of
-    messages before and after it.
+    """A part of the history, as `rows` in order of seq. `earlier` and `later` say how many messages
+    come before and after the rows.
 
     `before` is the time of the message before the rows, or None if it was not read.
     """
@@ -424,7 +424,7 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
-    """Return why a message did not fit that left in the step that added it. The reason follows from
+    """Return why a message that left in the step that added it did not fit. The reason follows from
     the messages that remained in the window. None if the policy is not installed.
 
     `pinned` are the totals of the remaining messages that are pinned.

@@ -70,13 +70,14 @@ NO_OUTLOOK = Outlook()
 class Simulation:
     """The result of a simulation: one change per added message, and the `window` after them.
 
-    `window_before` is the window before the changes from index `since` on. `trim` has the evictions
-    that another limit causes at the next add; None if messages were added, and if nothing leaves.
-    It is no step, because reads hide these messages at once.
+    `changes[since]` is the first change of interest, and `window_before` is the window just before
+    that change. `trim` has the evictions that a lower limit causes. The next add would record them,
+    but reads hide the messages at once. `trim` is None if messages were added, or if nothing
+    leaves.
 
     Simulated messages have the seqs after the last message of the starting step, and `entered_step`
     0. `stubbed` are the tool results replaced by placeholders. `index` is the new index of exact
-    terms, and `renewed` are the seqs of the indexes that it replaces.
+    terms, and `renewed` are the seqs of the earlier index messages that it replaces.
     """
 
     changes: tuple[ChangeResult, ...]

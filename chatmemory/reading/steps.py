@@ -125,8 +125,8 @@ def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
 
 
 def step_at_time(memory_id: str, moment: datetime) -> int:
-    """Return the number of the last step up to a moment. For an earlier moment it is the first
-    step, and 0 if there are no steps.
+    """Return the number of the last step at or before a moment. If the moment is before all steps,
+    return the first step; 0 if there are no steps.
 
     The step is found by bisection, because steps are in order of time. If a clock went back,
     several steps may be the last step at that moment, and one of these is returned. Raises
@@ -263,8 +263,8 @@ class StepSample(StepPoint):
 
 @dataclass(frozen=True)
 class StepSamples:
-    """The steps of a timeline. `part` has some steps without gaps. `outline` has points at equal
-    distances from the first step to the last, by step; it is empty if the part has all steps.
+    """The steps of a timeline. `part` has consecutive steps. `outline` has some steps of the whole
+    conversation at equal distances, by step number; it is empty if `part` has all steps.
 
     `stays` are the periods in the window of all messages in `part` that arrived alone.
     """

@@ -16,9 +16,9 @@ GENERATIONS = 4  # generations of summaries that are followed one by one
 class Coverage(NamedTuple):
     """The messages that a summary covers, directly or through earlier summaries.
 
-    The `runs` are ranges of seqs that contain `number` such messages, with `tokens` in all, and
-    otherwise only summaries. `seqs` lists the messages if the summary is opened on the page, and is
-    empty otherwise.
+    `number` is how many messages are covered, and `tokens` their sum. The `runs` are ranges of
+    seqs: they contain the covered messages and the earlier summaries, and nothing else. `seqs`
+    lists the messages if the summary is opened on the page, and is empty otherwise.
     """
 
     runs: tuple[range, ...]

@@ -98,11 +98,11 @@ class WindowView:
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
     `interrupted` are tool calls that were not completely answered, with their results, if the
-    policy hides them. `in_order` has shown and hidden rows, and `stored` their totals, as in the
-    ledger.
+    policy hides them. `in_order` has shown and hidden rows, and `stored` the totals of both, as in
+    the ledger.
 
-    The next add evicts the hidden messages, as `evictions`, unless there is `no_room` for any
-    message. If a tool result is added, interrupted calls are not evicted.
+    `evictions` say how the next add evicts the hidden messages. It evicts none if there is
+    `no_room` for any message. If a tool result is added, interrupted calls are not evicted.
     """
 
     step: int
@@ -153,10 +153,9 @@ class WindowView:
 
     @cached_property
     def first_system(self) -> MessageView | None:
-        """The system message that no limit evicts, or None.
+        """The first system message in the window, which no limit evicts, or None.
 
-        It may be anywhere in the window: the messages before it leave first. At the beginning of
-        the window, it is skipped.
+        Other messages may stand before it: they leave first.
         """
         return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
 

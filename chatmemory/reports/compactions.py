@@ -43,9 +43,10 @@ class Total:
     """The sums over all measured compactions: the number of terms that were `needed` again, and of
     these, how many the summaries `held`.
 
-    `appended` has how many would be held if a number of terms (the key) were appended to each
-    summary. `tail` has the same for a number of tokens of the latest messages that are kept. `back`
-    counts the lost terms by who brought them back.
+    `appended` has, by a number of terms, how many needed terms would be held if so many lost terms
+    were appended to each summary. `tail` has, by a number of tokens, how many would be held if so
+    many tokens of the latest messages were kept. `back` counts the lost terms by who brought them
+    back.
     """
 
     compactions: int = 0

@@ -214,8 +214,8 @@ def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
     """Return the end of a long transcript: the lines that belong to its newest summary, and later
     lines. At most READ_AT_ONCE bytes before the summary are included.
 
-    If there is no summary, or that of the compaction at hand is not written yet, return the last
-    lines.
+    Return the last lines if there is no summary. Return them also `at_compaction` if the summary of
+    this compaction is not in the transcript yet.
     """
     summary = max(content.rfind(mark) for mark in MARKS)
     answer = max(content.rfind(mark) for mark in _ANSWERS)

@@ -108,7 +108,7 @@ class RecallOptions:
     """The parsed options of the command `recall`.
 
     `policies` are the requested policies. `frontier` is a policy of the kind that is tried with
-    many limits, or None for the kind of today's. `today` is the policy in force, or None.
+    many limits. Without a `frontier`, the kind of `today` is tried, the policy in force, if given.
     """
 
     policies: Sequence[Policy | None]

@@ -23,8 +23,8 @@ class RecordedCall(NamedTuple):
     """A model call with the usage that the provider recorded, in tokens: the whole `prompt`, and
     the part `read` from the cache.
 
-    `new_tokens` are those of the messages since the previous call, which was `age` seconds earlier
-    (None: unknown).
+    `new_tokens` are the tokens of the messages since the previous call. The previous call was `age`
+    seconds earlier (None: unknown).
     """
 
     prompt: int

@@ -102,7 +102,7 @@ def _squashed(text: bytes | None) -> str:
 
 
 def patterns_of(sought: Sought, connection: BaseDatabaseWrapper, most: int) -> Sequence[str]:
-    """Return LIKE patterns for the longest words and codes of a search, at most `most`. An index
-    without separators finds them.
+    """Return LIKE patterns for at most `most` of the longest words and codes of a search. They are
+    for an index whose texts have no separators in codes, such as "a1182" for "A-1182".
     """
     return [pattern_of(part, connection) for part in sought.parts[:most] if len(part) > 2]

@@ -179,10 +179,11 @@ class TextIndex:
         return table if table in self.connection.introspection.table_names() else ""
 
     def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
-        """Return the number of the newest text beside history with the words, by conversation.
+        """Return, by conversation, the number of the newest text with the words that a room stores
+        beside history. Conversations without such a text are left out.
 
-        Conversations without such a text are left out. With more than `most` places, the texts are
-        read.
+        If the words have more than `most` matches in messages and texts, the texts are read without
+        the help of an index.
         """
         if model_beside() is None:
             return {}
@@ -227,11 +228,13 @@ class TextIndex:
         return all_rows("Message").filter(has, origin="SAID")
 
     def matching_beside(self, words: str) -> QuerySet[Any]:
-        """Return the rows with the words that a room keeps beside history."""
+        """Return the rows that have the words, of the table in which a room stores texts beside
+        history.
+        """
         return self.read_beside(words)
 
     def read_beside(self, words: str) -> QuerySet[Any]:
-        """Return the rows with the words beside history, by reading each text."""
+        """Return the rows that `matching_beside` returns, by reading each text."""
         model = model_beside()
         if model is None or not searches_messages(words):
             return all_rows("Message").none()
