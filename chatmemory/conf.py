@@ -213,8 +213,8 @@ _EXTENSIONS = {
 def register_extensions() -> None:
     """Register the policies, formats and estimators that the settings name.
 
-    Raises ImproperlyConfigured for a path that cannot be imported, for an item of a wrong type, and
-    for a mistake in any setting of CHATMEMORY, which `configuration` finds.
+    Raises ImproperlyConfigured for a path that cannot be imported, and for an item of a wrong type.
+    Raises it also for a mistake in any other setting of CHATMEMORY, which `configuration` finds.
     """
     for key, extension in _EXTENSIONS.items():
         for path in getattr(configuration(), key):

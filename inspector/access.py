@@ -38,8 +38,8 @@ def is_local(request: HttpRequest) -> bool:
 
 
 def sign_in_url() -> str:
-    """Return the URL of the project's own sign-in page: its LOGIN_URL, or Django's default URL if
-    it has a page. Otherwise return the URL of the inspector's sign-in page.
+    """Return the URL of the project's own sign-in page, else of the inspector's. The project has a
+    page if it sets LOGIN_URL, or has a page at Django's default URL.
     """
     if settings.LOGIN_URL == global_settings.LOGIN_URL:
         try:

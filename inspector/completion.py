@@ -34,8 +34,8 @@ _FISH = """\
 
 
 def completion(shell: str, words: Mapping[str, str], options: Mapping[str, Sequence[str]]) -> str:
-    """Return the completion script for a shell, one of SHELLS. `words` describe each command, and
-    `options` are those of each command.
+    """Return the completion script for a shell, one of SHELLS. By the name of each command, `words`
+    has its description and `options` its options.
     """
     return SHELLS[shell](words, options)
 

@@ -105,8 +105,8 @@ class Addresses:
     ) -> str:
         """Return the query string of this page at a step, with "?", or "" for the live page.
 
-        It has the comparison, unless `with` is given, the simulation, the unfolded sections, and
-        the parameters of highlights if `keeps` is True.
+        The query has the simulation and the unfolded sections. If `keeps` is True, it also has the
+        parameters of highlights. It has the comparison, unless the caller gives a parameter `with`.
         """
         stays_live = self.is_live and at == self.at
         place = {"at": None if stays_live else at} | chosen(msg)

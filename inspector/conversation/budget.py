@@ -85,8 +85,8 @@ class BudgetBar:
 
     @property
     def finding(self) -> str:
-        """A sentence about a system message that uses most of the limit, or "". It explains
-        evictions better than the arithmetic does.
+        """A sentence about a system message that uses most of the limit, or "". Such a system
+        message explains evictions better than the arithmetic of a step.
         """
         return system_share(self.budget) if self.budget.is_system_heavy else ""
 

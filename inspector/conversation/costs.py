@@ -1,4 +1,8 @@
-"""The sizes of history and memory after each step, for policies that must weigh each message."""
+"""The sizes of history and memory after each step, for policies that must look at each message.
+
+A size in tokens usually follows from the number of tokens. A policy whose `cost_of` returns None,
+such as a window of turns, needs every message.
+"""
 
 from __future__ import annotations
 

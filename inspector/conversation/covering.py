@@ -18,8 +18,8 @@ class Covering:
     """The messages that a summary will replace: from position `first` to position `last` of a
     window, counted from 1.
 
-    The ends may be given in any order. By default, all messages are chosen except for a leading
-    system message and the last ones; a tool call stays with its results.
+    Both positions may be given in any order. By default, all messages are chosen except for a
+    leading system message and the last four messages; a tool call stays with its results.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Covering:
 
     @classmethod
     def of_seqs(cls, window: WindowView, seqs: Collection[int]) -> Covering:
-        """Return the choice of all messages between the first and the last of these that are still
-        in the window.
+        """Return the choice from the first to the last message of `seqs` that is still in the
+        window, with all messages between.
         """
         found = [i for i, row in enumerate(window.in_order, 1) if row.seq in seqs]
         return cls(window, found[0], found[-1]) if found else cls(window)

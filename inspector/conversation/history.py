@@ -63,10 +63,10 @@ class HistoryRow(MessageLine):
     """A row of the history pane.
 
     A line with the `day` is above the first row of a day. `is_horizon` marks the row with which
-    memory starts, and `above` says what the model sees of the rows above. `is_stub` means that
-    memory has the cleared tool result, and `is_indexed` that the index lists terms of the message.
-    A draft has no `time`. `summarised` is the step at which a summary replaced the message; `href`
-    is its URL.
+    memory starts, and `above` says what the model sees of the rows above. `is_stub` marks a tool
+    result that memory has as a placeholder, and `is_indexed` a message with terms in the index. A
+    draft has no `time`. `summarised` is the step at which a summary replaced the message; `href` is
+    the URL of this step.
     """
 
     drawn: ClassVar = (

@@ -36,7 +36,8 @@ class Measure:
     """How a policy measures memory. Without a policy that decides, sizes are in tokens.
 
     `limit` is None if its unit is unknown. `overhead` is the part of the size that every request
-    has. `costs` are the sizes by step if the policy must weigh each message.
+    has. `costs` are the sizes by step, for a policy that cannot compute a size from the numbers of
+    messages and tokens alone.
     """
 
     policy: Policy | None
@@ -59,14 +60,14 @@ class Measure:
         return self.policy.weigh(message) if self.policy else message.tokens
 
     def history(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of the history up to a step, with its size if the policy weighs each
-        message.
+        """Return the totals of the history up to a step, with its size in the policy's unit. The
+        size comes from `costs` if given, otherwise from `totals`.
         """
         return self._with_costs(totals, self.costs.history_at(step) if self.costs else None)
 
     def memory(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of memory after a step, with its size if this policy weighs each
-        message.
+        """Return the totals of memory after a step, with its size in the policy's unit. The size
+        comes from `costs` if given, otherwise from `totals`.
         """
         return self._with_costs(totals, self.costs.memory_at(step) if self.costs else None)
 

@@ -28,11 +28,12 @@ BAR_HEIGHT = 3
 
 
 class MemoryPaneRow(MessageLine):
-    """A row of the memory pane. `past` and `this` are the sizes of the rows above and of this row,
-    for the cumulative bar.
+    """A row of the memory pane. `past` is the size of the rows above and `this` of this row: the
+    bar beside the row adds both.
 
-    `soon` marks a row that leaves first. A row that stays at the top has the `list` "pinned", and
-    its own `bar`: its width, and both parts of it.
+    `soon` marks a row that leaves first. A row at the top of the pane has the `list` "pinned", and
+    a bar of its own: `bar` has its width, `past` and `this`. The bars of all other rows are drawn
+    together (see `LoadBars`).
     """
 
     drawn: ClassVar = (

@@ -23,10 +23,10 @@ class PinPreview:
 
     `pinned_load` is the part of the limit that pinned messages would hold, in the policy's unit.
     `room` is the size of the largest message that would still fit beside them, below 1 if none
-    does. `leaving` are the messages that leave next now, and `leaving_then` those after the change;
-    before that, the tool results `stubbed_then` would be cleared. If a lowered limit hides
-    messages, `hidden` are further messages that it would hide, and `shown` messages that the model
-    would see again.
+    does. `leaving` are the messages that leave next now, and `leaving_then` the messages that would
+    leave next after the change. Before `leaving_then` leave, the tool results `stubbed_then` would
+    be cleared. If a lowered limit hides messages, `hidden` are further messages that it would hide,
+    and `shown` messages that the model would see again.
     """
 
     policy: Policy

@@ -18,11 +18,11 @@ class BulkForm(forms.Form):
     """The form of an action on several conversations, which people choose on the overview.
 
     The chosen conversations are the checked rows of the page, and in `also` a JSON list of ids on
-    other pages. With `every`, they are all that match `next`, the query string of the overview to
-    return to.
+    other pages. With `every`, all conversations of the list are chosen. `next` is the query string
+    of this list, to which the site returns.
 
-    `count` is the number of chosen conversations that this overview does not show. `branches` is a
-    JSON list of branches to delete with them.
+    The action `count` asks how many of the chosen conversations this overview does not show.
+    `branches` is a JSON list of branches to delete with the chosen conversations.
     """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])

@@ -68,9 +68,9 @@ class InspectorMiddleware:
     refuses bodies that are too large, and requires an account. Other requests of the project are
     left alone.
 
-    Put it anywhere in MIDDLEWARE after LocaleMiddleware: it also handles the responses of later
-    middleware, such as redirects. A project's own middleware that reads forms before `process_view`
-    must come after it. Django's own middleware reads them in `process_view`, which is later.
+    Put this middleware anywhere in MIDDLEWARE after LocaleMiddleware: it also handles the responses
+    of later middleware, such as redirects. A project's own middleware that reads forms before
+    `process_view` must come after it. Django's own middleware reads forms only in `process_view`.
     """
 
     def __init__(self, get_response: Respond) -> None:

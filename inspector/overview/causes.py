@@ -47,8 +47,8 @@ class Cause:
 
     `address` is the URL of a preview that repairs all cases. Only the `name` of the flag is stored,
     because lines are cached and a flag may hold functions. `common` is what the cases have in
-    common. `since` is the beginning of the oldest case with that, or of all. `told` says whether a
-    change helped.
+    common, such as a label. `since` is the beginning of the oldest case that has it; without
+    `common`, of the oldest case. `told` says whether a change helped.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Closed:
-    """A kind of problem that has ended after a change, and what is said about the change."""
+    """A kind of problem that has ended after a change. `told` says whether the change helped."""
 
     name: str
     told: room.Told
@@ -90,7 +90,9 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the problem, or of the part of it."""
+        """The title of the problem; for a part of a problem, such as one rule, the title of the
+        part.
+        """
         past = self.flag.past
         return self.flag.title if "." in self.name or past is None else past.title
 

@@ -2,8 +2,8 @@
 label, a policy, a provider or a model.
 
 A value is common if at least two thirds of the cases, and at least three, have it. Its share must
-also be at least twice its share among all conversations. Of several such groups of cases, the
-smallest is taken.
+also be at least twice its share among all conversations. If several values are common, the value
+with the fewest cases is taken, and with it any value that the same cases have.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Common:
 
     `values` are the common values, and `count` of the `cases` have them; without `values`, the
     cases have nothing in common. `tenants` is the number of tenants of the cases. `since` is the
-    beginning of the oldest case with the values, or of all. `newest` is the conversation with the
-    newest case, if all cases were read.
+    beginning of the oldest case that has the values, or without `values`, of the oldest case.
+    `newest` is the conversation with the newest case, if all cases were read.
     """
 
     cases: int
@@ -101,8 +101,8 @@ class Everywhere:
 class Group:
     """The conversations of a tenant with the same problem: `count` of the tenant's `conversations`.
 
-    `label` is the label that two thirds of them have, in words. In `newest`, the problem began
-    last, `at` a time.
+    `label` is the label that two thirds of them have, in words. `newest` is the ID of the
+    conversation in which the problem began last, and `at` the time of this beginning.
     """
 
     tenant: str
@@ -144,8 +144,10 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
 
 
 def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
-    """Return what conversations with the same problem have in common. `times` are when it began and
-    `values` their values, by conversation ID.
+    """Return what conversations with the same problem have in common.
+
+    By conversation ID, `times` has when the problem began, and `values` has the tenant, labels and
+    other values to compare.
     """
     having: dict[NamedValue, set[str]] = {}
     for memory_id in times:

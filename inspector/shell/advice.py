@@ -167,7 +167,7 @@ class AdviceCard:
 
     def keeping(self, policy: Policy) -> AdviceCard:
         """Return this card with the figures of a requested policy, such as the limit that keeps a
-        fact.
+        fact. They are measured now if the advice does not have them.
         """
         option = self.advice.at(policy)
         if option is None and (preview := preview_of({self.memory_id: policy})):
@@ -175,7 +175,9 @@ class AdviceCard:
         return self.beside(option)
 
     def beside(self, option: Option | None) -> AdviceCard:
-        """Return this card with the figures of a requested policy as `keeps`."""
+        """Return this card with the figures of a requested policy, which `keeps` and `offers_kept`
+        are about. The option has the figures.
+        """
         return replace(self, advice=replace(self.advice, keeps=option))
 
     @property
@@ -308,8 +310,8 @@ def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of other policies on conversations, shown before they are set. `policies` are
-    those of the measured conversations, by ID.
+    """The effect of other policies on conversations, shown before they are set. `policies` has the
+    previewed policy of each measured conversation, by conversation ID.
     """
 
     effect: Effect

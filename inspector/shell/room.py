@@ -112,8 +112,9 @@ class Part(Fragment):
     """A part that a room (feature) adds to the conversation page. Parts at the same place are
     sorted by `order`.
 
-    `dots` are CSS classes of the timeline's cells by step. A phone shows the panel first if a part
-    `asks_to_be_seen`. If a part `awaits` derived data, the page is updated when the data is stored.
+    `dots` maps a step to the CSS class of the dot in its cell on the timeline. A phone shows the
+    panel first if a part `asks_to_be_seen`. If a part `awaits` derived data, the page is updated
+    when the data is stored.
     """
 
     place: Place = Place.CARD
@@ -215,9 +216,9 @@ class OverTime:
     """The parts of the overview that a room (feature) adds about changes over time.
 
     `strip` is shown above the problems. `causes` are further problems that the room has found.
-    `told` has the effects of changes by the name of a flag or of its part. `facets` are the values
-    that filters offer, by the filter's name. Each value has its number of conversations, and words
-    if they differ from the value.
+    `told` says for a flag, or a part of a flag, whether a change helped; the keys are their names.
+    `facets` are the values that filters offer, by the filter's name. Each value has its number of
+    conversations, and words if they differ from the value.
     """
 
     strip: Fragment

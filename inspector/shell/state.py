@@ -34,15 +34,16 @@ NO_HISTORY = Page(())
 
 @dataclass(frozen=True)
 class KeepingLimit:
-    """The limit that would have kept a message in memory, if in force from the start, until the
-    message was next needed.
+    """The limit that, in force from the first message on, would have kept a message in memory until
+    the message was next needed.
 
-    The end of this time is just before message `needed.again`, or `step` if the message was not
-    needed. `fact` is the part of the message that was needed. The history had `message_count`
-    messages by then. Later needs are known up to step `known_until`, or not at all if this is None.
+    The message was needed at message `needed.again`. If it was not needed, the limit would have
+    kept it until `step`. `fact` is the part of the message that was needed. The history had
+    `message_count` messages by then. Needs are known up to step `known_until`; None if no needs are
+    known.
 
-    `keeping` is None if it is unknown; `deferred` is then the number of messages to replay, if
-    nobody has asked for the replay yet. A replay of the history leaves out some changes:
+    `keeping` is None if the limit is unknown. Then `deferred` is the number of messages to replay,
+    if nobody has asked for the replay yet. A replay of the history leaves out some changes:
     `leaves_out_changes` means that memory was cleared or set as a whole, `leaves_out_pins` that
     messages were pinned.
     """
@@ -74,10 +75,10 @@ class ConversationQuery:
 
     `at` is a step (None: now), and `msg` the selected message (-2: the second draft of a
     simulation). `before` and `after` bound the shown part of the history. `other` is a step to
-    compare with; differences are listed from messages above `past`. `replay` asks for the limit
-    that would have kept the selected message, even in a long history. `open` has the names of
-    unfolded sections: all others are neither computed nor rendered. `room_parameters` has the
-    parameters of rooms as text, by name.
+    compare with; only differences in messages with a number above `past` are listed. `replay` asks
+    for the limit that would have kept the selected message, even in a long history. `open` has the
+    names of unfolded sections: folded sections are neither computed nor rendered. `room_parameters`
+    has the parameters of rooms as text, by name.
     """
 
     at: int | None = None
@@ -106,10 +107,10 @@ class ConversationState:
       are the beginnings of their texts by seq.
     - `left_by` is the change by which the selected message left, or None while it is in memory;
       `clearing` is the change that cleared it, if it is a cleared tool result.
-    - In a simulation, `drafts`, `simulated` and `outlook` are set, `window` is the resulting window
-      and `stored_window` the window before it. `trim` is the eviction at the next add by a limit
-      that is tried without drafts. In a replay, `window` is the memory under another limit from the
-      first message on.
+    - In a simulation, `drafts`, `simulated` and `outlook` are set. `window` is the resulting window
+      and `stored_window` the window before it. If a limit is tried without drafts, `trim` is the
+      eviction that the limit would cause at the next add. In a replay, `window` is the memory under
+      another limit from the first message on.
     - `injected` are the messages of the window that a client put there; they are not in the
       history.
     - `original_tokens` has the original token counts of messages that count differently in the

@@ -76,8 +76,8 @@ def icon(name: str, css: str = "i") -> SafeString:
 @register.simple_tag
 @cache
 def shape(name: str) -> SafeString:
-    """Return the markup of the glyph for a kind of message. It distinguishes kinds besides the
-    colour.
+    """Return the markup of the glyph for a kind of message, by which the kind is recognized without
+    its colour.
     """
     return _drawn("_shape.html", name=name)
 

@@ -29,7 +29,7 @@ LABEL = 24
 
 class Point(NamedTuple):
     """The sizes of history and memory after a step, in the policy's unit. `limit` is None if
-    another unit applied then.
+    another unit applied then. `forgotten` is how many messages have left memory so far.
     """
 
     step: int
@@ -75,12 +75,12 @@ class DraftBar:
 
 
 class Chart:
-    """The SVG paths of the chart, from points in the order of steps. `limit` is the limit that has
-    a label.
+    """The SVG paths of the chart, from points in the order of steps. The axis of memory has a label
+    at `limit`, the limit of the shown step or a simulated limit.
 
-    `limits` are the limits in force, and `tried` is a simulated limit; both are empty if they lie
-    above the chart. `base` is the height of the history's base line, which is HEIGHT unless memory
-    has its own axis.
+    `limits` is the path of the limits in force, and `tried` the path of a simulated limit. A path
+    leaves out each limit above the chart. `base` is the height of the history's base line, which is
+    HEIGHT unless memory has its own axis.
     """
 
     def __init__(self, points: Sequence[Point], limit: int | None, is_tried: bool = False) -> None:

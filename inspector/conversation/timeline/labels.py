@@ -92,8 +92,8 @@ def round_numbers(first: int, last: int, width: float) -> range:
 
 
 def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
-    """Return the smallest round distance between labels that fits. If `among` is given, it is a
-    multiple of the result.
+    """Return the smallest round distance at which labels fit. `among` is the distance of labels
+    that are already there, if any: the result divides it, so that new labels stand between them.
     """
     pixels = width / max(last - first + 1, 1)
     room = text_width(f"{last:,}") + GAP

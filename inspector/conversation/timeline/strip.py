@@ -43,9 +43,9 @@ class Cell:
     """A cell of the strip, for one step. `css` has the classes of its states, and `words` is its
     tooltip.
 
-    `mark` is the number of its messages, if there are several; the words have it in full. `dot` is
-    the CSS class of a dot if the fact of an incident was said, left memory or was repeated at the
-    step. The cell of the shown step has the `flag`, and `is_start` at step 0.
+    If the step has several messages, `mark` is their number, or "+" if the number is too wide.
+    `dot` is the CSS class of a dot if the fact of an incident was said, left memory or was repeated
+    at the step. The cell of the shown step has the `flag`, and `is_start` at step 0.
     """
 
     drawn: ClassVar = (*("step", "css", "words", "mark", "dot", "is_draft", "flag", "is_start"),)
