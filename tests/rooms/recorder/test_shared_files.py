@@ -64,6 +64,15 @@ def test_calls_share_a_file_until_their_time_is_over(keeper, folder, monkeypatch
     assert keeper.take() is not file
 
 
+def test_the_next_call_has_the_last_file_and_no_new_one(keeper, monkeypatch):
+    monkeypatch.setattr(files, "_SHARED_SECONDS", 60)
+    new, used = keeper.take(), keeper.take()
+    write(used, "a")
+    keeper.give_back(new)
+    keeper.give_back(used)
+    assert keeper.take() is used
+
+
 def test_a_file_whose_time_is_over_during_a_call_is_closed_behind_it(keeper, folder, monkeypatch):
     monkeypatch.setattr(files, "_SHARED_SECONDS", 0)
     file = keeper.take()
