@@ -118,7 +118,7 @@ class CallList(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """List the calls of a conversation.
 
-        They are in the order in which they began. `next` is the next page.
+        The calls are in the order in which they began. `next` is the URL of the next page.
         """
         with field_at_fault("cursor"):
             page = calls(memory_id, parameters.get("cursor", ""), parameters["size"])
@@ -206,7 +206,8 @@ class DroppedList(Resource):
     def get(self, request: Request) -> Response:
         """List the calls that were not stored.
 
-        They are counted by reason and sender, the newest first.
+        Each entry is a number of calls with the same reason and sender. The newest entry comes
+        first.
         """
         found = newest_dropped(prefix_of(request))
         return response(DroppedListSerializer, {"results": found})

@@ -20,11 +20,11 @@ LOOKED_FOR = 400  # the newest messages of a list: one of them must be the end o
 
 
 def key_of(name: str, prefix: str) -> str:
-    """Return a digest that identifies a call or its response among the calls of API tokens with the
-    same prefix.
+    """Return the digest by which a call, or its response, is found again. API tokens with different
+    prefixes get different digests.
 
-    `name` is the recorder's, span's or provider's ID. The prefix limits which conversations an API
-    token can reach.
+    `name` is the ID of the call from the recorder or the trace span, or the provider's ID of the
+    response. `prefix` is the beginning of the conversation IDs that the API token can reach.
     """
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
@@ -34,8 +34,8 @@ def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
     """Return the stored call whose response a request continues by ID (`previous_response_id`), or
     None.
 
-    If the request names a conversation that the provider stores, this is the newest answered call
-    of that conversation.
+    A request may instead name a conversation that the provider stores. Then return the newest
+    answered call of that conversation.
     """
     if name := provider_conversation(call.request):
         return _newest_of(name, conversation_of(call, prefix, ()))
@@ -111,10 +111,11 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 def ends_of(
     memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
 ) -> Iterator[CallEnd]:
-    """Yield the rows by which a later call finds the list of this call, and thus its conversation.
+    """Yield the rows by which a later call finds the list of this call, and thus its
+    conversation.
 
-    Each row has a digest of the end of the list. The digest of the first message is included for
-    calls that are repeated or arrive late.
+    Each row has the digest of one of the last two messages of the list, or of the first message.
+    The first message is for calls that are repeated or arrive late.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -41,9 +41,9 @@ from inspector.rooms.calls.places import Reference, decoded
 
 class ListedMessage(NamedTuple):
     """A message in the list of a model call. `seq` is its number in the conversation, or None if
-    the conversation does not have it.
+    the conversation does not have the message.
 
-    If `is_stub`, the call sent a cleared tool result.
+    `is_stub` means that the call sent a placeholder instead of the text of a tool result.
     """
 
     message: ChatMessage
@@ -62,7 +62,8 @@ class ListBeside:
     """The list of a model call that is stored beside the ledger. Its messages were matched with the
     conversation as of step `at`.
 
-    `known_seq` is the newest message with a stored digest, by which messages are matched.
+    Messages are matched by digests of their contents. Messages of the conversation up to
+    `known_seq` have a stored digest.
     """
 
     memory_id: str
@@ -81,7 +82,7 @@ class ListBeside:
 
     def places(self, references: Iterable[Reference]) -> list[Place]:
         """Return the messages of the list with their tokens, for a comparison with another call.
-        `references` are those that `keep` returned.
+        `references` is what `keep` has returned.
         """
         pairs = zip(references, self.messages, strict=True)
         return [Place(one.seq, each.tokens, one.overrides) for one, each in pairs]
@@ -253,8 +254,8 @@ def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Men
 def redact_own(memory_id: str, holds: Callable[[str], bool], gone: Collection[int]) -> set[int]:
     """Redact stored messages of calls that are not in history.
 
-    This redacts messages with a text for which `holds` is true, and the seqs `gone`. Returns the
-    seqs of the redacted messages, which are below 0.
+    These are the messages whose text satisfies `holds`, and the messages with the seqs in `gone`.
+    Return the seqs of the redacted messages, which are below 0.
     """
     redacted_ones = set()
     for row in CallMessage.objects.filter(memory_id=memory_id).exclude(digest=""):

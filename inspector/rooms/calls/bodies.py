@@ -172,8 +172,8 @@ def tools_in(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def tool_name(definition: Mapping[str, Any]) -> str:
-    """Return the name of a tool, or its type if it has none. A Gemini tool declares several
-    functions, and its name lists theirs.
+    """Return the name of a tool, or its type if the tool has no name. A Gemini tool declares
+    several functions: its name lists their names.
     """
     declared = definition.get("functionDeclarations")
     if isinstance(declared, list) and _is_list(declared):
@@ -188,9 +188,9 @@ def _type(definition: Mapping[str, Any]) -> str:
 
 
 def session_in(request: Mapping[str, Any]) -> str:
-    """Return the name by which a request says to which conversation it belongs, or "".
+    """Return the name of the conversation to which a request says that it belongs, or "".
 
-    This is the ID of a conversation that the provider stores, or else a name in the request's
+    The name is the ID of a conversation that the provider stores, or else a name in the request's
     metadata.
     """
     if name := provider_conversation(request):

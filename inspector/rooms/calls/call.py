@@ -100,7 +100,7 @@ class Dropped(NamedTuple):
     """A number of calls (`count`) that were not stored, for one reason (`why`).
 
     `sender` is the instrumentation, or else an encoding, a path or a kind of error. `key` is the
-    key of the call if its messages may still come in a later event, or "".
+    key of a call whose messages may still arrive in a later event, otherwise "".
     """
 
     why: DropReason
@@ -110,8 +110,8 @@ class Dropped(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """Words about calls that were not stored: `what` follows "3 calls", and `how` says what
-    to do.
+    """Words about calls that were not stored. `what` continues a sentence that begins with "3
+    calls", and `how` says what to do.
     """
 
     what: str

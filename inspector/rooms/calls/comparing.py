@@ -16,8 +16,9 @@ class Difference(NamedTuple):
     """How the prompt of a call differs from the previous prompt.
 
     `shared` is the number of tokens in the shared prefix, and `place` its number of messages.
-    `is_broken` means that the previous prompt is not a prefix of this one. Then `again` is the
-    number of tokens of messages behind the shared prefix that the previous prompt also had.
+    `is_broken` means that this prompt does not begin with the whole previous prompt. Then `again`
+    counts the tokens that are sent again: messages behind the shared prefix that the previous
+    prompt also had.
     """
 
     shared: int | None
@@ -47,15 +48,17 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What of a call's prompt is compared: the digests of its tools, and its messages."""
+    """The parts of a call's prompt that are compared: the digests of its tools, and its messages
+    (`places`).
+    """
 
     tools: Sequence[str]
     places: Sequence[Place]
 
 
 def difference(before: Prompt, now: Prompt, tool_tokens: int) -> Difference:
-    """Compare the prompt `now` with the previous one. `tool_tokens` are the tokens of the tools of
-    `now`.
+    """Compare the prompt `now` with the previous prompt. `tool_tokens` is the number of tokens of
+    the tools in `now`.
     """
     place = 0
     if before.tools == now.tools:

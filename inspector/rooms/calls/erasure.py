@@ -41,9 +41,9 @@ def erase(erased: Erased) -> None:
     """Erase the redacted messages of a conversation from its calls. If the conversation was deleted
     (`seqs` is None), delete its calls.
 
-    The ledger redacts messages of the history by itself. This erases copies in other columns, such
-    as errors, tools and parameters. It also redacts messages that are not in history, but have the
-    text or an exact term of a redacted message.
+    The ledger redacts the messages of the history itself. This function erases copies in columns of
+    calls, such as errors, tools and parameters. It also redacts messages that are not in history,
+    but have the text or an exact term of a redacted message.
     """
     if erased.seqs is None:
         for model in _ALL:
@@ -64,8 +64,8 @@ def redact_sent(
     conversation. This cannot be undone.
 
     `place` is the message's index in the list of call `n`. Return False if the message was redacted
-    before. Raises MemoryNotFound, VersionConflict, CallNotFound, and MessageNotFound if the index
-    has no such message. Messages of the history are redacted in the history.
+    before. Raises MemoryNotFound, VersionConflict and CallNotFound. Raises MessageNotFound if there
+    is no message at the index, or if the message is in history: use `redact` for it.
     """
     with database.atomic():
         lock_memory(memory_id, expected_version)

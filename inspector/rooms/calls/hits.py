@@ -18,7 +18,9 @@ LOOKED_AT = 20  # the newest calls of each conversation, for one that sent the t
 
 
 def hits(words: str, memory_ids: Sequence[str]) -> dict[str, HitBeside]:
-    """Return the newest message with the words that only calls sent, by conversation."""
+    """Return by conversation ID the newest message that has the words. Only messages that calls
+    sent and that are not in history are searched.
+    """
     newest = search.index().newest_beside(words, memory_ids, FEW)
     if not newest:
         return {}

@@ -1,8 +1,10 @@
-"""Caches the lists of recent calls, so that this process reads only the new part of the next list.
+"""Caches the lists of recent calls, so that this process reads only the new part of the next
+list.
 
 A program sends its whole list with each call, and only the last messages are new. The entries
-("turns") of a list are compared as texts. An equal beginning is taken from the cache, where it is
-already parsed, checked, counted and rendered.
+("turns") of a list are compared as texts. A list may begin like a cached list. The messages of this
+beginning are then taken from the cache, where they are already parsed, checked, counted and
+rendered.
 """
 
 from __future__ import annotations
@@ -74,10 +76,10 @@ NOT_RENDERED = Rendered()
 class KnownList:
     """The list of a request, parsed and cached, so that the same beginning is not parsed again.
 
-    `raw` are its entries as JSON values, and `turns` the same as texts. For each of the `messages`,
-    `places` has the index of its entry, and `digests` a digest of its content, empty for system
-    messages. The first `storable` messages are known to be storable. `rendered` is how they were
-    rendered.
+    `raw` are the list's entries as JSON values, and `turns` the same entries as texts. For each of
+    the `messages`, `places` has the index of its entry, and `digests` a digest of its content,
+    empty for system messages. The first `storable` messages were already checked: they can be
+    stored. `rendered` has the messages rendered in the provider's format.
     """
 
     format: str
@@ -190,8 +192,8 @@ def _has_open_calls(items: Sequence[Any]) -> bool:
 
 
 def storable_list(known: KnownList) -> Storable[ChatMessage]:
-    """Return the messages of a list in the form in which they are stored, and check the new ones.
-    Raises an exception if a message cannot be stored.
+    """Return the messages of a list in the form in which they are stored. Messages that were not
+    checked before are checked now. Raises an exception if a message cannot be stored.
     """
     new = storable_messages(known.messages[known.storable :])
     return Storable([*known.messages[: known.storable], *new], new.characters)
@@ -268,7 +270,7 @@ def difference_of_turns(
     """Return the patch (see `patches`) from rendered messages to a request, entry by entry. `turns`
     are the request's entries as JSON texts.
 
-    Return None if the numbers of entries differ, or if a patch needs the whole.
+    Return None if the numbers of entries differ. The entries must then be compared as a whole.
     """
     name = OWN_FIELDS[format][0]
     sent = target[name]

@@ -39,11 +39,11 @@ class Learned(NamedTuple):
 
 
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
-    """Derive a factor and a constant from pairs of our count and the provider's. Return None for
-    too few pairs.
+    """Derive a factor and a constant from pairs of our count and the provider's count. Return None
+    for too few pairs.
 
-    The factor is the median slope between two pairs, at least 1. The constant is the median of the
-    remaining differences. So a few odd calls change neither.
+    The factor is the median of the slopes between any two pairs, at least 1. The constant is the
+    median of the remaining differences. So a few unusual calls change neither.
     """
     if len(counts) < FEWEST:
         return None

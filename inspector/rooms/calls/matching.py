@@ -90,8 +90,8 @@ def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | No
 
 
 def matched(keys: Sequence[str], seqs: dict[str, list[int]]) -> list[int | None]:
-    """Match each key of a list with one of the ascending `seqs` of that key; None if all are used.
-    Each seq is used once.
+    """Match each key of a list with the seq of a message that has this key. `seqs` has the
+    ascending seqs of each key. Each seq is used once; return None for a key without a free seq.
     """
     times = Counter(keys)
     found: list[int | None] = [

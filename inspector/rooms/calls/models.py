@@ -37,9 +37,10 @@ class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run
 
 
 class ModelCall(_OfConversation):
-    """A model call. Its messages are the window after `step` if calls began the conversation. In
-    any other conversation, its own list is in `places` (see the module `places`). If its messages
-    could not be stored, the call has neither, and `difference` has the messages.
+    """A model call. If calls began the conversation, the messages of this call are the window after
+    `step`. In any other conversation, they are in `places` (see the module `places`). If the
+    messages could not be stored, the call has no step and no places, and `difference` has the
+    messages.
 
     `difference` is the patch (see `patches`) from these messages, rendered in `format`, to the
     request. `style` tells how the JSON was written, or is "" if the bytes are not known. `tools`
@@ -133,8 +134,8 @@ class ToolDefinition(models.Model):
 
 
 class CallTool(_OfConversation):
-    """A tool that calls of a conversation offered. After a redaction in this conversation, its
-    definition is not shown there.
+    """A tool that calls of a conversation offered. If `is_redacted`, its definition is no longer
+    shown in this conversation, but other conversations may still show it.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
@@ -197,12 +198,12 @@ class KnownMessage(_OfConversation):
 
 
 class CallRun(models.Model):
-    """What is known of the calls of one conversation. `digests` identify the messages of the newest
-    call and its answer.
+    """The values that are kept about all calls of one conversation. `digests` identify the messages
+    of the newest call and its answer. `last_step` is the last step that a call wrote.
 
-    `is_own` means that calls began the conversation and nobody else has written to it. `last_step`
-    is the last step that a call wrote. In other conversations, `own_messages` counts the sent
-    messages that are not in history, and messages up to `known_seq` have a `KnownMessage`.
+    `is_own` means that calls began the conversation, and nobody else has written to it. In any
+    other conversation, `own_messages` counts the sent messages that are not in history. Messages of
+    the history up to `known_seq` have a `KnownMessage`.
     """
 
     memory = models.OneToOneField(

@@ -34,8 +34,8 @@ FAILED = ~Q(error="")
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Which calls the page shows: those of a day such as `2026-11-28`, and of a model. "" means
-    all.
+    """Which calls the page shows: the calls of a day such as `2026-11-28`, and of a model. "" means
+    any day, or any model.
     """
 
     day: str = ""
@@ -52,8 +52,9 @@ class CallFilter:
         return cls(day, searchable(parameters.get("model", "")))
 
     def link(self, **changes: str) -> str:
-        """Return the query string of this filter with some fields changed. A field that already has
-        the given value is cleared, so that links toggle.
+        """Return the query string of this filter with some fields changed. If a field already has
+        the given value, the field is cleared: a second click on the same link shows all calls
+        again.
         """
         then = {
             name: "" if getattr(self, name) == value else value for name, value in changes.items()
@@ -74,7 +75,8 @@ class CallFilter:
 class CallTotals:
     """Sums over calls: their number, failures, and tokens as providers counted them.
 
-    `cost` is the cost of the prompts, in tokens at the input price.
+    `cost` is the cost of the prompts: the number of input tokens that would cost as much at the
+    full price.
     """
 
     calls: int = 0
@@ -131,10 +133,11 @@ def totals_by_day_and_model(since: datetime) -> dict[tuple[date, str], CallTotal
 
 
 def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal:
-    """Return the cost of prompts, in tokens at the input price.
+    """Return the cost of prompts: the number of input tokens that would cost as much at the full
+    price.
 
-    Cached and written tokens count with their share of this price, as known for the model or else
-    the provider; otherwise in full.
+    Tokens read from the cache or written to it have their own prices, by the model or else by the
+    provider. If these are unknown, the full price counts.
     """
     known, usual = known_model(model), providers().get(provider)
     cached = known.cached if known else usual.cached if usual else None
@@ -176,9 +179,9 @@ class DayRow:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """The calls of a model in the last days, and a link that shows only them.
+    """The calls of a model in the last days, and a link that shows only these calls.
 
-    `is_chosen` means that the page already shows only them.
+    `is_chosen` means that the page already shows only these calls.
     """
 
     model: str
@@ -335,8 +338,8 @@ class CallsPage:
         return date.fromisoformat(self.which.day) if self.which.day else None
 
     def cost(self, totals: CallTotals) -> str:
-        """Format a cost: as money if the reader has entered a price, else in tokens at the input
-        price.
+        """Format a cost: as money if the reader has entered a price, otherwise as a number of input
+        tokens.
         """
         if not self.prices.has_money:
             return short(round(totals.cost))

@@ -93,8 +93,8 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory: a text with tokens (None if unknown) or `money`.
-    `is_sum` marks a total.
+    """A line of the comparison with memory. A text comes with a number of tokens (None if unknown),
+    or with `money`. `is_sum` marks a total.
     """
 
     text: str
@@ -105,12 +105,12 @@ class Line(NamedTuple):
 
 
 class ShownMessage(NamedTuple):
-    """A message of the request, at index `place`. `number` is its number in history, or "" if it is
-    not in history.
+    """A message of the request, at index `place`. `number` is its number in history, or "" if the
+    message is not in history.
 
-    `can_be_redacted` means that only calls sent it and its text is still there. `more` is the
-    number of characters that are not shown. `is_after_break` marks messages behind the shared
-    prefix.
+    `can_be_redacted` means that the message is not in history and its text is still there. `more`
+    is the number of characters that are not shown. `is_after_break` marks messages behind the
+    shared prefix.
     """
 
     row: MessageView
@@ -127,8 +127,8 @@ class ShownMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class CallPage:
-    """Presents the page of a model call. `before` is the call to compare with, `policy` the policy
-    to compare with, and `prices` are those in the URL.
+    """Presents the page of a model call. The page compares the call with the previous call
+    (`before`), and with the window that `policy` would keep. `prices` are the prices in the URL.
     """
 
     call: RebuiltCall
@@ -157,7 +157,9 @@ class CallPage:
 
     @property
     def broke_after(self) -> str:
-        """The position after which the shared prefix ends, in words; "" without a prefix change."""
+        """The place at which the shared prefix ends, in words such as "after the tools"; "" without
+        a prefix change.
+        """
         found = self.difference
         if found is None or not found.is_broken:
             return ""
@@ -232,8 +234,8 @@ class CallPage:
 
     @property
     def overhead(self) -> int:
-        """Tokens that a request has besides its messages, by chatmemory's estimator; 0 without
-        messages.
+        """The number of tokens that a request has besides its messages, as chatmemory's estimator
+        counts them. 0 for a request without messages.
         """
         if not self.call.rows:
             return 0

@@ -128,7 +128,8 @@ def totals(memory_id: str) -> dict[str, int]:
     """Return sums over the calls of a conversation: the number of `calls` and their `input` and
     `cached` tokens.
 
-    `breaks` counts the prefix changes, and `again` the tokens that were sent again after them.
+    `breaks` counts the prefix changes. `again` counts tokens that prompts sent again behind a
+    changed prefix, at the full price.
     """
     rows = ModelCall.objects.filter(memory_id=memory_id)
     found = rows.aggregate(
@@ -168,7 +169,9 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
 
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
-    """Return the newest earlier call whose messages are stored; None if there is none."""
+    """Return the newest earlier call of the conversation whose messages are stored; None if there
+    is none.
+    """
     rows = _before(call).filter(~Q(places="") | Q(step__isnull=False))
     return rows.order_by("-at", "-n").first()
 
@@ -194,11 +197,11 @@ def keep_newest(call: ModelCall, prompt: Prompt) -> None:
 
 
 def known_before(call: ModelCall) -> KnownCall | None:
-    """Return the previous call of the conversation from the cache; None if it is not cached. `call`
-    is new, and already has its number.
+    """Return the call before `call`, which is new, from the cache. Return None if that call is not
+    cached.
 
-    Numbers follow the order of storing, so no other call was stored between consecutive numbers. A
-    redaction may have changed the prompt since.
+    The numbers of calls follow the order of storing. So the cached call is the one before if its
+    number is lower by 1. A redaction may have changed its prompt since.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at
@@ -223,7 +226,7 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages that a request continues when it names the response of this call: the
+    """Return the messages that precede a request which continues the response of this call: the
     call's messages and its answer.
 
     Instructions apply to one request only and are left out.
@@ -247,9 +250,11 @@ class RebuiltCall:
 
     @cached_property
     def rows(self) -> Sequence[MessageView]:
-        """The messages that were sent, including those that a limit lowered since would hide.
+        """The messages that were sent. Messages that a limit hides, because it was lowered since,
+        are included.
 
-        The seq of a message that is not in history is below 0, or the seq of an injected message.
+        A message that is not in history has a seq below 0, except for a message that a client put
+        into the window.
         """
         if self.row.places:
             return views_of(self.row)
@@ -272,8 +277,9 @@ class RebuiltCall:
 
     @cached_property
     def answer_messages(self) -> list[ChatMessage]:
-        """The messages of the answer, which are those that entered memory after the request. A call
-        with a list of its own adds nothing to memory; its answer is read from the response.
+        """The messages of the answer: the messages that entered memory after the request. If the
+        call has a list of its own, it adds nothing to memory, and the answer is read from the
+        response.
         """
         if self.row.places:
             return [*(answer_in(self.response, self.row.format) or ())]

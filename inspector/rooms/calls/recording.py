@@ -65,11 +65,11 @@ def is_joined(run: CallRun) -> bool:
 
 
 class RecordedCall(NamedTuple):
-    """The steps that a call wrote: the window after `step` is its request, and the window after
+    """The steps that a call wrote. The window after `step` is its request, and the window after
     `answer_step` also has the answer.
 
-    `places` are the messages of the request, for comparisons. `continues` means that nothing else
-    changed the conversation since the previous call of this process.
+    `places` are the messages of the request, for comparisons. `continues` means that nobody changed
+    the conversation between this call and the previous call that this process recorded.
     """
 
     step: int | None = None
@@ -133,8 +133,8 @@ def record_call(
     """Replace memory with the messages of a request, as `update_messages` does, and add the answer.
     Raises OthersDecide, and the exceptions of `update_messages`.
 
-    An earlier answer that a program sends in another spelling counts as the stored one. `prefix`
-    limits which conversations the sender's API token can reach.
+    A program may send an earlier answer back with small differences in its form. The stored answer
+    is then kept. `prefix` limits which conversations the sender's API token can reach.
     """
     request, answer = storable_messages(request), storable_messages(answer)
     window = _WINDOWS.get(memory_id)

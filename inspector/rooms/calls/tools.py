@@ -30,8 +30,8 @@ class SentTool(NamedTuple):
 
 
 def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list[SentTool]:
-    """Return the tools of a request with their tokens. Tools that the conversation does not know
-    yet are counted.
+    """Return the tools of a request with their tokens. The tokens of a tool that the conversation
+    has not sent before are counted now.
     """
     digests = [_digest(each) for each in definitions]
     known = _known_tokens(memory_id, digests)
@@ -89,8 +89,8 @@ def tool_tokens(memory_id: str, digests: Sequence[str]) -> int:
 
 
 def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
-    """Store the tools of a call that the conversation does not have yet. The caller's transaction
-    stores the call.
+    """Store those tools of a call that the conversation does not have yet. Call this function in
+    the transaction that stores the call.
     """
     by_digest = {each.digest: each for each in tools}
     new = by_digest.keys() - _tokens_of(memory_id, by_digest).keys()
@@ -145,8 +145,8 @@ def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
 
 
 def forget_tools(memory_id: str, but: Collection[str] = ()) -> None:
-    """Delete the tools of a conversation, except for the digests in `but`, which its remaining
-    calls use.
+    """Delete the tools of a conversation. Tools whose digests are in `but` are kept, because
+    remaining calls use them.
     """
     uses = CallTool.objects.filter(memory_id=memory_id)
     digests = {*uses.values_list("digest", flat=True)} - {*but}

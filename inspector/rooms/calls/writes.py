@@ -356,8 +356,8 @@ def _keep_beside(run: CallRun, row: ModelCall, beside: ListBeside) -> list[Place
 
 
 def compare_again(call: ModelCall) -> None:
-    """Compare a stored call again after a call that began before it was stored late, and save the
-    result.
+    """Compare a stored call again with the call before, and save the result. This is needed after a
+    call that began before this call was stored late.
     """
     prompt = prompt_of(call)
     _compare(call, prompt, tool_tokens(call.memory_id, prompt.tools))
@@ -380,8 +380,8 @@ def _compare(
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Add calls that were not stored to their counts by reason and sender. A call whose messages
-    have come in an event meanwhile is not counted.
+    """Count calls that were not stored, by reason and sender. A call is not counted if its messages
+    have arrived in another event meanwhile.
     """
     found: defaultdict[tuple[DropReason, str], list[str]] = defaultdict(list)
     for why, sender, key, count in dropped:
@@ -395,8 +395,8 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
 
 
 def count_no_more(stored: Iterable[NewCall], prefix: str) -> None:
-    """Subtract calls that are now stored from the counts of calls that were not, because their
-    spans had come without messages.
+    """Subtract calls that are now stored from the counts of calls that were not stored. They were
+    counted when their spans came without messages.
     """
     _count_no_more((key_of(call.key, prefix) for call in stored), prefix)
 

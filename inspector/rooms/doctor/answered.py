@@ -99,8 +99,9 @@ class AnsweredError:
 
     @cached_property
     def near(self) -> Sequence[tuple[str, int]]:
-        """The conversations with at least 80 % of the tokens that fit in memory. They come with
-        their tokens, the largest first.
+        """The conversations that may soon cause the same error. Their memories have at least 80 %
+        of the tokens that fit, according to the error. They come with the tokens of their memories,
+        the largest first.
         """
         if not self.fits:
             return ()

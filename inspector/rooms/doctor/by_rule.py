@@ -1,5 +1,5 @@
-"""Splits the flag (reason for attention) of rejected conversations by the rule that they break.
-Each rule names the providers that would reject them.
+"""Splits the flag (reason for attention) of rejected conversations into a flag for each rule of the
+linter. A flag names the providers that reject windows which break its rule.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class Choices:
         return in_use(dict.fromkeys(each for use in uses for each in use.written()))
 
     def naming(self, provider: str) -> Choices:
-        """Return a choice of one provider for all conversations, with its models in use. Without a
-        name, return these choices unchanged.
+        """Return choices as if only one provider were in use, for all conversations. Its models are
+        those in use. Without a name, return these choices unchanged.
 
         Raises InvalidValue.
         """

@@ -48,8 +48,8 @@ _LEFT_STEP = _COLUMNS.index("left_step")
 def diagnosis_of(
     state: StoredState, messages: MessagesBySeq | None = None, for_answers: bool = False
 ) -> Diagnosis:
-    """Return the diagnosis of a stored window, without interrupted tool calls that its policy
-    leaves out. Messages that a lowered limit hides are included.
+    """Return the diagnosis of a stored window. Interrupted tool calls are left out if the policy
+    leaves them out of prompts. Messages that a lowered limit hides are included.
 
     `messages` are the window's messages by number, if the caller has read them. With `for_answers`,
     the diagnosis is faster but less complete (see `diagnose`), and has no times.
@@ -144,12 +144,12 @@ NOT_KNOWN = KnownDiagnosis()
 
 
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
-    """Return the diagnosis of a window: made here for up to 2,000 messages, otherwise the stored
-    one.
+    """Return the diagnosis of a window. A stored diagnosis of this window is used. Otherwise, a
+    window of up to 2,000 messages is diagnosed now.
 
-    A stored diagnosis is about the newest window or an earlier one. A diagnosis that is made here
-    tells only the answers of providers, without repairs and times, because the conversation page
-    shows no more.
+    For a larger window at the newest step, the stored diagnosis of an earlier step is returned, if
+    any. A diagnosis that is made now tells only the answers of providers, without repairs and
+    times, because the conversation page shows no more.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:

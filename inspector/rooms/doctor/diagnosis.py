@@ -35,10 +35,10 @@ class Problem:
     the window for this reason.
 
     For providers in `conditional_for`, the answer depends on the model or a parameter. `seq` is the
-    message at fault, or 0 for the whole window. The problem began with step `since`, at the time
-    `at`; both may be unknown (None). For providers in `repairable_for`, a repair would help.
-    `is_pending` means that the messages that must come next end the problem, such as the results of
-    a tool call.
+    message that breaks the rule, or 0 for the whole window. The problem began with step `since`, at
+    the time `at`; both may be unknown (None). For providers in `repairable_for`, a repair would
+    help. `is_pending` means that the problem is expected and ends with the next messages. An
+    example is a tool call that still waits for its results.
     """
 
     rule: str
@@ -115,8 +115,8 @@ def _of(severity: str, severities: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The problems of the window after a step: those that a provider rejects first, then the oldest
-    first.
+    """The problems of the window after a step. Problems for which a provider rejects the window
+    come first, and older problems come before newer ones.
     """
 
     step: int
@@ -222,12 +222,14 @@ def diagnose(
     past_of: Callable[[Collection[int]], Past] | None = None,
     for_answers: bool = False,
 ) -> Diagnosis:
-    """Return the diagnosis of a window, without times. `numbers` are the numbers of its messages.
+    """Return the diagnosis of a window, without times. `numbers` are the numbers of its
+    messages.
 
     `has_left` tells whether any message has ever left the window. `past_of` returns the earlier
-    steps of some messages in the window; without it, the beginnings of problems are unknown. With
-    `for_answers`, only what the answers of providers need is computed, which takes less time. Then
-    no problem is `repairable_for` a provider, and a single problem has no beginning.
+    steps of some messages in the window; without `past_of`, the beginnings of problems are unknown.
+    With `for_answers`, only the parts are computed that sentences on the providers' answers need,
+    which takes less time. Then no problem has `repairable_for`, and the beginning is unknown if
+    there is only one problem.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)

@@ -69,8 +69,8 @@ class TooSmallLimit:
 
 
 def short_windows(id_prefix: str = "", most: int = 20_000) -> list[TooSmallLimit]:
-    """Return up to `most` conversations whose limit is too small for their largest turn. The latest
-    that became so come first.
+    """Return up to `most` conversations whose limit is too small for their largest turn. A
+    conversation whose limit has become too small recently comes first.
     """
     rows = Memory.objects.beginning_with(id_prefix)
     rows = rows.filter(keptdiagnosis__needed_limit__gt=F("policy_limit"))

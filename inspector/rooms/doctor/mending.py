@@ -41,8 +41,8 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """Who is affected by a problem: for each conversation with it, values such as its tenant and
-    labels. Also how many conversations of the site have each value.
+    """The tenants, labels and other values of the conversations that a problem affects (`values`,
+    by ID). `everywhere` counts how many conversations of the site have each value.
     """
 
     values: Values
@@ -99,15 +99,15 @@ class MendLine(Line):
 
     @property
     def since(self) -> datetime | None:
-        """The time since which most conversations of the line have the problem, the same as the
-        overview shows.
+        """The time since which most conversations of the line have the problem. The overview shows
+        the same time.
         """
         return self.common.since
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The conversations of the line grouped by tenant, for the tenants with the most of
-        them.
+        """The conversations of the line grouped by tenant. Only the tenants with the most of these
+        conversations are listed.
         """
         return groups_in(self._times, *self._whose)[:GROUPS]
 
@@ -136,7 +136,8 @@ class MendLine(Line):
     def to_copy(self) -> str:
         """A text for the developer of a client; "" if no client writes the window.
 
-        It has the problem of the newest list, and its messages with their positions.
+        The text describes the newest list of messages that providers reject: its problem, and the
+        position of each message.
         """
         return list_to_copy(self._newest_first[0], self.providers) if self.by_client else ""
 
@@ -187,11 +188,11 @@ class Mends(NamedTuple):
 def mends(
     issues: Iterable[Issue], midnight: datetime, is_used: bool, everywhere: Everywhere
 ) -> Mends:
-    """Return a line for each way to repair rejected windows. Those with the most new conversations
+    """Return a line for each way to repair rejected windows. Lines with the most new conversations
     today come first.
 
-    Rare lines, with no new conversation today and fewer than three in all, are folded, and so are
-    all after the first five.
+    At most five lines are shown; further lines are folded. A line with no new conversation today
+    and fewer than three in all is folded, too, unless all lines are like this.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

@@ -65,11 +65,12 @@ def rows_of(cases: Sequence[Case]) -> list[Row]:
 
 
 class Line(ABC):
-    """A line of the doctor's page: conversations that the same change would repair. The line
-    unfolds to the first of them.
+    """A line of the doctor's page: conversations that the same change would repair. When somebody
+    opens the line, it shows the first few conversations.
 
-    `verb` is the label of the button for this change; `address` and `fields` lead to its preview.
-    `verb` is "" if no such change exists, or if no installed feature can make it.
+    `verb` is the label of the button for this change, or "" if no installed feature can make such a
+    change. `address` and `fields` lead to a preview of the change. `times` are the times at which
+    the problems of the conversations began.
     """
 
     is_red = False
@@ -119,7 +120,9 @@ class Line(ABC):
 
 
 class CauseLine(Line):
-    """A line for one rule that windows break, with the providers for which they do."""
+    """A line for one rule that windows break, with the providers that reject or mishandle these
+    windows.
+    """
 
     def __init__(self, issue: Issue, midnight: datetime, is_used: bool) -> None:
         super().__init__(midnight)
@@ -137,8 +140,8 @@ class CauseLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """Advice that prevents the problem in future; "" if the line has a repair button and no
-        policy option prevents it.
+        """Advice that prevents the problem in future. If the line has a repair button, only a
+        policy option counts as advice; otherwise "".
         """
         if self.verb and not RULES[self.issue.rule].by_policy:
             return ""

@@ -1,5 +1,5 @@
-"""Finds the steps at which providers began to reject the window of a conversation, even if it was
-repaired later.
+"""Finds the steps at which providers began to reject the window of a conversation, even if the
+window was repaired later.
 
 A window is examined where a request could follow: after a user message, and after the last result
 of the preceding tool calls.
@@ -113,8 +113,8 @@ class _Requests:
 def counting(rule: str = "") -> Callable[[str, str], bool]:
     """Return a function that tells whether a past rejection of a window still counts.
 
-    It counts if one of the rejecting providers is in use, and if it is about the given `rule`, if
-    any.
+    A rejection counts if one of the rejecting providers is in use. With a `rule`, only rejections
+    for this rule count.
     """
     made = choices()
     signs = "".join(MARKS.values())

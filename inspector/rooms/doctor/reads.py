@@ -231,8 +231,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Issue:
-    """A rule that windows break for the same providers: the cause of a line, with its
-    conversations, newest first.
+    """A rule that windows break for the same providers, and their conversations, newest first. The
+    doctor's page shows each issue as a line.
 
     `severity` is refused or mishandled; "" if all providers accept the windows.
     """
@@ -272,7 +272,8 @@ def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
 def prevention_for(rule: str, have_policy: bool) -> str:
     """Return advice on how to avoid breaking a rule.
 
-    The advice is "" if it is a policy option, and none of the conversations has a policy.
+    Some advice is to set a policy option. Such advice needs a policy: without `have_policy`, return
+    "".
     """
     found = RULES[rule]
     return "" if found.by_policy and not have_policy else found.prevention
@@ -354,8 +355,8 @@ def would_find(use: InUse) -> dict[str, int]:
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:
-    """Return how many conversations each provider would reject; empty if all of these are in
-    `examples`.
+    """Return how many conversations each provider would reject. Return an empty dict if all
+    rejected conversations are in `examples`.
     """
     counts: Counter[str] = Counter(dict.fromkeys(ALL.providers, 0))
     has_others = False

@@ -34,8 +34,8 @@ class InUse:
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the rules for which the provider rejects windows of a model in use, although it
-        accepts them of other models.
+        """Return the rules by which the provider rejects windows only for some models, if such a
+        model is in use.
         """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]

@@ -106,9 +106,11 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
 
 @dataclass(frozen=True)
 class ShownRule:
-    """A rule for display: its law for each provider by name, and its good and bad example as lines.
+    """A rule of the linter for display. `laws` says by provider's name what this provider does when
+    the rule is broken. `bad` is an example that breaks the rule, and `good` an example that does
+    not.
 
-    `is_listed` is True if the doctor lists conversations for it.
+    `is_listed` is True if the doctor lists conversations that break the rule.
     """
 
     id: str
@@ -187,8 +189,8 @@ def cause_title(providers: str, rule: str) -> str:
 
 
 def issue_why(issue: Issue) -> str:
-    """Describe how a problem began in the newest conversation that has it, after a note if its
-    window is accepted but mishandled.
+    """Describe how a problem began in the newest conversation that has this problem. If providers
+    accept the window, the text begins with "Accepted, but mishandled.".
     """
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
@@ -228,10 +230,11 @@ class ProviderRow:
 def provider_rows(
     use: InUse | None, found: Mapping[str, int], conversations: Mapping[str, int]
 ) -> list[ProviderRow]:
-    """Return the checkboxes of all providers. Providers in use are ticked; if nobody has chosen
-    (`use` is None), those seen in conversations are.
+    """Return the checkboxes of all providers. Providers in use are ticked. If nobody has chosen
+    (`use` is None), the providers that messages of conversations show are ticked.
 
-    `found` are the rejected windows and `conversations` the conversations by provider.
+    `found` has by provider the number of rejected windows, and `conversations` the number of
+    conversations that use the provider.
     """
     models = use.models if use else {name: () for name, count in conversations.items() if count}
     return [

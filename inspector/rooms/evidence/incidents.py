@@ -49,8 +49,9 @@ class KeptFact(NamedTuple):
     """The stored numbers of a fact that left memory and was repeated; see `Forgotten`.
 
     `place` is the fact's index among the facts of the message that repeats it; None for a repeated
-    tool call. `said` is the latest message of a user with the fact, or else of a tool, and `last`
-    the latest message of anybody. At `left_step` this message left memory, for the reason `cause`.
+    tool call. `said` is the latest user message with the fact, or else the latest tool result with
+    it. `last` is the latest message of any kind with the fact, which left memory at `left_step` for
+    the reason `cause`.
 
     `limit` is the smallest limit that would have kept the fact. If not every limit was tried,
     `tried_every` is the distance between the tried limits. `pair` is `Forgotten.is_pair`.
@@ -71,8 +72,8 @@ class KeptIncident(NamedTuple):
     repeats the facts, and `step` the step that added this message.
 
     `forced` means that the user had to repeat a fact, and `asked` is the seq of the assistant's
-    message that asked for it. For a repeated tool call, `tokens` is the size of the new result, and
-    `same` whether it equals the earlier result.
+    message that asked for the fact. For a repeated tool call, `tokens` is the size of the new
+    result, and `same` whether it equals the earlier result.
     """
 
     kind: str

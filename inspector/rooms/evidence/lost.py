@@ -25,12 +25,11 @@ from inspector.rooms.evidence.losses import StoredEvidence
 
 @dataclass(frozen=True)
 class TermsBar:
-    """A bar that shows how many needed terms a text holds: `count` terms, which are `share`
-    percent.
+    """A bar that shows how many needed terms a text holds: `count` terms.
 
     The text is the summary, the summary with terms appended, or, with `is_tail`, the last messages
-    kept as they were. With terms appended, `more` is the percentage that these terms add to the
-    summary's `share`.
+    kept as they were. `share` is the percentage of needed terms in the summary or the last
+    messages, and `more` the percentage that appended terms add.
     """
 
     label: str

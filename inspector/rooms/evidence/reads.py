@@ -39,10 +39,10 @@ class ShownIncident:
     """An incident with the details that a page shows. It has the `number` 1 if it is the newest of
     `count` incidents, and so on.
 
-    At the step of the incident itself, where later incidents do not exist yet, it is `number_then`.
-    `left` is the change by which its fact left memory, and `policy` the policy at its step. `texts`
-    has the readable texts of its messages. The fact was said at `said_step`. The history had
-    `message_count` messages before the message that repeats the fact.
+    At the step of the incident itself, later incidents do not exist yet, and its number is
+    `number_then`. `left` is the change by which its fact left memory, and `policy` the policy at
+    its step. `texts` has the readable texts of its messages. The fact was said at `said_step`. The
+    history had `message_count` messages before the message that repeats the fact.
     """
 
     incident: Incident

@@ -1,9 +1,9 @@
 """The hourly and daily figures of groups, which are computed in the background and stored for the
 overview.
 
-The figures of a group in an hour or day are its turns, the medians of tokens and cost for a turn,
-and the number of new problems. A median is taken over the conversations with an answer in this
-time, so that a huge conversation does not change it.
+A group has figures for each hour and day: its turns, its new problems, and the medians of tokens
+and cost for a turn. A median is taken over the conversations with an answer in this time, so that a
+huge conversation does not change it.
 """
 
 from __future__ import annotations

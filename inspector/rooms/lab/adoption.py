@@ -37,8 +37,9 @@ class PolicyAdoption:
 
     `differing` have another policy now. `over` of the differing conversations have more in memory
     than the new limit allows, so that their next message evicts older messages. For `recounted`
-    others this is not known, because another estimator counted their messages. `of_clients` are
-    further conversations that match: a client decides their windows, so that nothing is changed.
+    other conversations, this is not known, because another estimator counted their messages.
+    `of_clients` are further conversations that match: a client decides their windows, so that
+    nothing is changed.
     """
 
     matching: int

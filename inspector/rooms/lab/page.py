@@ -54,8 +54,8 @@ class Way(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A line of the panel that compares today's policy with the suggestion. `name` is such as
-    "Held", `was` today's figure, and `now` the figure with the suggestion.
+    """A line of the panel that compares today's policy with the suggestion. `name` is the name of a
+    figure, such as "Held", and `was` its value today. `now` is its value with the suggestion.
     """
 
     name: str

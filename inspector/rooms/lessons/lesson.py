@@ -99,9 +99,9 @@ class Outcome:
     """What happens in a step once its question is answered, in this order.
 
     A `summary` replaces all but the last `keep_last` messages. Up to `append_terms` exact terms of
-    these messages that the summary text lacks are appended to it. Without a `summary`, the same is
-    done to the last summary of the lesson. Then the next `adds` messages arrive. Last, the limit
-    becomes `becomes`; None leaves the limit as it is.
+    these messages that the summary lacks are appended to the summary. Without a `summary`, terms
+    are appended to the last summary of the lesson. Then the next `adds` messages arrive. Last, the
+    limit becomes `becomes`; None leaves the limit as it is.
     """
 
     summary: str = ""

@@ -59,8 +59,8 @@ class Newest(NamedTuple):
 
 
 class Watcher:
-    """Waits for new steps or derived data of one conversation, or of all. It has no queue of
-    events, only the newest numbers: `step` and `kept`.
+    """Waits for new steps or derived data of one conversation, or of all conversations. It has no
+    queue of events, only the newest numbers: `step` and `kept`.
     """
 
     def __init__(self, made: int | None = None) -> None:

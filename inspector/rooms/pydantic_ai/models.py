@@ -33,8 +33,8 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """An entry of Pydantic AI's log, which is one message of Pydantic AI. It became the messages
-    `first_seq` to `last_seq` of the history. `parent` is the ID of the previous entry.
+    """An entry of Pydantic AI's log, which is one message of Pydantic AI. This message became the
+    messages `first_seq` to `last_seq` of the history. `parent` is the ID of the previous entry.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "entry")

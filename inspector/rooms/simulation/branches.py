@@ -83,8 +83,8 @@ def branch(
     policy: Policy | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation with the history and the window of another at step `at`, then add
-    `messages`. Return the changes.
+    """Create a conversation with the history and the window that another conversation has at step
+    `at`, then add `messages`. Return the changes.
 
     The source, which is the other conversation, is not changed. The label `from` of the new
     conversation names the step, not the source: API tokens that may not see the source can read

@@ -124,8 +124,8 @@ class DraftForm(forms.Form):
         return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
     def first_written(self, revised: WhatIf) -> int:
-        """Return the index in `revised.drafts` of the first draft that the text of this form
-        became.
+        """Return the index in `revised.drafts` of the first draft that comes from the text of this
+        form.
         """
         draft: int | None = self.cleaned_data["draft"]
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])

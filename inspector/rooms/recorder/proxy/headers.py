@@ -120,8 +120,8 @@ class RequestHead:
     def refusal(self) -> tuple[int, str] | None:
         """The status and the reason with which the proxy rejects the request, or None.
 
-        A web page of another site must not use the proxy, so requests with its Origin header are
-        rejected. Such requests come from this machine, like all others.
+        A web page of another site must not use the proxy, although its requests come from the
+        browser on this machine. So requests with the Origin of another site are rejected.
         """
         if not _is_local(self.header(b"host")):
             return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"

@@ -201,7 +201,7 @@ def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
 
 def count_passed(file: SpoolFile, head: RequestHead) -> None:
     """Write to the file that a request passed without being recorded, so that the request is
-    counted. Its name is the method and the path.
+    counted. The request's name is its method and its path.
     """
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())

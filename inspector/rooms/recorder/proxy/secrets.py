@@ -175,7 +175,9 @@ def _is_secret(text: str) -> bool:
 
 
 class Secrets:
-    """A set of secrets. Each secret is also known as JSON and URLs escape it."""
+    """A set of secrets, and of the forms in which JSON and URLs write the same secrets, with
+    escapes.
+    """
 
     def __init__(self, values: frozenset[bytes]) -> None:
         self.values = values
