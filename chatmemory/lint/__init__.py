@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chatmemory.lint.rules import Finding, Rule, findings
+from chatmemory.lint.rules import Finding, Rule, findings, refusing
 from chatmemory.lint.turns import (
     ANTHROPIC,
     COMBINING,
@@ -54,9 +54,11 @@ def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()
     """Return the findings for which a provider, or any of the named models, would reject a
     window.
     """
+    from chatmemory.lint.catalog import RULES  # many programs examine no window
+
     window = list(turns)
-    by_model = (findings_in(window, provider, model) for model in models or (None,))
-    return [each for findings in by_model for each in findings if each.severity == "refused"]
+    windows = (ProviderWindow(window, provider, model=model) for model in models or (None,))
+    return [each for sent in windows for each in findings(sent, refusing(RULES.values(), sent))]
 
 
 @dataclass(frozen=True)

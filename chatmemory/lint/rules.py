@@ -185,6 +185,14 @@ def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
     return sorted(found, key=lambda each: each.positions[:1])
 
 
+def refusing(rules: Iterable[Rule], sent: ProviderWindow) -> Iterator[Rule]:
+    """Yield the rules for which the provider of a window refuses what breaks them."""
+    for rule in rules:
+        law = rule.laws.get(sent.provider)
+        if law and law.severity_for(sent.model) == "refused":
+            yield rule
+
+
 def refuses(sent: ProviderWindow, rule: Rule) -> bool:
     """Return whether the provider of a window rejects it because of a rule. This is faster than
     `findings`.

@@ -138,8 +138,16 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     """Replay a history under a policy; the policy None keeps everything. With `refusals`, rejected
     prompts are counted for each provider.
     """
-    departures = history.loads.departures(policy)
-    keeps_first = policy is not None and policy.always_keep_system_message_first
+    return replay_of(history, policy, history.loads.departures(policy), refusals)
+
+
+def replay_of(
+    history: History,
+    policy: Policy | None,
+    departures: Departures,
+    refusals: Refusals | None = None,
+) -> Replay:
+    """Return the replay of a history under a policy, given when each message left."""
     needed = list(needs(history, departures.of_texts))
     return Replay(
         policy,
@@ -147,8 +155,19 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
         departures,
         len(needed),
         tuple(need for need in needed if not need.is_held),
-        prompts_of(history, departures, keeps_first, refusals),
+        sent_in(history, policy, departures, refusals),
     )
+
+
+def sent_in(
+    history: History,
+    policy: Policy | None,
+    departures: Departures,
+    refusals: Refusals | None = None,
+) -> Prompts:
+    """Return the prompts of a replay under a policy, given when each message left."""
+    keeps_first = policy is not None and policy.always_keep_system_message_first
+    return prompts_of(history, departures, keeps_first, refusals)
 
 
 FACTS_ENOUGH = 10  # recalls; fewer say little about a limit

@@ -17,6 +17,7 @@ for the first time is no need, either.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -52,6 +53,23 @@ class Need(NamedTuple):
         which the system message has, need no mention; None if all parts are in `known`.
         """
         return min((mention for name, mention in self.parts if name not in known), default=None)
+
+
+def lost_by_kind(history: History, left: Sequence[int]) -> Counter[IncidentKind]:
+    """Count the needs of a history whose facts memory had lost, by kind. `left` is as in `needs`,
+    which takes longer.
+    """
+    until: dict[str, int] = {}
+    lost: Counter[IncidentKind] = Counter()
+    for position, (needed, mentions) in enumerate(history.needed):
+        for kind, parts, _ in needed:
+            if min([until[name] for name, _ in parts]) < position:
+                lost[kind] += 1
+        at = left[position]
+        for name in mentions:
+            if until.get(name, -1) < at:
+                until[name] = at
+    return lost
 
 
 ChooseNeeds = Callable[[Iterable[Need]], Iterable[Need]]

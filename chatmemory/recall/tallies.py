@@ -17,12 +17,12 @@ from operator import add, lt, sub
 from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
-from chatmemory.recall.comparison import replay
+from chatmemory.recall.comparison import replay, replay_of, sent_in
 from chatmemory.recall.cost import Bill, CacheRules, Call, Sizes
 from chatmemory.recall.firsts import firsts, is_common, is_plain, places_of
 from chatmemory.recall.history import History
 from chatmemory.recall.kinds import IncidentKind
-from chatmemory.recall.needs import Need, needs
+from chatmemory.recall.needs import Need, lost_by_kind, needs
 from chatmemory.windows.policies import Policy
 
 _SYSTEM, _AI = MessageType.SYSTEM, MessageType.AI
@@ -78,14 +78,18 @@ class Tallies:
         """
         if self._plain and (policy is None or is_common(policy)):
             return self._plain.tally(policy, self._rules)
-        found = replay(self._history, policy)
-        bill = found.prompts.bill(self._rules)
-        again = (
-            found.count_of(IncidentKind.USER_REPEATED),
-            found.count_of(IncidentKind.CALL_REPEATED),
+        history, departures = self._history, self._history.loads.departures(policy)
+        lost = lost_by_kind(history, departures.of_texts)
+        bill = sent_in(history, policy, departures).bill(self._rules)
+        return Tally(
+            sum(len(each.needed) for each in history.needed) - lost.total(),
+            lost[IncidentKind.USER_REPEATED],
+            lost[IncidentKind.CALL_REPEATED],
+            bill.tokens,
+            bill.read,
+            bill.written,
+            replay_of(history, policy, departures).by_index if departures.indexes else 0,
         )
-        sums = bill.tokens, bill.read, bill.written
-        return Tally(found.held, *again, *sums, found.by_index)
 
     def calls(self, policy: Policy | None) -> Sequence[Call]:
         """Return the model calls of a replay under a policy; None stands for sending everything."""

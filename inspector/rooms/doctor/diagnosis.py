@@ -14,7 +14,7 @@ from typing import Any
 from chatmemory.lint import PROVIDERS, ProviderWindow
 from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import repair, turns_by_provider
-from chatmemory.lint.rules import findings
+from chatmemory.lint.rules import findings, refusing
 from chatmemory.lint.since import Past
 from chatmemory.lint.turns import OPENAI, Turn
 from chatmemory.messages.message import ChatMessage
@@ -260,8 +260,9 @@ def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
     `turns` are the messages of the window in the provider's form.
     """
     window = [turn._replace(position=position) for position, turn in enumerate(turns)]
-    found = findings(ProviderWindow(window, provider), _LISTED_LAWS)
-    return {each.rule for each in found if each.severity == "refused" and not each.is_pending}
+    sent = ProviderWindow(window, provider)
+    found = findings(sent, refusing(_LISTED_LAWS, sent))
+    return {each.rule for each in found if not each.is_pending}
 
 
 def _since(
