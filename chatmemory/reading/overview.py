@@ -6,30 +6,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
 from typing import TypeVar
 
 from django.db.models import (
+    Aggregate,
     BooleanField,
     Count,
     ExpressionWrapper,
     F,
     Max,
+    Min,
     Q,
     QuerySet,
     Subquery,
     Sum,
 )
 from django.db.models.functions import Coalesce, Left
+from django.utils import timezone
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.flag import Flag
 from chatmemory.flags import ANY, flags
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor
-from chatmemory.reading.feed import evicting_adds
+from chatmemory.reading.feed import evicting_adds, microseconds
 from chatmemory.reading.finding import (
     EVERYTHING,
     BestMatch,
@@ -54,6 +57,7 @@ from chatmemory.rooms import keepers, rooms
 Name = TypeVar("Name")
 
 
+RATED = 20  # conversations examined within a minute, from which a rate is known
 WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 
 
@@ -239,7 +243,8 @@ class OverviewStats:
     messages, in `forgotten_in` conversations. `flagged` is the number of conversations with each
     flag, by the flag's name. `erasure` is the audit log's number of the newest deletion or
     redaction: a later erasure makes the statistics out of date. For `unexamined` conversations the
-    flags are missing or out of date, because derived data was not computed yet.
+    flags are missing or out of date, because derived data was not computed yet. This takes about
+    `seconds_left` at the rate of the last minute; None if too few were examined in it.
     """
 
     conversations: int
@@ -249,6 +254,7 @@ class OverviewStats:
     flagged: Mapping[str, int]
     erasure: int
     unexamined: int
+    seconds_left: int | None = None
 
 
 def newest_erasure() -> int:
@@ -262,6 +268,32 @@ def _unexamined() -> Q:
         name, version = keeper.model.__name__.lower(), keeper.version()
         stale |= ~Q(**{f"{name}__step": F("last_step"), f"{name}__version": version})
     return stale & Q(last_step__gt=0, imported=None)
+
+
+def _rate() -> dict[str, Aggregate]:
+    """Return the expressions for the conversations examined within the last minute: their number,
+    and when the first and the last of them were.
+    """
+    minute_ago = microseconds(timezone.now() - timedelta(minutes=1))
+    for keeper in keepers()[-1:]:
+        at = f"{keeper.model.__name__.lower()}__kept_at"
+        lately = Q(**{f"{at}__gte": minute_ago})
+        return {
+            "rated": Count("pk", filter=lately),
+            "rated_first": Min(at, filter=lately),
+            "rated_last": Max(at, filter=lately),
+        }
+    return {}
+
+
+def _seconds_left(counts: Mapping[str, int]) -> int | None:
+    """Return the seconds until all conversations are examined, at the rate of the last minute, or
+    None if the rate is not known.
+    """
+    if not counts["unexamined"] or counts.get("rated", 0) < RATED:
+        return None
+    seconds = (counts["rated_last"] - counts["rated_first"]) / 1_000_000
+    return max(1, round(counts["unexamined"] * seconds / counts["rated"]))
 
 
 def _erasures() -> QuerySet[AuditEntry, int]:
@@ -280,6 +312,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         **{ANY: Count("pk", filter=any_of_them)},
         erasure=Max(Subquery(_erasures()[:1])),
         unexamined=Count("pk", filter=_unexamined()),
+        **_rate(),
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
@@ -291,6 +324,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         forgotten_in=left["memories"],
         erasure=counts["erasure"] or 0,
         unexamined=counts["unexamined"],
+        seconds_left=_seconds_left(counts),
     )
 
 

@@ -35,7 +35,7 @@ COUNTED_AS = "inspector.overview.counted"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
 FEW = 20_000  # conversations, which are counted again after an erasure
 SHARE = 20
-DAY_SECONDS = 86_400
+MINUTE, DAY_SECONDS = 60, 86_400
 NOTHING_TOLD = room.Told()
 MOST_LINES = 4
 
@@ -146,6 +146,19 @@ class Headlines:
         """The line whose problem began last; None if no beginning is known."""
         timed = [each for each in self.causes if each.since]
         return max(timed, key=lambda each: each.since or self.at, default=None)
+
+    @property
+    def checked(self) -> int:
+        """The number of conversations whose derived data is up to date."""
+        return self.stats.conversations - self.stats.unexamined
+
+    @property
+    def time_left(self) -> str:
+        """The time until all conversations are checked, in words; "" if it is not known."""
+        seconds = self.stats.seconds_left or 0
+        if seconds < 2 * MINUTE:
+            return f"{seconds:,} s" if seconds else ""
+        return f"{round(seconds / MINUTE):,} minutes"
 
     @property
     def quiet(self) -> list[Folded]:

@@ -13,9 +13,10 @@ from chatmemory import AiMessage, SystemMessage, UserMessage, services
 from chatmemory.ledger import protocol, slices
 from chatmemory.reading import conversations, steps
 from chatmemory.reading import finding as searching
-from chatmemory.reading.feed import feed
+from chatmemory.reading.feed import feed, microseconds
 from chatmemory.reading.finding import MENTIONS_COUNTED
 from chatmemory.reading.overview import overview_stats
+from chatmemory.services import keepers
 from chatmemory.windows.policies import MessageWindow, TokenWindow
 from inspector import demo
 from inspector.overview import causes, selection
@@ -70,6 +71,25 @@ def test_conversations_that_no_keeper_has_examined_are_counted(operator_client, 
     page = operator_client.get("/")
     assert page.context["headlines"].stats.unexamined == 2
     assert "of 4 conversations · 2 conversations not checked yet" in " ".join(page.text.split())
+
+
+def test_the_time_until_all_are_examined_follows_from_the_last_minute(
+    operator_client, fleet, monkeypatch
+):
+    monkeypatch.setattr("chatmemory.reading.overview.RATED", 3)
+    now = microseconds(timezone.now())
+    model = keepers()[-1].model
+    for n, row in enumerate(model.objects.order_by("memory_id")):
+        model.objects.filter(pk=row.pk).update(kept_at=now - n * 15_000_000)
+    for n in range(6):
+        create_and_add(f"new-{n}", MessageWindow(5), users("hello"))
+    causes.forget_headlines()
+    page = " ".join(operator_client.get("/").text.split())
+    assert model.objects.filter(kept_at__gte=now - 60_000_000).count() == 3
+    assert '· 6 conversations not checked yet (about 60 s left) <progress max="9" value="3"' in page
+    model.objects.update(kept_at=now - 120_000_000)
+    causes.forget_headlines()
+    assert "about" not in operator_client.get("/").text.partition("not checked yet")[2][:40]
 
 
 @pytest.mark.parametrize(
