@@ -4,7 +4,7 @@ such as rejected requests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import reduce
@@ -106,10 +106,16 @@ class Folded:
     name: str
     count: int
     muted: room.Muted | None = None
+    cause: room.RoomCause | None = None
 
     @property
-    def flag(self) -> Flag:
-        return flag_named(self.name)
+    def flag(self) -> Flag | room.RoomCause:
+        return self.cause or flag_named(self.name)
+
+    @property
+    def href(self) -> str:
+        """The URL of the list of its conversations."""
+        return self.cause.href if self.cause else f"?flagged={self.name}"
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ class Headlines:
     resolved: tuple[Folded, ...] = ()
     questions: tuple[room.Fragment, ...] = ()
     closed: tuple[Closed, ...] = ()
-    more: tuple[room.Fragment, ...] = ()  # causes of rooms
+    more: tuple[room.RoomCause, ...] = ()  # causes of rooms
     strip: room.Fragment | None = None
     facets: Mapping[str, Sequence[tuple[str, int, str]]] = field(default_factory=dict)
 
@@ -247,6 +253,9 @@ def counted_headlines(
         if flag.name not in closed
     ]
     folded = list({each.name: each for each in folded}.values())
+    more = over_time.causes if over_time else ()
+    folded += [Folded(*each) for each in _muted_of_rooms(more, muted)]
+    muted_names = {each.name for each in folded}
     return Headlines(
         at,
         at,
@@ -258,7 +267,7 @@ def counted_headlines(
         resolved=tuple(_resolved(stats)),
         questions=tuple(rooms.questions()),
         closed=tuple(_closed(closed, muted)) if among is None else (),
-        more=tuple(over_time.causes) if over_time else (),
+        more=tuple(each for each in more if each.name not in muted_names),
         strip=over_time.strip if over_time else None,
         facets=over_time.facets if over_time else {},
     )
@@ -320,7 +329,21 @@ def _has(stats: OverviewStats, flag: Flag) -> bool:
 def _is_muted(flag: Flag, counts: Mapping[str, int], muted: Mapping[str, room.Muted]) -> bool:
     """Whether somebody folded this line, and its number has not grown by half since."""
     mute = _mute(flag.name, muted) or _mute(_whole(flag), muted)
-    return mute is not None and 2 * counts[flag.name] < 3 * mute.count
+    return _holds(mute, counts[flag.name])
+
+
+def _holds(mute: room.Muted | None, count: int) -> bool:
+    """Return whether a cause is still muted, because its number has not grown by half."""
+    return mute is not None and 2 * count < 3 * mute.count
+
+
+def _muted_of_rooms(
+    causes: Iterable[room.RoomCause], muted: Mapping[str, room.Muted]
+) -> Iterator[tuple[str, int, room.Muted | None, room.RoomCause]]:
+    """Yield the causes of rooms that are muted, as the values of `Folded`."""
+    for each in causes:
+        if _holds(mute := _mute(each.name, muted), each.count):
+            yield each.name, each.count, mute, each
 
 
 def _mute(name: str, muted: Mapping[str, room.Muted]) -> room.Muted | None:

@@ -212,6 +212,22 @@ class Told:
 
 
 @dataclass(frozen=True)
+class RoomCause:
+    """A cause that a room found itself, with its line on the overview. Its `name` is that of a
+    mute, `count` is the number of its conversations, and `href` the URL of their list.
+    """
+
+    name: str
+    title: str
+    count: int
+    href: str
+    line: Fragment
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class OverTime:
     """The parts of the overview that a room (feature) adds about changes over time.
 
@@ -222,7 +238,7 @@ class OverTime:
     """
 
     strip: Fragment
-    causes: Sequence[Fragment] = ()
+    causes: Sequence[RoomCause] = ()
     told: Mapping[str, Told] = field(default_factory=dict)
     facets: Mapping[str, Sequence[tuple[str, int, str]]] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from chatmemory.explain.wording import decapitalized
 from chatmemory.flag import Flag, Line, PastCases
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.catalog import RULES
-from inspector.rooms.doctor.card import who_refuses
+from inspector.rooms.doctor.card import refused_at
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.past import counting
 from inspector.rooms.doctor.words import problem_title, provider_names
@@ -56,7 +56,7 @@ def _part(rule: str, names: tuple[str, ...], past: PastCases) -> Flag:
             lambda: "Repair…" if page_url("repair-many") else "Show the causes",
             "doctor",
             title=title,
-            newest=who_refuses,
+            newest=partial(refused_at, rule),
             began_at="keptdiagnosis__ill_at",
         ),
         past=replace(past, counting=partial(counting, rule)),

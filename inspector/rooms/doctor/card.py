@@ -5,6 +5,7 @@ messages that never reached the model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from chatmemory.exceptions import CorruptRow
 from chatmemory.explain.wording import capitalized, decapitalized, in_unit
@@ -26,6 +27,7 @@ from inspector.rooms.doctor.diagnosing import (
     known_diagnosis,
     stay_of_system,
 )
+from inspector.rooms.doctor.diagnosis import Diagnosis
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.providers import LATELY_STEPS
 from inspector.rooms.doctor.reads import (
@@ -122,20 +124,32 @@ def who_refuses(memory_id: str) -> str:
     """Return which providers reject the memory of a conversation, and why: `OpenAI rejects it: a
     tool call without its result`. Return "" if none does.
     """
-    row = KeptDiagnosis.objects.filter(pk=memory_id).first()
-    if row is None:
-        return ""
-    try:
-        found = kept_diagnosis(row).under(choices().of(memory_id))
-    except CorruptRow:
-        return ""
-    if not found.refused_by:
+    found = _kept_findings(memory_id)
+    if found is None or not found.refused_by:
         return ""
     problem = next(each for each in found.listed if each.refused_by)
     verb = "rejects" if len(found.refused_by) == 1 else "reject"
     title = decapitalized(words.problem_title(problem.rule))
     place = f" ({named(problem.seq)})" if problem.seq else ""
     return f"{capitalized(words.provider_names(found.refused_by))} {verb} it: {title}{place}"
+
+
+def refused_at(rule: str, memory_id: str) -> str:
+    """Return the message by which the memory of a conversation breaks a rule of a provider: `at
+    #3`. Return "" if none does.
+    """
+    found = _kept_findings(memory_id)
+    broken = (each for each in found.listed if each.refused_by) if found else ()
+    seq = next((each.seq for each in broken if each.rule == rule), None)
+    return f"at {named(seq)}" if seq else ""
+
+
+def _kept_findings(memory_id: str) -> Diagnosis | None:
+    """Return the kept findings of a conversation for its providers, or None."""
+    row = KeptDiagnosis.objects.filter(pk=memory_id).first()
+    with suppress(CorruptRow):
+        return kept_diagnosis(row).under(choices().of(memory_id)) if row else None
+    return None
 
 
 def never_reached(memory_id: str) -> str:

@@ -14,10 +14,11 @@ from django.utils import timezone
 
 from inspector.rooms.hours.figures import EVERYTHING, Made, ratio_of
 from inspector.rooms.hours.strip import THOUSAND, facet_of, linked, mark_of, words_of
-from inspector.shell.room import Listed
+from inspector.shell.room import Fragment, Listed, RoomCause
 from inspector.shell.rooms import page_url
 
 FROM = 1.5  # times the days before
+NAME = 64  # characters of the name of a cause
 _TURNS, _COST = 0, 2
 
 
@@ -44,10 +45,16 @@ class Dearer:
         return f"Cost a turn ×{self.ratio:.1f}"
 
 
-def dearer(listed: Listed, made: Made) -> Iterator[Dearer]:
+def dearer(listed: Listed, made: Made) -> Iterator[RoomCause]:
     """Yield the tenants in which a turn costs at least 1.5 times as much as in the days before a
-    change.
+    change, each as a cause.
     """
+    for name, each in _dearer(listed, made):
+        line = Fragment("rooms/hours/_dearer.html", {"dearer": each})
+        yield RoomCause(f"cost:{name}"[:NAME], each.title, each.count, each.href, line)
+
+
+def _dearer(listed: Listed, made: Made) -> Iterator[tuple[str, Dearer]]:
     if made.split != "tenant":
         return
     values: dict[str, Any] = made.values
@@ -61,14 +68,17 @@ def dearer(listed: Listed, made: Made) -> Iterator[Dearer]:
             median(each[_COST] for each in side if each[_TURNS]) / THOUSAND for side in sides
         )
         address = page_url("lab")
-        yield Dearer(
-            ratio,
-            words_of("tenant", name),
-            group["change"][3],
-            group["change"][2],
-            datetime.fromtimestamp(group["change"][0], timezone.get_default_timezone()),
-            before,
-            after,
-            linked(listed, **facet_of("tenant", name), flagged=""),
-            f"{address}?prefix={name}" if address and name else address,
+        yield (
+            name,
+            Dearer(
+                ratio,
+                words_of("tenant", name),
+                group["change"][3],
+                group["change"][2],
+                datetime.fromtimestamp(group["change"][0], timezone.get_default_timezone()),
+                before,
+                after,
+                linked(listed, **facet_of("tenant", name), flagged=""),
+                f"{address}?prefix={name}" if address and name else address,
+            ),
         )

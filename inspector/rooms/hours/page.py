@@ -30,10 +30,7 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
         return OverTime(_strip(listed, of_filter)) if of_filter else None
     ready = (found | kept({split} - found.keys())).get(split) if listed.is_all else None
     later = Fragment("rooms/hours/_later.html", {"address": listed.link()})
-    lines = [
-        Fragment("rooms/hours/_dearer.html", {"dearer": each})
-        for each in (dearer(listed, by_tenant) if listed.is_all else ())
-    ]
+    lines = list(dearer(listed, by_tenant)) if listed.is_all else ()
     return OverTime(
         _strip(listed, ready) if ready else later,
         lines,

@@ -10,8 +10,10 @@ from chatmemory import database
 from chatmemory.flags import flag_named
 from chatmemory.ledger.transaction import audit
 from chatmemory.models import Memory
+from inspector.overview.selection import OverviewQuery
 from inspector.rooms.settings.models import MutedCause
-from inspector.shell.room import Muted
+from inspector.shell import rooms
+from inspector.shell.room import Muted, RoomCause
 
 
 def muted() -> dict[str, Muted]:
@@ -23,14 +25,20 @@ def muted() -> dict[str, Muted]:
 
 
 def mute(name: str, actor: str = "") -> None:
-    """Mute a cause at its current number of conversations. Raises InvalidValue for an
-    unknown flag.
+    """Mute a cause at its current number of conversations: a flag, or a cause of a room. Raises
+    InvalidValue for any other name.
     """
-    flag = flag_named(name)
+    of_room = _cause_of_room(name)
+    known = name if of_room else flag_named(name).name
     with database.atomic():
-        count = Memory.objects.filter(flag.where).count()
-        MutedCause(flag=flag.name, count=count, muted_by=actor, muted_at=timezone.now()).save()
-        audit(f"mute {flag.name} at {count}", action="mute", actor=actor, flag=flag.name)
+        count = of_room.count if of_room else Memory.objects.filter(flag_named(name).where).count()
+        MutedCause(flag=known, count=count, muted_by=actor, muted_at=timezone.now()).save()
+        audit(f"mute {known} at {count}", action="mute", actor=actor, flag=known)
+
+
+def _cause_of_room(name: str) -> RoomCause | None:
+    found = rooms.over_time(OverviewQuery())
+    return next((each for each in found.causes if each.name == name), None) if found else None
 
 
 def dismiss(name: str, actor: str = "") -> None:
@@ -44,10 +52,11 @@ def dismiss(name: str, actor: str = "") -> None:
 
 
 def unmute(name: str, actor: str = "") -> None:
-    """Show a muted cause again. A second call changes nothing. Raises InvalidValue for an unknown
-    flag.
+    """Show a muted cause again. A second call changes nothing. Raises InvalidValue for the name of
+    no cause.
     """
-    flag = flag_named(name)
     with database.atomic():
-        if MutedCause.objects.filter(flag=flag.name).delete()[0]:
-            audit(f"unmute {flag.name}", action="unmute", actor=actor, flag=flag.name)
+        is_muted = MutedCause.objects.filter(flag=name).exists()
+        known = name if is_muted or _cause_of_room(name) else flag_named(name).name
+        if MutedCause.objects.filter(flag=known).delete()[0]:
+            audit(f"unmute {known}", action="unmute", actor=actor, flag=known)

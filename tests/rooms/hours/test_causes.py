@@ -219,7 +219,7 @@ def test_labels_count_as_they_are_today(page, clock):
     assert "label=release%3A2" in found, "the menu of labels offers the new value"
 
 
-def test_the_cost_of_a_turn_counts_the_conversations_with_the_change(page, clock):
+def test_the_cost_of_a_turn_counts_the_conversations_with_the_change(page, operator_client, clock):
     for n in range(12):
         clock.at(10 - n * 0.75)
         is_new = n >= 6
@@ -234,6 +234,13 @@ def test_the_cost_of_a_turn_counts_the_conversations_with_the_change(page, clock
     assert f"<b>{ours} of {ours}</b> n/" in found
     assert "release 2" in found
     assert "Cost a turn ×" in page("/?split=policy"), "a split of the strip hides no cause"
+    operator_client.post("/mute/", {"flag": "cost:n/"})
+    found = page()
+    assert f"<b>{ours} of {ours}</b> n/" not in found
+    assert f"Muted by operator at {ours}:" in found
+    operator_client.post("/mute/", {"flag": "cost:n/", "undo": "1"})
+    assert f"<b>{ours} of {ours}</b> n/" in page()
+    assert operator_client.post("/mute/", {"flag": "cost:other/"}).status_code == 422
 
 
 # Hours around midnight, and a change of the clock
