@@ -236,10 +236,11 @@ def counted_headlines(
     stats = overview_stats(midnight())
     shown = [flag for flag in flags() if flag.line and flag.counts and _has(stats, flag)]
     parts, counts = _in_parts(shown, stats, among)
-    muted = rooms.muted() if shown else {}
     is_known = with_strip and stats.unexamined < stats.conversations
     over_time = rooms.over_time(query) if is_known else None
     told = over_time.told if over_time else {}
+    more = over_time.causes if over_time else ()
+    muted = rooms.muted() if shown or more else {}
     closed = {name: each for name, each in told.items() if each.closed_at}
     lines = [
         flag for flag in parts if flag.name not in closed and not _is_muted(flag, counts, muted)
@@ -253,8 +254,7 @@ def counted_headlines(
         if flag.name not in closed
     ]
     folded = list({each.name: each for each in folded}.values())
-    more = over_time.causes if over_time else ()
-    folded += [Folded(*each) for each in _muted_of_rooms(more, muted)]
+    folded += _muted_of_rooms(more, muted)
     muted_names = {each.name for each in folded}
     return Headlines(
         at,
@@ -339,11 +339,11 @@ def _holds(mute: room.Muted | None, count: int) -> bool:
 
 def _muted_of_rooms(
     causes: Iterable[room.RoomCause], muted: Mapping[str, room.Muted]
-) -> Iterator[tuple[str, int, room.Muted | None, room.RoomCause]]:
-    """Yield the causes of rooms that are muted, as the values of `Folded`."""
+) -> Iterator[Folded]:
+    """Yield the causes of rooms that are muted."""
     for each in causes:
         if _holds(mute := _mute(each.name, muted), each.count):
-            yield each.name, each.count, mute, each
+            yield Folded(each.name, each.count, mute, each)
 
 
 def _mute(name: str, muted: Mapping[str, room.Muted]) -> room.Muted | None:

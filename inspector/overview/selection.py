@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory import policy_kinds
+from chatmemory import database, policy_kinds
 from chatmemory.flag import Flag
 from chatmemory.flags import flag_named, flags, today
 from chatmemory.managers import CLIENT
@@ -143,14 +143,29 @@ class OverviewQuery:
         return condition or None
 
     @cached_property
-    def _cases(self) -> Q | None:
-        """The condition of a flag and a day together: a case on that day, also if it was mended
-        since. None without both, and for a flag whose past is not known.
+    def _cases_on(self) -> Mapping[str, int] | None:
+        """The number of cases on the day by conversation, also of cases that were mended since.
+        None without a flag and a day, and for a flag whose past is not known.
         """
-        if not (self.day and self.flagged):
+        return rooms.cases_on(self.day, self.flagged) if self.day and self.flagged else None
+
+    @property
+    def _cases(self) -> Q | None:
+        """The condition of a flag and a day together: a case on that day."""
+        if self._cases_on is None:
             return None
-        found = rooms.narrowing("cases", f"{self.flagged}@{self.day}")
-        return found and found & (self._narrowed("provider", "model") or Q())
+        found = Q(database.in_list("id", self._cases_on))
+        return found & (self._narrowed("provider", "model") or Q())
+
+    @cached_property
+    def cases(self) -> int | None:
+        """The number of cases in the list, which has a bar of the strip as its link; None without
+        a flag and a day.
+        """
+        if self._cases_on is None:
+            return None
+        listed = self.which.rows().order_by().values_list("id", flat=True)
+        return sum(self._cases_on[memory_id] for memory_id in listed)
 
     @property
     def is_all(self) -> bool:

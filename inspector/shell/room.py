@@ -328,8 +328,12 @@ class SiteRoom(kernel.Room):
     def narrowing(self, name: str, value: str) -> Q | None:
         """Return the database condition for a filter of the overview that the room provides, such
         as the provider; None for other filters.
+        """
+        return None
 
-        The value of the filter `cases` is a flag and a day, such as `refused@2026-11-28`.
+    def cases_on(self, day: str, flag: str) -> Mapping[str, int] | None:
+        """Return the number of cases of a flag on a day, such as `2026-11-28`, by conversation;
+        None if the room does not know past cases of the flag.
         """
         return None
 

@@ -218,6 +218,14 @@ def narrowing(name: str, value: str) -> Q | None:
     return next((each for each in found if each is not None), None)
 
 
+def cases_on(day: str, flag: str) -> Mapping[str, int] | None:
+    """Return the number of cases of a flag on a day by conversation, also of cases that were mended
+    since, from the room that knows them; None if none does.
+    """
+    found = (room.cases_on(day, flag) for room in rooms())
+    return next((each for each in found if each is not None), None)
+
+
 def value_columns() -> dict[str, str]:
     """Return the column of derived data for each filter whose values are in such a column, by the
     filter's name.

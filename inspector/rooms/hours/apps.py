@@ -32,6 +32,11 @@ class Hours(room.SiteRoom):
 
         return narrowing(name, value)
 
+    def cases_on(self, day: str, flag: str) -> Mapping[str, int] | None:
+        from inspector.rooms.hours.filters import cases_on
+
+        return cases_on(day, flag)
+
     def over_time(self, listed: room.Listed, at_once: bool = False) -> room.OverTime | None:
         from inspector.rooms.hours.page import over_time
 

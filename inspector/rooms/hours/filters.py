@@ -4,12 +4,12 @@ provider and model of recorded calls.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from chatmemory import database
 from chatmemory.patterns import declared_pattern
 from inspector.rooms.hours.fleet import Counting, causes, counted_flags, spent
 from inspector.rooms.hours.models import Hour
@@ -21,17 +21,11 @@ DAY = declared_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2})?")
 def narrowing(name: str, value: str) -> Q | None:
     """Return the database condition of a filter; None for an unknown filter. An invalid day matches
     nothing.
-
-    `cases` is a flag and a day: conversations in which the problem of the flag began on that day,
-    even if it was repaired later.
     """
     if name == "provider":
         return Q(kepthours__provider=value)
     if name == "model":
         return Q(kepthours__model=value)
-    if name == "cases":
-        flag, _, day = value.partition("@")
-        return _with_cases(flag, day)
     if name != "day":
         return None
     times = times_of(value)
@@ -42,14 +36,18 @@ def _hours(times: tuple[int, int]) -> QuerySet[Hour]:
     return Hour.objects.filter(hour__gte=times[0], hour__lt=times[1])
 
 
-def _with_cases(name: str, day: str) -> Q | None:
-    """Return the condition for a case of a flag on a day; None if its past is not known."""
+def cases_on(day: str, name: str) -> dict[str, int] | None:
+    """Return the number of cases of a flag on a day or in an hour, by conversation, as the bars of
+    the strip count them. Return None for a flag whose past is not known.
+    """
     flag = next((each for each in [*counted_flags(), *causes()] if each.name == name), None)
     if flag is None:
         return None
     times, counting = times_of(day), Counting.of([flag])
-    rows = spent(*times, flag=name.partition(".")[0]) if times else ()
-    return Q(database.in_list("id", {row.memory_id for row in rows if counting.number(row, flag)}))
+    found: Counter[str] = Counter()
+    for row in spent(*times, flag=name.partition(".")[0]) if times else ():
+        found[row.memory_id] += counting.number(row, flag)
+    return {memory_id: number for memory_id, number in found.items() if number}
 
 
 def times_of(value: str) -> tuple[int, int] | None:

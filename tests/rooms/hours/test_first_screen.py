@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.cache import cache
+from django.utils import timezone
 
 from benchmarks import first_screen
 from chatmemory import AiMessage, MessageWindow, ToolExecutionResultMessage, UserMessage, services
+from chatmemory.explain.wording import counted
 from chatmemory.flags import flag_named
 from chatmemory.inserted import NewMessage
 from chatmemory.models import Memory, Message, Step
@@ -24,7 +26,7 @@ from inspector.rooms.hours.fleet import Counting, Spent
 from inspector.rooms.hours.models import KeptFigures
 from inspector.rooms.hours.telling import effect_words
 
-from ...conversations import create_and_add, keep, users
+from ...conversations import call, create_and_add, keep, users
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 28, 14, tzinfo=UTC)
@@ -261,3 +263,27 @@ def test_a_filter_needs_no_hours(fleet, django_assert_num_queries):
 def test_the_kept_figures_have_no_ids(fleet):
     contents = "".join(KeptFigures.objects.values_list("content", flat=True))
     assert not any(each in contents for each in Memory.objects.values_list("pk", flat=True))
+
+
+def test_a_bar_and_its_list_have_the_same_number_of_cases(operator_client, fleet):
+    services.create("acme/twice", MessageWindow(3))
+    for _ in range(2):
+        services.add("acme/twice", [*users("a"), call("1"), *users("b")])
+        services.add("acme/twice", users("c", "d", "e"))
+    keep()
+    refresh()
+    several = 0
+    values = kept({"tenant"})["tenant"].values
+    for name, group in values["groups"].items():
+        tenant = "" if name == "\0all" else name
+        for start, column in zip(values["days"], group["days"], strict=True):
+            for flag, number in column[3].items():
+                day = f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d}"
+                query = OverviewQuery(flagged=flag, day=day, tenant=tenant)
+                assert query.cases == number
+                several += number > (query.total or 0)
+    assert several, "a conversation has two cases on a day"
+    query = OverviewQuery(flagged="refused", day=f"{timezone.localdate():%Y-%m-%d}")
+    cases, total = query.cases, query.total
+    listed = page_of(operator_client, f"/{query.query}")
+    assert f"{counted(cases, 'case')} in {counted(total, 'conversation')}" in listed
