@@ -68,7 +68,7 @@ def test_a_rule_without_a_repair_has_no_button_where_another_one_has(operator_cl
 def test_each_line_says_what_happened_in_its_newest_case(fleet):
     choose_providers("", ["openai"])
     told = {cause.name: cause.words for cause in counted_headlines(0).causes}
-    assert told["refused.dangling_call"] == "at #1"
+    assert told["refused.dangling_call"] == "at #5"
     assert told["never_in_memory"].endswith("its window 40 tokens")
     assert "repeated in #4" in told["user_repeated"]
 
