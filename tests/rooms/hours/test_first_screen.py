@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -42,11 +43,15 @@ def page_of(client, address: str = "/") -> str:
 
 
 @pytest.fixture
-def fleet(db) -> None:
-    choose_providers("", ["openai"])
-    first_screen.fill(share=0.12)
-    keep()
-    refresh()
+def fleet(db) -> Iterator[None]:
+    """A fleet as of noon, so that what began an hour ago began today."""
+    clock = first_screen.Clock(timezone.now().replace(hour=12))
+    with clock.set():
+        choose_providers("", ["openai"])
+        first_screen.fill(clock.now, share=0.12)
+        keep()
+        refresh()
+        yield
 
 
 def test_each_question_is_answered_by_one_look(operator_client, fleet):
