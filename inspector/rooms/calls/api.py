@@ -145,8 +145,8 @@ class OneCall(Resource):
 def whole(found: RebuiltCall) -> dict[str, Any]:
     """Return the API's answer about a model call.
 
-    This is its fields, its request and response in the provider's format, and the numbers of its
-    messages in history.
+    The answer has the fields of the call, its request and response in the provider's format, and
+    the numbers of its messages in history.
     """
     return {
         **CallSerializer(found.row).data,
@@ -169,9 +169,9 @@ class SentRedaction(Resource):
     def post(self, request: Request, memory_id: str, n: int, place: int) -> Response:
         """Redact a message that only calls sent.
 
-        `place` is the index of a null in the `messages` of the call. The text is permanently
-        removed from all calls of the conversation. A message that is in history is redacted in the
-        history instead.
+        The `messages` of the call have null for such a message, and `place` is the index of the
+        null. The text is permanently removed from all calls of the conversation. A message that is
+        in history is redacted in the history instead.
         """
         try:
             is_new = redact_sent(memory_id, n, place, **changed_by(request))

@@ -35,7 +35,9 @@ _FINISHES = {"tool_call": "tool_calls"}  # two spellings of one reason
 
 
 def loaded(body: bytes) -> Any:
-    """Read JSON within the bounds of all input. Return None for bytes that are not JSON."""
+    """Read JSON, with the limits that apply to all input, such as the depth of nesting. Return None
+    for bytes that are not such JSON.
+    """
     try:
         return load_json(body.decode())
     except (UnicodeDecodeError, InvalidMessage):
@@ -140,7 +142,9 @@ def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
 
 
 def content_at(response: Any, format: str) -> Any:
-    """Return the model's output in a response, as it stands in the format, or None."""
+    """Return the part of a response that is the model's output, as the provider sent it, or
+    None.
+    """
     for step in _ANSWERS[format]:
         try:
             response = response[step]

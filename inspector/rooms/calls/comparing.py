@@ -42,7 +42,9 @@ class Place(NamedTuple):
     overrides: str | None
 
     def is_same(self, other: Place | None) -> bool:
-        """Return whether both are the same message in the same form, whatever their tokens."""
+        """Return whether the other place has the same message in the same form, whatever its
+        tokens.
+        """
         return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 
 

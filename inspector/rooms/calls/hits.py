@@ -1,4 +1,4 @@
-"""Hits of a search of all conversations among the messages that only model calls sent."""
+"""Finds words in messages that only model calls sent, when somebody searches all conversations."""
 
 from __future__ import annotations
 

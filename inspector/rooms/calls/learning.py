@@ -57,8 +57,8 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
 
 
 def learned_for(call: ModelCall) -> Learned | None:
-    """Estimate the provider's counts from other calls of the same model with the same tools. Return
-    None for too few calls.
+    """Return how to estimate the provider's count for a call. This is learned from other calls of
+    the same model with the same tools. Return None for too few calls.
     """
     rows = ModelCall.objects.filter(
         model=call.model, is_countable=True, is_exact=True, input__gt=0, counted__gt=0

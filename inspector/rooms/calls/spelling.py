@@ -32,7 +32,7 @@ def written(value: Any, style: str) -> bytes:
 
 
 def plain(text: str, length: int) -> str:
-    """Return the first `length` characters of a foreign text, without characters that some
+    """Return the first `length` characters of a text from outside, without characters that some
     databases reject.
     """
     return text[:length].replace("\0", "").encode(errors="replace").decode()

@@ -26,7 +26,7 @@ def summaries_holding(memory_id: str, seq: int) -> list[int]:
 
 
 def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
-    """Return those of the given summaries whose text contains an exact term of a message.
+    """Return the given summaries whose text contains an exact term of a message.
 
     A redacted message has no terms, and a redacted summary contains none.
     """

@@ -100,8 +100,8 @@ class IncidentCard:
 
     @property
     def url(self) -> str:
-        """The URL of this card as of its step, which later changes of the conversation do not
-        alter.
+        """The URL of this card at the step of the incident. The URL shows the same card after later
+        changes of the conversation.
         """
         number = self._shown.number_then if self._shown.number_then > 1 else None
         return conversation_url(self._state.memory.id, at=self._incident.step, incident=number)

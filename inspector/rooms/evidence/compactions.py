@@ -105,7 +105,7 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
 
 
 def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
-    """Return the `latest` last compactions in order, with the texts of the lost terms."""
+    """Return the last compactions in order, at most `latest`, with the texts of the lost terms."""
     memory = find_memory(known.memory_id)
     return [
         shown_evidence(memory, each, known.step, lists_dropped=False)

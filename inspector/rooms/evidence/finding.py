@@ -44,8 +44,8 @@ def found_incidents(memory: Memory) -> list[Incident]:
 
 
 def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents up to the message `settled`. Later messages cannot change these (see
-    `stretches`).
+    """Find the incidents up to the message `settled`. Later messages cannot change these incidents
+    (see `stretches`).
     """
     if not settled:
         return []

@@ -170,8 +170,8 @@ class FoundCompactions(NamedTuple):
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Join these compactions to the earlier ones in `settled`, whose summaries come before
-        message `first`.
+        """Return the earlier compactions of `settled` followed by these compactions. Of `settled`,
+        only compactions whose summary comes before message `first` are taken.
         """
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]

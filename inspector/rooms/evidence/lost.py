@@ -1,4 +1,6 @@
-"""The card of the terms that a summary lost, shown in *Why?* of its step."""
+"""The card of the terms that a summary lost. The panel *Why?* shows this card at the step of the
+compaction.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class EvidenceCard:
 
     @property
     def headline(self) -> str:
-        """The headline: how many of the terms that the assistant needed the summary holds."""
+        """The headline: how many terms the assistant needed, and how many of these terms the
+        summary holds.
+        """
         name = LEVELS[self._level]
         if not self.needed_first:
             return f"The assistant needed no {name} {self.when} that the messages before had given."

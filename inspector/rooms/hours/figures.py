@@ -272,8 +272,8 @@ def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> fl
 
 
 def splits_of(known: Collection[Known]) -> list[str]:
-    """Return the groupings whose figures are stored, such as `tenant`: only those that form
-    groups.
+    """Return the groupings whose figures are stored, such as `tenant` or `label:release`. A label
+    is included if conversations share its values; `provider` and `model` need recorded calls.
     """
     labels = [f"label:{name}" for name in labels_with_few_values(known)[:LABELS]]
     of_calls = [

@@ -1,5 +1,5 @@
-"""Measures what the memories of agent frameworks would have held of stored conversations, and their
-cost.
+"""Measures the memories of agent frameworks on stored conversations: how many needed facts they
+would have held, and their cost.
 
 The figures of a conversation are computed on request, a few conversations at a time, and stored
 until the conversation changes.

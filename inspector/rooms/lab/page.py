@@ -118,8 +118,8 @@ def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) 
 def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
     """Return the IDs of the conversations that a policy change would include.
 
-    These conversations are left out: outliers (conversations very unlike the rest), conversations
-    with a limit in another unit, and conversations whose clients decide the window.
+    Left out are outliers (conversations very unlike the rest), conversations with a limit in
+    another unit, and conversations whose clients decide the window.
     """
     apart = {id for reason in APART for id in advice.measured.left_out.get(reason, ())}
     return [each.id for each in members if each.id not in apart]

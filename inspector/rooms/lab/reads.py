@@ -119,8 +119,8 @@ class LossExample:
 class Fleet:
     """The figures of the chosen conversations computed so far.
 
-    `matching` is the number that the filter finds, `ids` are the conversations of the sample, and
-    `known` are those with figures.
+    `matching` is the number of conversations that the filter finds. `ids` are the conversations of
+    the sample, and `known` are its conversations with figures.
     """
 
     matching: int
@@ -165,8 +165,8 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
-    """Return the number of matching conversations, and the chosen ones by ID. With a group, both
-    are limited to the sample's members of that group.
+    """Return the number of matching conversations, and the chosen conversations by ID. With a
+    group, only conversations of the sample that belong to the group count as matching and chosen.
     """
     matching, chosen = _drawn(query)
     if not query.group:

@@ -1,4 +1,6 @@
-"""The requests of the lab: figures are computed in slices, and advice is adopted."""
+"""The requests of the lab: show and compute figures, and adopt advice. A request that computes or
+changes works for a second or two, and the next request continues.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +96,8 @@ def _csv(address: FleetAddress) -> HttpResponse:
 
 @require_POST
 def adopt_for_many(request: HttpRequest) -> HttpResponse:
-    """Show which conversations a policy would change. If the POST is confirmed, change them in
-    slices.
+    """Show which conversations a policy would change. A confirmed POST changes as many as it can in
+    a short time; a further POST continues.
     """
     address = _address_in(request.POST.dict())
     if address.problem:
@@ -142,7 +144,9 @@ def _policy_of(request: HttpRequest, address: FleetAddress) -> list[Policy | Non
 
 @require_POST
 def fix(request: HttpRequest) -> HttpResponse:
-    """Show the advice for each group. If the POST is confirmed, adopt it in slices."""
+    """Show the advice for each group. A confirmed POST adopts the advice for as many conversations
+    as it can in a short time; a further POST continues.
+    """
     address = _address_in(request.POST.dict())
     if address.problem:
         return _shown(request, address)

@@ -91,7 +91,7 @@ def choice_text(choice: Choice, moment: LessonMoment) -> str:
 
 
 def marked_up(text: str, is_linked: bool = True) -> SafeString:
-    """Return a text as HTML: **bold**, and #3 as a link to that message, if it `is_linked`."""
+    """Return a text as HTML: **bold**. With `is_linked`, #3 becomes a link to message 3."""
     html = _BOLD.sub(r"<b>\1</b>", escape(text))
     if is_linked:
         html = _MESSAGE.sub(r'<a href="#m\1">#\1</a>', html)
@@ -217,7 +217,9 @@ def right_choice(moment: LessonMoment) -> str:
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
-    """Judge the picked messages: they are correct if exactly these leave memory."""
+    """Judge the picked messages. They are correct if the same messages, and no others, leave
+    memory.
+    """
     key, verbs = frozenset(happening.leaving), happening.verbs
     right = what_leaves(happening)
     missing, surplus = sorted(key - picked), sorted(picked - key)

@@ -1,7 +1,8 @@
 """Metrics for Prometheus. Labels have no conversation IDs, so that the number of series stays
 small.
 
-Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each answers for all of them.
+Several processes share the folder PROMETHEUS_MULTIPROC_DIR. Each process answers with the metrics
+of all of them.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
     """Yield the model calls of spans, and the reason for each that cannot be stored.
 
     A provider's library may trace its calls without messages, while an instrumentation sends the
-    same calls with messages. Such a span is silently left out.
+    same calls with messages. The spans without messages are then left out, and give no reason.
     """
     found = [(record, read) for record in records if (read := _read(record)) is not None]
     calls = [read for _, read in found if isinstance(read, NewCall)]

@@ -90,8 +90,9 @@ def _written(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, dict[str, Any]]]) -> None:
-    """Add log entries, and the messages made from them, to a conversation whose row is locked. An
-    entry is its ID, the previous entry's ID, and the message.
+    """Add log entries, and the messages made from them, to a conversation whose row is locked.
+    `entries` are triples: the ID of the entry, the ID of the previous entry, and the message as
+    JSON.
     """
     after = memory.messages_with_interrupted()
     for id, parent, value in entries:

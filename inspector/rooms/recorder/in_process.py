@@ -121,7 +121,7 @@ class Exchange:
         return len(self.body or b"") + self.size
 
     def end(self, how: str, error: str = "") -> bool:
-        """Note how the call ended, and its duration. Return whether this is the first time."""
+        """Note how the call ended, and its duration. Return False if an end was noted before."""
         if self.how:
             return False
         self.how, self.error, self.duration = how, error, time.monotonic() - self.began

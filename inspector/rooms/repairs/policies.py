@@ -29,8 +29,8 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return policies of conversations, changed so that memory starts at a user message after each
-    trim.
+    """Return by ID the policies of conversations, with one option changed: memory starts at a user
+    message after each trim.
 
     Conversations without a policy, or whose policy does this already, are left out.
     """

@@ -1,9 +1,10 @@
 """Computes how a repair, or its undoing, changes a window: which messages move, leave or return,
 and which placeholders are added or removed.
 
-A repair is a list, as `set_messages` takes it (see `ledger.client_list`), with two differences.
-Messages are identified by their numbers instead of their contents. New messages, such as
-placeholders, are SYNTHETIC: nobody said them, and they are not in history.
+A repair replaces the window by a list of messages, as `set_messages` does (see
+`ledger.client_list`), with two differences. Messages are identified by their numbers instead of
+their contents. New messages, such as placeholders, are SYNTHETIC: nobody said them, and they are
+not in history.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Repair the window for a provider, as one step. Its note describes the changes and gives the
-    reason.
+    """Repair the window for a provider, as one step. The note of the step describes the changes and
+    gives the reason.
 
     Placeholders for tool results are not part of the history. Raises MemoryNotFound, InvalidValue,
     VersionConflict, and NotRepairable if there is nothing to do, or if the provider would still

@@ -1,7 +1,8 @@
 """Checks SQLite's search index while a ledger is verified.
 
-PostgreSQL searches the texts themselves (see `search`), so that nothing can be missing or wrong.
-The words of an index row cannot be compared, because the index does not store them.
+Only missing and surplus messages are found. The index does not store the words of a message, so
+that words cannot be compared with the text. PostgreSQL searches the texts themselves (see
+`search`), so that nothing can be missing or wrong.
 """
 
 from __future__ import annotations

@@ -265,8 +265,8 @@ class SqliteIndex(TextIndex):
         rows.
 
         A transaction indexes only a few characters, so that writers do not wait long. If the index
-        has a message that does not exist, the whole index is rebuilt, because its words are
-        unknown.
+        has a message that does not exist, the whole index is rebuilt. To remove this message alone,
+        its words would have to be known.
         """
         if self.wrong(memory_id) is not None:
             self.rebuild()

@@ -91,7 +91,7 @@ class PolicyForm(forms.Form):
 
     @property
     def choices(self) -> list[forms.BoundField]:
-        """The fields of all other options, which have a value."""
+        """The fields of options that take a value, such as a number, and are not only on or off."""
         return [each for each in self._options if not isinstance(each.field, forms.BooleanField)]
 
     @property

@@ -1,5 +1,5 @@
-"""Mutes causes on the overview, for everybody, until their number of conversations has grown by
-half.
+"""Mutes causes (reasons for attention) on the overview, for everybody. A muted cause is shown again
+when its number of conversations has grown by half.
 """
 
 from __future__ import annotations

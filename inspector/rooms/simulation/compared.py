@@ -372,8 +372,9 @@ class ComparePage:
 
     @property
     def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
-        """Yield the messages before the chosen position: the row, its icon, and where each policy
-        has the message.
+        """Yield each message before the chosen position: its row, its icon, and a text for each
+        policy. The text says when the message left memory, such as "left at #12"; "" if it is still
+        in memory.
         """
         for row in self.found.rows:
             entry = self.found.history.entries[row.position]

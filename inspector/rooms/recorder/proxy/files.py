@@ -1,8 +1,9 @@
 """Writes the files of the spool (the folder of recorded calls). A file has one call, or several
 calls that follow each other soon.
 
-A call consists of frames: a letter, the length in four bytes, and the content; `recording` lists
-them. A file is locked until its last call has ended, and is then renamed to `.call`.
+A call consists of frames: a letter, the length in four bytes, and the content. The module
+`recording` lists the letters. A file is locked until its last call has ended, and is then renamed
+to `.call`.
 """
 
 from __future__ import annotations

@@ -198,7 +198,8 @@ class ClientRequest:
 
 @dataclass(eq=False, slots=True)
 class Answer:
-    """A provider's answer while it arrives. `pieces` of its body are not passed back yet.
+    """A provider's answer while it arrives. `pieces` are parts of its body that were not passed
+    back yet.
 
     `values` has the first value of each header, by its name in lower case.
     """

@@ -136,7 +136,9 @@ class Recording:
 
     @_harmless
     def answer(self, answer: Answer) -> None:
-        """Write the head of the answer, which reaches the file with its first piece."""
+        """Write the head of the answer. The head reaches the file together with the first piece of
+        the body.
+        """
         self._secrets = secrets_of_answer(answer.headers, self._secrets)
         encoding = answer.values.get(_ENCODING, b"")
         self._answer = _Copy(b"B", encoding, self._file, self._secrets)

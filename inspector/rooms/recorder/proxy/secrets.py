@@ -228,7 +228,7 @@ class Cleaner:
         self._pending = b""
 
     def clean(self, data: bytes, is_last: bool = False) -> bytes:
-        """Return the bytes so far without secrets.
+        """Return the bytes of the stream that can be passed on now, without secrets.
 
         The last bytes are held back until more bytes arrive or the stream ends, because a secret
         may begin there.

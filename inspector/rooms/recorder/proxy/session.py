@@ -2,7 +2,8 @@
 chunks.
 
 Each client connection has its own thread, so that no call waits while another call is read, cleaned
-and written. It also has its own connections to providers, which end with it.
+and written. The thread has its own connections to providers, which are closed with the client's
+connection.
 """
 
 from __future__ import annotations
