@@ -86,7 +86,8 @@ class Configuration:
     - `DEFAULT_POLICIES` are the policies of conversations that are created without a policy, by
       prefixes of their ids.
     - `PROVIDERS` are the providers whose models get the conversations, with the models in use, so
-      that nobody need choose them on a page. They can be given by prefixes of the ids.
+      that nobody need choose them on a page. Conversations can have different providers by the
+      prefix of their ids.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own extensions.
     """
 

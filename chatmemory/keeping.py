@@ -289,8 +289,8 @@ class Rounds:
         self._resting: dict[str, float] = {}  # the time until which a conversation rests, by id
 
     def keep_some(self, seconds: float) -> bool:
-        """Derive the rows of conversations for about `seconds`, of at least one. Return whether
-        there is more to do. If the database cannot be written, no rows are made.
+        """Derive the rows of conversations for about `seconds`, but at least of one conversation.
+        Return whether there is more to do. If the database cannot be written, no rows are made.
         """
         if not self._keepers or not is_writable():
             return False

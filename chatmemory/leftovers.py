@@ -1,5 +1,5 @@
-"""Finds and drops tables that removed rooms (plug-in features) have left in the database. They may
-contain text of conversations.
+"""Finds and drops tables that removed rooms (plug-in features) have left in the database. Such
+tables may contain text of conversations.
 """
 
 from __future__ import annotations

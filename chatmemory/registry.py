@@ -15,9 +15,10 @@ class Registry(Mapping[str, T]):
     """A mapping from names to items: built-in items, registered items and the items of an entry
     point group.
 
-    - Entry points are loaded on the first look-up of another name, or when all names are listed.
+    - Entry points are loaded on the first look-up of a name that is neither built-in nor
+      registered, or when all names are listed.
     - An entry point that fails to load, or whose item `accepts` refuses, is logged and left out. So
-      one broken package does not break the others.
+      one broken package does not break another package.
     - A built-in item that is None is loaded by `loads` on the first look-up of its name.
     - An item's name is its attribute `named_by`, or else the name of its entry point.
     """

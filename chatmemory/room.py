@@ -40,8 +40,8 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Erased:
-    """The texts of a conversation that are being erased: those of the messages `seqs`, or the whole
-    conversation if `seqs` is None.
+    """The texts of a conversation that are being erased: the texts of the messages `seqs`, or the
+    whole conversation if `seqs` is None.
     """
 
     memory_id: str

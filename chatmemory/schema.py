@@ -2,8 +2,9 @@
 
 Such a database has recorded a migration that this version does not have. Either a newer version
 added the migration, or the database is older than `0001`, which replaced all migrations before it.
-A migration that replaces others (`replaces`) stands for all of them. A database that has only some
-of them is refused, because they no longer exist.
+A migration can replace earlier migrations, which it names in `replaces`: it stands for all of them.
+A database that has recorded only some of the replaced migrations is refused, because the rest no
+longer exists.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def cookie(name: str) -> str:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """Return the reader's theme, or "" to follow that of the system."""
+    """Return the reader's theme, or "" to follow the theme of the system."""
     chosen = request.COOKIES.get(cookie("theme"), "")
     return chosen if chosen in THEMES else ""
 
@@ -45,8 +45,9 @@ def render_page_or_fragment(
     """Return a response with the whole page, or for an HTMX request, only its title and the block
     `fragment` of its template.
 
-    One URL and one context serve both; the template extends its `layout`. Boosted links and
-    restored history entries replace the whole page, so they get the whole page, too.
+    The page and the fragment have the same URL, context and template, which extends the variable
+    `layout`. Boosted links and restored history entries replace the whole page, so they get the
+    whole page, too.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request

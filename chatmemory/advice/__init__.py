@@ -2,7 +2,8 @@
 
 `advise` takes the measured figures of conversations. It says whether to keep the policy in force,
 to change it, or to send everything. Pages, commands, the API and agents print this advice; nothing
-else chooses a policy. It needs no database: figures come from stored conversations or from files.
+else chooses a policy. Advice needs no database: its figures come from stored conversations or from
+files.
 """
 
 from chatmemory.advice.choosing import FACTS_ENOUGH, advise, advise_groups

@@ -52,8 +52,8 @@ class Recalls:
         """Return the cost of each requested policy, relative to sending everything; None if there
         is no prompt.
 
-        It is the mean over the conversations that the advice counts, or over all if it counts none.
-        Each conversation has the same weight.
+        A cost is the mean over the conversations that the advice counts; if the advice counts none,
+        over all conversations. Each conversation has the same weight.
         """
         prices, scope = advice.measured.prices, advice.measured
         out = {id for ids in scope.left_out.values() for id in ids} if scope.conversations else ()
@@ -77,8 +77,8 @@ def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) 
 def tried_for(
     kind: Policy, policies: Iterable[Policy | None], rules: CacheRules, today: Policy | None = None
 ) -> TriedPolicies:
-    """Return the policies to try for an advice: many limits of one kind, including those of the
-    requested `policies` that are of that kind.
+    """Return the policies to try for an advice: many limits of one kind. The requested `policies`
+    of that kind are among them.
     """
     named = (each for each in (today, *policies) if each is not None)
     return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)

@@ -194,10 +194,10 @@ class Option:
 class Scope:
     """The conversations that an advice was measured on: `conversations` of `of` were counted.
 
-    They have `said` messages, of which `messages` were replayed, with `calls` model calls. Costs
-    are at `prices`, and `rules` is the version of the rules of measuring. `left_out` has the ids of
-    conversations that were not counted, by reason. Of `in_part` long
-    conversations only the newest messages were replayed.
+    These conversations have `said` messages, of which `messages` were replayed, with `calls` model
+    calls. Costs are at `prices`, and `rules` is the version of the rules of measuring. `left_out`
+    has the ids of conversations that were not counted, by reason. Of `in_part` long conversations
+    only the newest messages were replayed.
     """
 
     conversations: int = 0
@@ -244,12 +244,13 @@ class Advice:
     """The advice for a conversation, or for several.
 
     `pick` is the advised option, which equals `today`, the policy in force, if the verdict is to
-    keep it. It is None if nothing can be advised. `everything` is the option of sending everything.
+    keep it. `pick` is None if nothing can be advised. `everything` is the option of sending
+    everything.
 
-    `options` are all windows that were tried and are large enough, cheapest first. Of these,
-    `dominated` is the number of windows that another option beats in every way, and `others` are at
-    most three of the rest. `checked` are the costs of the pick in each half of the conversations,
-    if both halves have conversations. `keeps` is the option of a requested policy.
+    `options` are all windows that were tried and are large enough, cheapest first. `dominated` is
+    the number of `options` that another option beats in every way. `others` are at most three
+    `options` that none beats. `checked` are the costs of the pick in each half of the
+    conversations, if both halves have conversations. `keeps` is the option of a requested policy.
 
     With `is_few`, too few facts were needed to choose by them. `refused` names the provider that
     would reject the window now, and `longest` is the longest prompt in tokens.

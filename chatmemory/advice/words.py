@@ -57,8 +57,8 @@ def name_of(option: Option) -> str:
 
 
 def share_words(option: Option) -> str:
-    """Return the share of needed facts that an option holds, in percent. It is 100 % only if no
-    fact is lost.
+    """Return the share of needed facts that an option holds, in percent. The text is 100 % only if
+    no fact is lost.
     """
     percent = round(100 * option.share)
     return f"{min(max(percent, 1), 99) if 0 < option.held < option.needed else percent} %"

@@ -171,7 +171,7 @@ def _documents(
 @cache
 def recorded_examples() -> dict[str, dict[str, Any]]:
     """Return the recorded example of each operation by its id, with `request` and `response` as
-    JSON. They are null if there is no body.
+    JSON. Without a body, the value is None.
     """
     loaded: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_text("utf-8"))
     return loaded

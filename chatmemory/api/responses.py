@@ -151,8 +151,8 @@ class MemoryPageSerializer(Json):
 
 
 class OfTable(Json):
-    """The fields of a row: those of the class, and the columns that plug-ins declared for its
-    `table`.
+    """Base class of serializers of rows. Its fields are the fields of the class, and the columns
+    that plug-ins declared for the `table`.
     """
 
     table: ClassVar[type[Model]]

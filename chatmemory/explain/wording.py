@@ -113,7 +113,7 @@ def window_size_words(policy: Policy | None, totals: Totals) -> str:
 def system_share(budget: Budget) -> str:
     """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`.
 
-    If the window is over its limit, the share is that of the window's tokens, as in the bar on the
+    If the window is over its limit, the percentage is of the window's tokens, as in the bar on the
     page.
     """
     limit = budget.limit or 0

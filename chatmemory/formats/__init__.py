@@ -7,7 +7,8 @@ parse_messages(values, format)    one list of messages, as JSON values
 parse_objects(values, format)     objects of a provider's library
 render_messages(messages, format)
 
-A format is one `Format` in `FORMATS`. `Reader` and `Writer` are base classes for your own.
+A format is one `Format` in `FORMATS`. For a format of your own, derive its reader from `Reader` and
+its writer from `Writer`.
 """
 
 from chatmemory.formats.conversion import Reader, ReadMessage, Writer

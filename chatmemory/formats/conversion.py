@@ -636,7 +636,7 @@ class Calls:
         self._waiting: dict[str, None] = {}
 
     def continue_from(self, messages: Iterable[ChatMessage]) -> None:
-        """Add the calls of earlier messages. Those without a result are open."""
+        """Add the calls of earlier messages. Calls without a result are open."""
         for message in messages:
             if isinstance(message, AiMessage):
                 for call in message.tool_execution_requests:

@@ -27,8 +27,8 @@ _MODES = slice(18, 20)  # the bytes of the header that say whether there is a wr
 class KnownDatabase:
     """The database of a supported program, recognized by its `tables`.
 
-    `sessions` yields the sessions as JSON values in the format named `format`. It gets the
-    connection, and a function that decodes the JSON text of a column.
+    `sessions` yields the sessions as JSON values in the format named `format`. Its arguments are
+    the connection, and a function that decodes the JSON text of a column.
     """
 
     format: str

@@ -95,14 +95,14 @@ class Transcript:
     """The messages of one conversation, and the losses of reading it.
 
     `number` is the position of the conversation in its file, from 1. `turns` has the index of each
-    message's turn, or of its first turn if it was made from several. It is empty if a format's own
-    `parse` does not fill it; then each turn is one message.
+    message's turn, or of its first turn if it was made from several. `turns` is empty if each turn
+    is one message, and the `parse` of the format does not fill it.
 
     `session` is an agent's recording, if the format has it: the messages with summaries and
     compactions.
 
-    `times` has the time of each message, None where the file has none. With a session, `times` has
-    also the times of the session's summaries. It is empty if no message has a time.
+    `times` has the time of each message, None where the file has none. With a session, the
+    summaries of the session have times, too. `times` is empty if no message has a time.
 
     `branches` are other versions of this conversation, such as after an edited question. The first
     `shared` messages of a branch are also the first of this conversation, or of its session. In a
@@ -192,8 +192,8 @@ NOT_KNOWN = "not known"
 class Kinds:
     """The types of a format's records. `of` returns the name of a record's type.
 
-    `silent` lists the types whose records hold no words of people, models or tools. It maps each to
-    the newest version of the program that is known to write it, or to `NOT_KNOWN`.
+    `silent` lists the types whose records hold no words of people, models or tools. The value of a
+    type is the newest version of the program that is known to write such records, or `NOT_KNOWN`.
     """
 
     of: Callable[[JsonValue], str]
@@ -209,9 +209,10 @@ class Format:
       It detects the format for "auto", so it must return None for other formats.
     - `claims`, if there is one, detects the format for "auto" instead: it tells whether a value can
       only be of this format. Then `find` may also take values that other formats have.
-    - `parse` takes the found turns, still unchecked, and the messages before them, whose calls they
-      may answer. It returns the messages of the turns. It raises UnreadableTranscript with the
-      index of a turn that cannot be read. A `Reader` does so for every InvalidMessage.
+    - `parse` takes the turns that `find` has found, still unchecked, and the messages before them,
+      whose calls they may answer. It returns the messages of the turns. It raises
+      UnreadableTranscript with the index of a turn that cannot be read. A `Reader` does so for
+      every InvalidMessage.
     - `render` returns messages in this format. It can do so message by message, so that an export
       need not be in memory as a whole. It may read the messages more than once. It is None for a
       format that is only read.
@@ -228,9 +229,9 @@ class Format:
     - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
       sessions of one file, or the conversations of a store, each under its key.
     - `content_of`, if there is one, returns the part of a turn that holds the text of people,
-      models and tools. Without it the whole turn counts, and also if the part is empty and no
-      message was made from the turn. Each string of four letters or more in the part must be in a
-      text, a thought, an argument or a result of a message, except names such as ids and types.
+      models and tools. The part is the whole turn if there is no `content_of`, or if an empty part
+      and no message came from the turn. Each string of four letters or more in the part must be in
+      a text, a thought, an argument or a result of a message, except names such as ids and types.
       Otherwise the string is reported as a loss (see `chatmemory.formats.account`).
     - `is_whole` is True if `find` takes everything of a conversation that has words as turns. Then
       words outside the turns are reported as losses, too.

@@ -307,7 +307,7 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
 
 
 def type_of(record: Any) -> str:
-    """Return the type of a record: that of its message, or the name of its change, such as
+    """Return the type of a record: the type of its message, or the name of its change, such as
     `$set`.
     """
     return next((each for each in _CHANGES if each in record), "") or kind_of(record)

@@ -4,7 +4,7 @@ only read.
 {"store": {"user-1": [message, …], …}, "class_name": "SimpleChatStore"}
 
 A buffer, such as ChatMemoryBuffer, writes its store under `chat_store`. The messages are in
-LlamaIndex's format; older messages are like those of chat completions. Source of the shapes:
+LlamaIndex's format; older messages are like messages of chat completions. Source of the shapes:
 llama_index, core/storage/chat_store/simple_chat_store.py, core/memory/types.py and
 chat_memory_buffer.py.
 """

@@ -4,7 +4,7 @@ Source of the shapes: the JSON schemas of gen_ai.input.messages, gen_ai.output.m
 gen_ai.system_instructions, of semantic conventions 1.37 and later.
 
 A conversation is a list of messages, or the attributes of a span, whose values may be JSON text.
-They are read in the order system instructions, input, output. Attributes about the output, such as
+System instructions are read first, then input, then output. Attributes about the output, such as
 its usage, are kept with its message. They are not written again, since the message is then input.
 
 A message of the role tool becomes a result for each part. A tool call that the provider ran within

@@ -5,8 +5,8 @@
 
 A request becomes several messages: its instructions and system prompts, the tool results, and the
 user's parts. A response with tools that the provider ran becomes several messages, too: the calls,
-each result, and the parts after it. They are written as one request or response again. Source of
-the shapes: pydantic_ai.messages 2.x.
+each result, and the parts after it. All of them are written as one request or response again.
+Source of the shapes: pydantic_ai.messages 2.x.
 """
 
 from __future__ import annotations

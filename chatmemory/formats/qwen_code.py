@@ -1,8 +1,8 @@
 """Qwen Code: session files, one JSON record a line. This format is only read.
 
 Each record names its parent, as in files of Claude Code, and its message is a turn of Gemini. A
-record `chat_compression` has the new window. Messages in it that were in the old window are kept
-messages, and all others are the summary. Source of the shapes: QwenLM/qwen-code,
+record `chat_compression` has the new window. Messages that the old window had, too, stay in memory.
+Messages that only the new window has are the summary. Source of the shapes: QwenLM/qwen-code,
 packages/core/src/services/chatRecordingService.ts.
 """
 

@@ -57,10 +57,10 @@ def new_places(
     """Return the indexes of the messages in a call's list `sent` that the run does not have yet;
     None if the call does not belong to this run. `known` is the list of the run's last call.
 
-    The call continues the run if `sent` begins with all messages of the run, or is only a beginning
-    of them, sent again. It also does if a program compacted the run: then `sent` has the end of the
-    run after a summary or a shortened beginning, with at least `in_common` messages. An answer that
-    came back with changes does not split a run.
+    A call belongs to the run in three cases: `sent` begins with all messages of `known`; `sent` is
+    a beginning of `known`, sent again; or a program compacted the run. After a compaction, `sent`
+    has a summary or a shortened beginning, and then the end of `known`. At least `in_common`
+    messages must be in both lists. An answer that came back with changes does not split a run.
     """
     same = common_beginning(known, sent)
     if same == len(sent):

@@ -59,8 +59,8 @@ class SessionReader(ABC):
     ) -> Transcript:
         """Return the session read from the records at the indexes `order`, in that order.
 
-        Its `messages` are those of the conversation, without the summaries. A record that cannot be
-        read is left out and reported.
+        The `messages` of the result are the messages of the conversation, without the summaries. A
+        record that cannot be read is left out and reported.
         """
         self.calls.continue_from(after)
         self._account = account = Account.of(turns)

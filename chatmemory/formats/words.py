@@ -161,9 +161,9 @@ class Beside:
     only repeat words.
 
     Properties named in `texts` hold texts or lists of texts, so an object there is unexpected and
-    may have words. Properties in `wholes` hold any value. Those in `inner` hold an object or a list
-    of objects, with properties of their own. Numbers and truth values need not be named, but a text
-    instead of a number may have words.
+    may have words. Properties in `wholes` hold any value. Properties in `inner` hold an object, or
+    a list of objects, whose own properties the value describes. Numbers and truth values need not
+    be named, but a text instead of a number may have words.
     """
 
     texts: Collection[str] = ()
@@ -214,8 +214,8 @@ class Words:
 
     @property
     def missing(self) -> str:
-        """The end of a sentence about texts that were not found, such as "are not read". It tells
-        if the search was incomplete.
+        """The end of a sentence about texts that were not found, such as "are not read". The text
+        says so if not all messages were searched.
         """
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"

@@ -96,7 +96,7 @@ Repair = Callable[[ProviderWindow, Bench], None]
 
 def system_first(sent: ProviderWindow, bench: Bench) -> None:
     """Move system messages to the beginning if the provider requires this, and leave out repeated
-    ones.
+    system messages.
     """
     if not sent.has_system_beside:
         return

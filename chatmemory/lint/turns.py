@@ -43,9 +43,9 @@ class Turn(NamedTuple):
     """A message in the form that provider rules check.
 
     `position` is its index in the window, and `number` its number for people. `calls` are the ids
-    of its tool calls; those in `optional` need no result. `answers` is the id of the call that a
-    tool result answers. `joins` means that the message belongs to the same turn as the previous
-    one. `values` is the message in the provider's JSON; `is_own` says that it keeps JSON of the
+    of its tool calls; the calls in `optional` need no result. `answers` is the id of the call that
+    a tool result answers. `joins` means that the message belongs to the same turn as the previous
+    message. `values` is the message in the provider's JSON; `is_own` says that it keeps JSON of the
     provider. `continues` marks a request that continued a response stored at OpenAI.
     """
 

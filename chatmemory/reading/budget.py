@@ -105,7 +105,8 @@ def shares(parts: Sequence[int]) -> list[int]:
     """Return each part as a whole percentage of their sum. The percentages add up to 100, or to 0
     if all parts are 0.
 
-    All are rounded down, and the missing percents go to the parts with the largest remainders.
+    Each percentage is rounded down first. The percents that are missing to 100 then go to the parts
+    with the largest remainders.
     """
     whole = sum(parts)
     if not whole:

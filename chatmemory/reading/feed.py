@@ -150,8 +150,8 @@ def time_of(moment: int) -> datetime:
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the query for steps that added a message and evicted messages; `evicted` is the number
-    of these. Steps of an import or a branch are left out.
+    """Return the query for steps that added a message and evicted messages; their column `evicted`
+    has the number of evicted messages. Steps of an import or a branch are left out.
 
     The condition must equal the condition of the database index step_evicting.
     """

@@ -321,8 +321,8 @@ class MessageRow(FramedRow, Protocol):
 def with_stays(
     memory_id: str, rows: Sequence[MessageRow], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
-    """Return the messages of these rows with their stays, the periods in the window. `known` has
-    all the stays of some of them, if they were already read.
+    """Return the messages of these rows with their stays, the periods in the window. If the caller
+    has already read all the stays of some messages, they are in `known`.
     """
     of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]

@@ -370,8 +370,8 @@ def window_in_parts(
 ) -> tuple[WindowView, Iterable[ChatMessage]]:
     """Return the window at step `at`, or now, and an iterable of its messages.
 
-    About a megabyte of the messages is in memory at a time. They can be iterated more than once
-    within the database snapshot of this call. Raises MemoryNotFound, StepNotFound.
+    About a megabyte of the messages is in memory at a time. The messages can be iterated more than
+    once, within the database snapshot of this call. Raises MemoryNotFound, StepNotFound.
     """
     state = StoredState.of(memory_id, at)
     if at is None and state.memory.window_size <= PART:  # one query reads all

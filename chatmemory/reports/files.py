@@ -93,8 +93,8 @@ def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterato
 def named_transcripts(
     paths: Sequence[Path], format: str, printer: Printer
 ) -> Iterator[tuple[str, Transcript]]:
-    """Yield the conversations of files and folders, each with a name: its own, or that of its file.
-    A number is added from the second conversation of a file on.
+    """Yield the conversations of files and folders, each with a name: its own name, or if it has
+    none, the name of its file. A number is added from the second conversation of a file on.
 
     Conversations and files that cannot be read are left out, and reported with the reason. Raises
     InvalidValue instead if a single file was named.

@@ -178,8 +178,8 @@ def best_policies(advice: Advice) -> list[Policy | None]:
     """Return the policies to print: the policy in force, the best windows (cheapest first), and
     None, which sends everything.
 
-    A window is among the best if no other option is better in every way. It must also hold almost
-    the share of facts that is the goal.
+    A window is among the best if it fits the model, and if no other option is better in every way.
+    It must also hold nearly as large a share of the needed facts as the goal.
     """
     least = NEARLY * advice.goals.share
     found = [

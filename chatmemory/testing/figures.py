@@ -134,7 +134,7 @@ class Baseline:
 
     def compare(self, key: str, now: Figures) -> list[Difference]:
         """Return how the figures differ from the entry `key` of the baseline. If there is no such
-        entry, `write` will add the figures as one.
+        entry, `write` will add an entry with the figures.
         """
         before = self._known.get(key)
         if before is None:

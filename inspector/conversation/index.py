@@ -74,7 +74,7 @@ def choices_of(shown: IndexInMemory, terms: IndexTerms, memory_id: str) -> list[
 
 class IndexPreview(NamedTuple):
     """What leaving a term out would change, or listing a term again: the tokens of the index before
-    and after, and the terms that would be listed in place of this one.
+    and after, and the terms that would be listed in place of this term.
     """
 
     before: int

@@ -71,8 +71,8 @@ class Elsewhere:
 
 
 class JustEvicted:
-    """The messages that a change has evicted: the first rows, the number of the others, and the
-    size of all of them.
+    """The messages that a change has evicted: the first rows, the number of the remaining messages,
+    and the size of all evicted messages.
 
     `load` is in the unit of the policy at that time, and `amount` in tokens; both are negative.
     """

@@ -85,7 +85,8 @@ class Life:
 class Moved:
     """Some of the messages that entered or left memory between two steps.
 
-    `before` and `more` count the further messages before and after these.
+    `seqs` are the messages that are shown. `before` and `more` count the messages that are not
+    shown, before and after `seqs`.
     """
 
     seqs: tuple[int, ...]

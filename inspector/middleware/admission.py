@@ -143,8 +143,9 @@ class QueueFull(Exception):
 class Job(NamedTuple):
     """The kind of work that a request needs: to read, or to write.
 
-    Equal jobs with a `kind` are done one at a time. These are changes of the conversation
-    `memory_id`, and work that takes long or may wait for any conversation.
+    Of equal jobs with a `kind`, one at a time is done. Such a job is a change of the conversation
+    `memory_id`, or work that takes long or may wait for any conversation. Jobs without a `kind`
+    need not wait for each other.
     """
 
     is_write: bool = False

@@ -64,8 +64,8 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 
 
 def upload_limit() -> BodyLimit:
-    """Return the size limit of a form with an uploaded file: that of the file, and as `beside` that
-    of the other fields.
+    """Return the size limit of a form with an uploaded file: the limit of the file, and as `beside`
+    the limit of the other fields.
     """
     return _limit("UPLOAD_BYTES")._replace(beside=inspector_configuration().FORM_BYTES)
 
@@ -126,8 +126,8 @@ class BoundedBodies:
     """An ASGI application that refuses bodies of requests for the pages and the API. Other requests
     of a project are passed on.
 
-    It answers 413 if a body is too large, and 408 if it takes longer than 20 seconds plus one for
-    each 16 KiB. An address with very many refused bodies gets 429.
+    It answers 413 if a body is too large, and 408 if it takes longer than 20 seconds plus 1 second
+    for each 16 KiB. An address with very many refused bodies gets 429.
     """
 
     def __init__(self, application: Application) -> None:

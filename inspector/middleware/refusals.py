@@ -69,8 +69,8 @@ def throttle_anonymous(request: HttpRequest) -> HttpResponse | None:
 
 
 def count_refused_body(problem: Problem, address: str) -> Problem:
-    """Count a refused body of an address. Return the given problem, or if there were too many, one
-    with status 429.
+    """Count a refused body of an address. Return the given problem, or if the address has too many
+    refused bodies, a problem with status 429.
 
     Each process counts separately, because the event loop must not wait for a cache.
     """

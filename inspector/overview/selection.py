@@ -191,8 +191,8 @@ class OverviewQuery:
 
     @property
     def usual_sort(self) -> str:
-        """The default order of this list. It is not in URLs, so that a search within a list shows
-        the best match first.
+        """The default order of this list. URLs leave this order out, so that a search within a list
+        shows the best match first.
         """
         return usual_sort(self.flagged, self.q)
 

@@ -73,8 +73,9 @@ class View:
     """What a room (feature) shows on the conversation page instead of a stored step, such as a
     simulation.
 
-    `caption` and `panel`, if given, replace those of the step. `tried` are URL parameters that
-    links preserve. Links to the live page and other forms preserve them only if it `is_lasting`.
+    `caption` and `panel`, if given, replace the caption and the panel of the step. `tried` are URL
+    parameters that links preserve. Links to the live page and other forms preserve them only if the
+    view `is_lasting`.
     """
 
     state: ConversationState
@@ -292,8 +293,8 @@ class SiteRoom(kernel.Room):
         """Return the figures of conversations, from which advice is derived; None if the room
         measures nothing.
 
-        With `policies` by conversation ID, return the figures of these policies. `rules` are those
-        of the provider's cache, by default of the provider in use.
+        With `policies` by conversation ID, return the figures of these policies. `rules` are the
+        rules of a prompt cache, by default the cache of the provider in use.
         """
         return None
 

@@ -160,7 +160,7 @@ def parts(view: ConversationState) -> list[Part]:
 
 def hits_beside(words: str, rows: Sequence[OverviewRow]) -> dict[str, HitBeside]:
     """Return the hits of a search in texts that rooms keep beside history, by the ids of the
-    conversations. They are looked for where no message has the words.
+    conversations. Texts are only searched in conversations in which no message has the words.
     """
     ids = [row.memory.id for row in rows if row.mention is None]
     found: dict[str, HitBeside] = {}
