@@ -96,8 +96,8 @@ def synced_once() -> Iterator[None]:
     """Make the commits of this thread in the block safe from a power failure together at its end,
     and not one by one.
 
-    Before the end, a power failure may undo the last commits, but never an earlier commit without
-    the later ones. This applies to SQLite only.
+    Before the end, a power failure may undo the last commits: if a commit is undone, all later
+    commits are undone, too. This applies to SQLite only.
     """
     file = _logged_file()
     if file is None or not _has_log():

@@ -41,8 +41,8 @@ class Effect:
 
     @property
     def is_dominated(self) -> bool:
-        """Whether sending everything is better than the previewed policy: it holds as much, repeats
-        no more, fits and costs less.
+        """Whether sending everything is better than the previewed policy: as many facts are held,
+        no more is repeated, the prompts fit the model and cost less.
         """
         return bool(self.after and self.everything and self.everything.dominates(self.after))
 
@@ -101,8 +101,9 @@ def or_everything(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Policy | None:
-    """Return the policy, or None if sending everything is better for this conversation: it holds as
-    much, repeats no more, fits and costs less.
+    """Return the policy, or None if sending everything is better for this conversation. Better
+    means that as many facts are held, no more is repeated, and the prompts fit the model and cost
+    less.
     """
     return None if effect_of([(each, policy)], goals, prices).is_dominated else policy
 

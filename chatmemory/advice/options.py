@@ -132,7 +132,7 @@ def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Op
 class Options:
     """The options for the counted conversations: policies with their effect over all of them.
 
-    A conversation that fits into a window as a whole counts there as if everything was sent.
+    A window that holds a whole conversation has the same effect there as sending everything.
     `needed` is the number of facts needed again in all conversations. `longest` is the longest
     prompt in tokens, and `turn` the limit that the largest turn needs.
     """
@@ -240,8 +240,8 @@ class Options:
 
 
 def cheapest(option: Option) -> tuple[float, float, int, int]:
-    """Return the sort key that orders options by their cost, then by how much they hold and repeat,
-    then by their limit.
+    """Return the sort key of an option: its cost, then the share of facts that it holds (most
+    first), then its repetitions, then its limit.
     """
     limit = option.policy.limit if option.policy else 0
     return round(option.cost, 9), -round(option.share, 9), option.repeated, limit

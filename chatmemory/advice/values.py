@@ -111,8 +111,9 @@ class Measured(NamedTuple):
         return self.policy is not None and self.policy.meters_only
 
     def tally(self, policy: Policy | None) -> Tally | None:
-        """Return what a policy holds, repeats and sends in this conversation (None: if everything
-        is sent). None if the policy was not tried.
+        """Return the facts held, the repetitions and the tokens sent under a policy in this
+        conversation. The policy None sends everything. The result is None if the policy was not
+        tried.
         """
         if self.figures is None or self.tried is None:
             return None
@@ -127,8 +128,8 @@ class Measured(NamedTuple):
 
     @property
     def today(self) -> Tally | None:
-        """What the policy in force holds, repeats and sends. None if it was not measured, or if the
-        client decides the window.
+        """The facts held, the repetitions and the tokens sent under the policy in force. None if
+        the policy was not measured, or if the client decides the window.
         """
         if self.figures is None or self.decided_by is DecidedBy.CLIENT:
             return None
@@ -179,8 +180,8 @@ class Option:
         return text_of_policy(self.policy)
 
     def dominates(self, other: Option) -> bool:
-        """Return whether this option is better than `other` in every way: it holds as many facts,
-        repeats no more, fits the model and costs less.
+        """Return whether this option is better than `other` in every way: as many facts are held,
+        no more is repeated, the prompts fit the model and cost less.
         """
         return (
             self.fits

@@ -535,8 +535,9 @@ def first_in(value: JsonMap, *names: str) -> JsonValue:
 
 
 def nothing_in(what: str, parts: str, types: Iterable[JsonValue]) -> InvalidMessage:
-    """Return the error for a message without a part that can be read. `what` names the message,
-    `parts` its parts, and `types` are their types.
+    """Return the error for a message without a part that can be read: "no part of its content can
+    be read: 'video'". `what` is what cannot be read, such as "part of its content". `types` are the
+    types of the parts, and `parts` is a word before them, or "".
     """
     names = ", ".join(dict.fromkeys(map(repr, types))) or "none"
     return InvalidMessage(f"no {what} can be read: {parts}{names}")
@@ -582,7 +583,8 @@ def json_object(text: str) -> JsonDict | None:
 def plain_values(
     value: LibraryValue, dump: Callable[[LibraryValue], JsonValue] | None = None
 ) -> JsonValue:
-    """Return objects of a library as JSON values, also objects inside lists and objects.
+    """Return objects of a library as JSON values, also if they are nested in lists and
+    dictionaries.
 
     `dump` turns an object into JSON. Without `dump`, objects of Pydantic are dumped with the fields
     that were set.

@@ -465,8 +465,8 @@ def as_dict(message: JsonMap) -> JsonDict:
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return LangChain's message objects in the spelling of messages_to_dict, also those inside
-    lists and objects.
+    """Return LangChain's message objects in the spelling of messages_to_dict, also if they are
+    nested in lists and dictionaries.
     """
     return plain_values(value, _dumped)
 

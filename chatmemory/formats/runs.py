@@ -85,7 +85,7 @@ def goes_on_with(
     known: Iterable[tuple[Key, Sequence[bytes]]], sent: Sequence[bytes], in_common: int = 2
 ) -> tuple[Key, list[int]] | None:
     """Return the key of the run that a call's list `sent` continues, and the indexes of its new
-    messages; None if it continues none.
+    messages; None if the list continues no run.
 
     `known` has each run's key and the list of its last call. If several runs fit, the run with the
     fewest new messages in `sent` is chosen, and of equal runs the first.
@@ -101,8 +101,9 @@ def goes_on_with(
 class Runs:
     """The runs found so far, each with the list of its last call.
 
-    `all_alike` is for the calls of one session: a call is compared with every recent run. Otherwise
-    a call is only compared with runs that end in a message of its list.
+    With `all_alike`, for the calls of one session, a call is compared with every recent run.
+    Otherwise a call is only compared with runs of which one of the last two messages is in its
+    list.
     """
 
     def __init__(self, all_alike: bool = False) -> None:
@@ -112,7 +113,7 @@ class Runs:
 
     def find(self, sent: Sequence[bytes]) -> tuple[int, list[int]] | None:
         """Return the number of the run that a call's list `sent` continues, and the indexes of its
-        new messages; None if it continues none.
+        new messages; None if the list continues no run.
 
         If several runs fit, the run with the fewest new messages in `sent` is chosen, and of equal
         runs the first.

@@ -53,9 +53,9 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
       no room, the last of them are left out first. With `index_terms`, the index message lists
       these terms.
-    - Until then, and if `summarize` fails, the plain window decides. A failure is only logged,
-      because the messages are already stored. A step that evicts messages meanwhile has the reason
-      in its note, if the store has notes.
+    - While no summary was applied yet, and if `summarize` fails, the plain window decides. A
+      failure is only logged, because the messages are already stored. A step that evicts messages
+      meanwhile has the reason in its note, if the store has notes.
 
     `keep_tokens` is a quarter of `max_tokens` by default.
     """

@@ -18,8 +18,8 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 class TranscriptFile(NamedTuple):
     """A transcript file to read. `name` is its file name without the ending.
 
-    If it was found in a named folder (`is_in_folder`), the name begins with its folders there,
-    joined by hyphens.
+    `is_in_folder` means that a folder was named, and the file found there. Then the folders between
+    both are part of the name: `runs/a/b.json` in the folder `runs` has the name `a-b`.
     """
 
     path: Path

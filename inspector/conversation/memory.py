@@ -145,8 +145,8 @@ class MemoryPane:
 
     @property
     def top(self) -> list[MemoryPaneRow]:
-        """The rows at the top of the pane, in order: the leading system message, and the pins and
-        summaries before an index.
+        """The rows at the top of the pane, in order: the leading system message, and with an index
+        of exact terms, the pinned messages and summaries between both.
         """
         first = self._window.system_at_head
         places = [*([first] if first else []), *self._above_index]

@@ -299,10 +299,10 @@ class Why:
 
     @property
     def compare_url(self) -> str:
-        """The URL that compares the policy in force with a higher limit that would have kept the
-        message; "" if there is none.
+        """The URL that compares the policy in force with the higher limit that would have kept the
+        message until it was needed. "" if there is no such limit.
 
-        The comparison is at the moment until which the limit would have kept it.
+        Both policies are compared over the history up to that moment.
         """
         answer = self._state.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None

@@ -120,12 +120,14 @@ class Folded:
 
 @dataclass(frozen=True)
 class Headlines:
-    """The top of the overview: its lines about kinds of problems ("causes"), and its counts. `at`
-    is when they were counted, and `until` how long they are cached.
+    """The top of the overview: its lines about kinds of problems (`causes`), and its counts,
+    `stats`. The counts were taken `at` a time, and are cached `until` another.
 
     Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
-    each counted once. `questions` are asked by installed features. `resolved` are problems that
-    some conversations had earlier today, and none has any more.
+    each counted once. `folded` are lines that are folded or muted. `resolved` are problems that
+    some conversations had earlier today, and none has any more. `closed` are problems that ended
+    after a change. `questions`, `more` causes, the `strip` and the `facets` come from rooms (see
+    `room.OverTime`).
     """
 
     at: datetime

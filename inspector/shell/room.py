@@ -203,7 +203,8 @@ class Told:
     """Whether a change helped against a kind of problem, as a room (feature) found.
 
     `effect` is a sentence. `closed_at` is the time since which the problem has not begun again, or
-    None. `is_again` means that it came back later. An ended problem `is_shown` for a while.
+    None. `is_again` means that the problem began again after it had ended. An ended problem
+    `is_shown` for a while.
     """
 
     effect: str = ""
