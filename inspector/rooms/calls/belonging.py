@@ -74,7 +74,7 @@ def conversation_of(
     If the sender names the conversation, the ID is the prefix and this name. Otherwise the call
     joins the conversation of `before`, whose response its request continues. Without `before`, the
     call joins the conversation whose newest list its own list continues (see `formats.runs`). If
-    there is none, the ID is a new one.
+    there is no such conversation, the ID is new.
 
     `digests` identifies the contents of the call's messages and of its answer.
     """

@@ -200,8 +200,8 @@ def known_before(call: ModelCall) -> KnownCall | None:
     """Return the call before `call`, which is new, from the cache. Return None if that call is not
     cached.
 
-    The numbers of calls follow the order of storing. So the cached call is the one before if its
-    number is lower by 1. A redaction may have changed its prompt since.
+    The numbers of calls follow the order of storing, so the number of the call before is lower by
+    1. A redaction may have changed its prompt since.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at

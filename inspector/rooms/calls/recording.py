@@ -46,8 +46,8 @@ def has_recorded(memory_id: str) -> bool:
 def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
     """Return whether model calls decide the memory of a conversation.
 
-    They do if they began the conversation, no policy limits it, and nobody else has written to it
-    since. `memory` is None for a new conversation.
+    Calls decide if they began the conversation, no policy limits it, and nobody else has written to
+    it since. `memory` is None for a new conversation.
     """
     if memory is None:
         return True

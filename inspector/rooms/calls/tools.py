@@ -89,8 +89,8 @@ def tool_tokens(memory_id: str, digests: Sequence[str]) -> int:
 
 
 def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
-    """Store those tools of a call that the conversation does not have yet. Call this function in
-    the transaction that stores the call.
+    """Store the tools of a call, except for tools that the conversation already has. Call this
+    function in the transaction that stores the call.
     """
     by_digest = {each.digest: each for each in tools}
     new = by_digest.keys() - _tokens_of(memory_id, by_digest).keys()

@@ -356,8 +356,8 @@ def _keep_beside(run: CallRun, row: ModelCall, beside: ListBeside) -> list[Place
 
 
 def compare_again(call: ModelCall) -> None:
-    """Compare a stored call again with the call before, and save the result. This is needed after a
-    call that began before this call was stored late.
+    """Compare a stored call again with the call before it, and save the result. The call before it
+    is now another call: an earlier call was stored late, or old calls were deleted.
     """
     prompt = prompt_of(call)
     _compare(call, prompt, tool_tokens(call.memory_id, prompt.tools))

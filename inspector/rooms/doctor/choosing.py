@@ -76,8 +76,9 @@ class Choices:
         return in_use(dict.fromkeys(each for use in uses for each in use.written()))
 
     def naming(self, provider: str) -> Choices:
-        """Return choices as if only one provider were in use, for all conversations. Its models are
-        those in use. Without a name, return these choices unchanged.
+        """Return choices as if only this provider were in use, for all conversations. Its models
+        are the models of the provider that are in use. Without a name, return these choices
+        unchanged.
 
         Raises InvalidValue.
         """

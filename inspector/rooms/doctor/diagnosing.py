@@ -226,7 +226,8 @@ class DiagnosisKeeper(Keeper):
         return memory.window_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send signals about a newly stored diagnosis, compared with the one `before`.
+        """Send signals about a newly stored diagnosis (`row`), compared with the diagnosis
+        `before`.
 
         `problems_found` has the rules that the window has newly broken for providers in use.
         `cases_found` is sent for each new reason for attention.

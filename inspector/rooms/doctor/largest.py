@@ -22,11 +22,11 @@ RECORDED = 2_000  # the latest messages, in which turns are looked for
 
 
 def needed_by(memory: Memory) -> dict[str, int | None]:
-    """Return two columns about the largest recorded turn: `needed_limit`, the limit that would hold
-    it, and `short_at`, since when the limit is too small.
+    """Return two columns about the largest recorded turn. `needed_limit` is the limit that would
+    hold the turn, and `short_at` the time since which the limit is too small.
 
-    Both are None if the limit is large enough, or if no built-in policy decides what stays in
-    memory.
+    Both columns are None if the limit is large enough, or if no built-in policy decides what stays
+    in memory.
     """
     policy = memory.policy
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}

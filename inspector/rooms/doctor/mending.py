@@ -42,7 +42,7 @@ CLIENT = "client"
 
 class Whose(NamedTuple):
     """The tenants, labels and other values of the conversations that a problem affects (`values`,
-    by ID). `everywhere` counts how many conversations of the site have each value.
+    with IDs as keys). `everywhere` counts how many conversations of the site have each value.
     """
 
     values: Values
@@ -166,7 +166,7 @@ def list_to_copy(case: Case, providers: Sequence[str]) -> str:
 
 
 class Mends(NamedTuple):
-    """The repair lines of the page: those that are `shown`, and those that are folded (`more`)."""
+    """The repair lines of the page: `shown` lines, and `more` lines, which are folded."""
 
     shown: Sequence[MendLine]
     more: Sequence[MendLine]

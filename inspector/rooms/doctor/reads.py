@@ -90,7 +90,9 @@ class IllFilter:
 
     @cached_property
     def choices(self) -> Choices:
-        """The providers that count: the named provider, or else those in use."""
+        """The providers that count: the named provider, or, without a name, the providers in
+        use.
+        """
         return choices().naming(self.provider)
 
     def rows(self) -> MemoryQuerySet:
@@ -170,7 +172,7 @@ def ill_ids(which: IllFilter, most: int) -> list[str]:
 
 
 def unexamined(id_prefix: str = "") -> MemoryQuerySet:
-    """Return the conversations without a current diagnosis, except for those without steps."""
+    """Return the conversations that have steps, but no current diagnosis."""
     version = DiagnosisKeeper().version()
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix).exclude(last_step=0)
     return rows.exclude(keptdiagnosis__step=F("last_step"), keptdiagnosis__version=version)

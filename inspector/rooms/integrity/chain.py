@@ -1,11 +1,11 @@
 """The chain of digests, which reveals alterations of stored rows that a replay of the ledger
 cannot.
 
-Each step has a digest over the previous digest and everything that the step wrote. This is its own
-columns, the commitments of its messages, and the stays (periods of messages in memory) that it
-began and ended. The newest digest, the head, is in the conversation's row. Somebody who kept a head
-can prove later that nothing up to its step was altered or cut off. Without a kept head, an attacker
-who can write to the database can also compute the whole chain again.
+Each step has a digest over the previous digest and everything that the step wrote. A step writes
+its own columns, the commitments of its messages, and the stays (periods of messages in memory) that
+it began and ended. The newest digest, the head, is in the conversation's row. Somebody who kept a
+head can prove later that nothing up to its step was altered or cut off. Without a kept head, an
+attacker who can write to the database can also compute the whole chain again.
 
 A commitment is a digest over a message's columns and a random salt. The commitment is kept when the
 text and the salt are erased, and then lets nobody guess the text.
@@ -134,8 +134,8 @@ def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
 
 
 def first_digest(memory: Memory) -> bytes:
-    """Return the digest before step 1. It continues the chain of a deleted conversation with the
-    same id.
+    """Return the digest before step 1. If a conversation with the same ID was deleted, this digest
+    continues its chain.
     """
     before = memory.first_labels, memory.previous_head
     return _digest("conversation", memory.pk, memory.created_at, *before)

@@ -119,7 +119,7 @@ def adopt_policy(
 
 
 def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:
-    """Return the matching conversations with a policy other than `policy`, by ID.
+    """Return the matching conversations with a policy other than `policy`, sorted by ID.
 
     For None, these are the conversations that do not send everything. Conversations whose clients
     decide the window are left out.

@@ -170,9 +170,9 @@ def _step_of(memory: Memory, seq: int) -> int | None:
 def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
-    """Return conversations with their stored figures, by ID. For a single short conversation,
-    outdated figures are first derived again and stored. Within a snapshot they stay outdated,
-    because nothing can be stored there.
+    """Return conversations with their stored figures, sorted by ID. For a single short
+    conversation, outdated figures are first derived again and stored. Within a snapshot they stay
+    outdated, because nothing can be stored there.
 
     The figures of a conversation in `policies`, and all figures with unusual `rules`, are not
     stored but computed, for about a second. Conversations for which the time did not suffice have
@@ -230,8 +230,8 @@ def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
 
 
 def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
-    """Yield conversations with their stored figures by ID, or without figures if none are
-    stored.
+    """Yield conversations with their stored figures, sorted by ID. A conversation without stored
+    figures has None as its figures.
     """
     return (row.measured for row in _kept(ids))
 

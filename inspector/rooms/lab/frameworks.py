@@ -169,8 +169,8 @@ def _known(query: FrameworksQuery, chosen: Sequence[Chosen]) -> dict[str, Mappin
 
 
 def compute(query: FrameworksQuery, seconds: float = SECONDS) -> None:
-    """Measure further chosen conversations and store the figures. This takes about `seconds`, and
-    measures at least one.
+    """Measure chosen conversations that are not measured yet, and store the figures. The call ends
+    after about `seconds`, and measures at least one conversation.
     """
     chosen = chosen_of(query.fleet)[1]
     known = _known(query, chosen)

@@ -155,8 +155,8 @@ def is_label(group: str) -> bool:
 
 
 def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int | None]:
-    """Return two limits: one is enough for half of the counted conversations to hold all facts, the
-    other for nine in ten. Both are None if no conversation needs a limit.
+    """Return two limits: the first is enough for half of the counted conversations to hold all
+    facts, the second for nine in ten. Both are None if no conversation needs a limit.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -165,8 +165,8 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
-    """Return the number of matching conversations, and the chosen conversations by ID. With a
-    group, only conversations of the sample that belong to the group count as matching and chosen.
+    """Return the number of matching conversations, and the chosen conversations, sorted by ID. With
+    a group, only conversations of the sample that belong to the group count as matching and chosen.
     """
     matching, chosen = _drawn(query)
     if not query.group:

@@ -1,4 +1,5 @@
-"""The installed lessons: those of the package, then those in the folder that a setting names.
+"""The installed lessons: the lessons of the package, then the lessons in the folder that a setting
+names.
 
 Files are read again when they change, so a lesson that is dropped into the folder is available at
 once. A system check names the faults of a file, by line and field.

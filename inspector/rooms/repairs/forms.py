@@ -14,7 +14,8 @@ from inspector.forms.fields import STEP_MAX, select
 
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Read the versions of conversations, by ID, from the JSON that a page sends back.
+    """Read the versions of conversations from the JSON that a page sends back. The keys are
+    conversation IDs.
 
     Raises InvalidValue for anything else, and for more than `most` conversations.
     """
@@ -33,8 +34,8 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
 
 
 def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
-    """Read the policies of conversations from the JSON that a page sends back. A value of the
-    result is the policy as text and the conversation's version; a key is the ID.
+    """Read the policies of conversations from the JSON that a page sends back. A key is a
+    conversation ID. Its value is the policy as text, and the conversation's version.
 
     Raises InvalidValue for anything else, and for more than `most` conversations.
     """

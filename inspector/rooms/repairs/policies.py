@@ -18,10 +18,11 @@ from chatmemory.windows.written_policies import policy_from_text, text_of_policy
 
 @dataclass(frozen=True)
 class Changed:
-    """The result of changing the policies of several conversations.
+    """The result of changing the policies of several conversations. The keys are conversation
+    IDs.
 
-    `before` has, by ID, the former policy as text and the conversation's version after the change.
-    `refused` has, by ID, why a conversation was not changed.
+    `before` has the former policy as text, and the conversation's version after the change.
+    `refused` says why a conversation was not changed.
     """
 
     before: Mapping[str, tuple[str, int]]
@@ -29,8 +30,8 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return by ID the policies of conversations, with one option changed: memory starts at a user
-    message after each trim.
+    """Return the policies of conversations with one option changed: memory starts at a user message
+    after each trim. The keys are conversation IDs.
 
     Conversations without a policy, or whose policy does this already, are left out.
     """

@@ -24,8 +24,8 @@ class ComparisonQuery:
 
     `problem` describes an error in the URL; the rest of the URL is used. `form` is csv or json if
     only the numbers are requested. `kind`, `limit` and `options` describe a policy that the form
-    could not add. The position is `at`, the number of messages before it. It is `step` instead if
-    the URL has `find`, as URLs of the conversation page have.
+    could not add. The position is given by `at`, the number of messages before it. If the URL has
+    `find`, as URLs of the conversation page have, the position is given by `step`.
     """
 
     memory_id: str
