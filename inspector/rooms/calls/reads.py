@@ -177,8 +177,8 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
 
 
 class KnownCall(NamedTuple):
-    """The newest call of a conversation that this process has stored, with its prompt, in a
-    cache.
+    """A cached call: the newest call of a conversation, which this process has stored, with its
+    prompt.
     """
 
     n: int

@@ -1,5 +1,5 @@
-"""The doctor's parts of other pages: what providers in use would answer, a flag in the head, and
-messages that never reached the model.
+"""The doctor's parts of other pages: the answers of providers in use, a warning at the top of a
+conversation, and messages that left memory before the model saw them.
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the section with the answers of the providers, which is empty while folded.
+    """Yield the section with the answers of the providers. While the section is folded, it has no
+    answers.
 
-    On a live page, also yield a flag if a provider in use would reject the window; this needs a
-    choice of providers.
+    On a live page, also yield a warning if a provider in use would reject the window. There is no
+    warning while nobody has chosen the providers in use.
     """
     place = Place.BELOW_TEXT if view.selected else Place.BELOW_STEP
     is_open, use = SECTION in view.query.open, use_of(view)

@@ -302,9 +302,9 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
     """Look at the last 40 steps for messages that were too large for the limit.
 
-    Return the newest step whose message is larger than an empty window, and the newest step whose
-    message left memory in the same step; None if there is none. Only steps that added messages and
-    that a policy decided count.
+    Return two steps: the newest step whose message would not fit into an empty window, and the
+    newest step whose message left memory at once. None stands for no such step. Only steps that
+    added messages and that a policy decided count.
     """
     first = max(0, memory.last_step - LATELY_STEPS)
     steps = list(Step.objects.filter(memory=memory, n__gte=first).order_by("n"))

@@ -71,8 +71,8 @@ class Problem:
         return next((each for each, names in named.items() if provider in names), "")
 
     def marks(self) -> list[str]:
-        """Return texts for the database column by which lists filter conversations, such as
-        `openai:dangling_call!`.
+        """Return texts for the database column by which lists filter conversations.
+        `openai:dangling_call!` means that OpenAI rejects the window (`!`) for this rule.
         """
         if self.is_pending or not RULES[self.rule].is_listed:
             return []

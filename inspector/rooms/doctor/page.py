@@ -107,7 +107,7 @@ class Line(ABC):
 
     @property
     def new(self) -> int:
-        """The number of conversations that have the problem since today."""
+        """The number of conversations whose problem began today."""
         return sum(at >= self._midnight for at in self.times)
 
     @property
@@ -197,7 +197,7 @@ class DoctorPage:
 
     @property
     def new(self) -> int:
-        """The number of conversations that a provider in use rejects since today."""
+        """The number of conversations that a provider in use has begun to reject today."""
         today = {
             case.memory_id
             for each in self.issues.used

@@ -36,9 +36,11 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class IllConversation:
-    """A conversation and its stored diagnosis for the providers in use, as of step `known_until`.
+    """A conversation and its stored diagnosis for the providers in use. The diagnosis is as of the
+    step `known_until`, which may be older than the newest step.
 
-    If the row cannot be read, `unreadable` is a sentence about it, and the diagnosis is empty.
+    If the stored row cannot be read, `unreadable` is a sentence about this, and the diagnosis is
+    empty.
     """
 
     memory: MemoryRow
@@ -62,9 +64,7 @@ class IllConversation:
 
     @property
     def is_repairable(self) -> bool:
-        """Whether a repair would make a provider in use accept the window that the provider rejects
-        now.
-        """
+        """Whether a provider in use rejects the window now, and a repair would help."""
         return any(each.repairable_for for each in self.problems)
 
     @property
@@ -370,15 +370,17 @@ def would_find_beside(examples: Collection[str]) -> dict[str, int]:
 
 
 def conversations_by_provider() -> dict[str, int]:
-    """Return for each provider the number of conversations whose messages show that provider."""
+    """Return for each provider the number of conversations that use the provider, as far as their
+    messages show this.
+    """
     rows = KeptDiagnosis.objects.filter(seen__gt=0).values_list("seen").annotate(n=Count("memory"))
     counts = list(rows.order_by())
     return {name: sum(n for bits, n in counts if bits & bit) for name, bit in BITS.items()}
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
-    """Return for each conversation ID the newest step whose message left memory at once. Only the
-    last `lately` steps count.
+    """Return for each conversation ID the newest step whose message left memory in the same step.
+    Only the last `lately` steps are examined.
     """
     rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
     rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))

@@ -53,7 +53,9 @@ def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
 
 
 def later_incidents(memory: Memory, settled: int) -> list[Incident]:
-    """Find the incidents after the message `settled`, which later messages may still change."""
+    """Find the incidents after the message `settled`. Later messages may still change these
+    incidents.
+    """
     found = _incidents_between(memory, first_behind(memory, settled), memory.last_seq)
     return [each for each in found if each.again > settled]
 

@@ -173,8 +173,8 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return numbers of tokens. The summary is compared with this many of the last tokens of the
-    window, kept as they were. Each number is smaller than the window was before the compaction.
+    """Return the sizes, in tokens, of the window's ends with which the summary is compared: the
+    last messages, kept as they were. Each size is smaller than the window before the compaction.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

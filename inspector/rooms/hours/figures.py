@@ -123,7 +123,7 @@ class Fleet:
 
     @classmethod
     def read(cls, content: str) -> Fleet:
-        """Return the fleet from the JSON that `written` returned."""
+        """Return the object from the JSON that `written` returned."""
         values = json.loads(content)
         values["groups"] = {name: Grouped(**each) for name, each in values["groups"].items()}
         values["columns"] = {

@@ -1,4 +1,6 @@
-"""Computes and stores figures of the lab in slices, and sets the policies that the lab advises."""
+"""Computes and stores figures of the lab, and sets the policies that the lab advises. Each call
+does as much as it can in about a second.
+"""
 
 from __future__ import annotations
 

@@ -211,8 +211,8 @@ def repair_all(
 
 
 def newest_repair(memory_id: str) -> int | None:
-    """Return the number of the newest step if it is a repair, so that it can be undone exactly;
-    otherwise None.
+    """Return the number of the newest step if it is a repair, otherwise None. Only the newest step
+    can be undone exactly.
     """
     memory = find_memory(memory_id)
     newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)
