@@ -113,7 +113,8 @@ def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Find the phrase that a page searches in messages that calls sent and that are not in history.
+    """Search the phrase of a page's search also in messages that calls sent and that are not in
+    history.
 
     Return None without a phrase, or if no such message has it.
     """

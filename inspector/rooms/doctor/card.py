@@ -1,5 +1,6 @@
-"""The doctor's parts of other pages: the answers of providers in use, a warning at the top of a
-conversation, and messages that left memory before the model saw them.
+"""The doctor's parts of other pages. The conversation page gets the answers of providers in use,
+and a warning at the top. Lists and sentences name messages that left memory before the model saw
+them.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message
     """Return the copies of a message in all branches of its conversation, or in the `chosen`
     branches.
 
-    A copy has the same content. It also has the same time, or a client put it into the window, so
-    that it has no time of its own.
+    A copy has the same content. It also has the same time, unless a client put it into the window.
     """
     if chosen is None:
         ids = branches_of([row.memory_id])

@@ -80,8 +80,8 @@ class Corpus:
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether a term that the assistant was given is among the terms that pages show
-        first: rare terms, or all terms while the corpus is too small.
+        """Return whether pages show a term first that the assistant was given. Pages show rare
+        terms first, or all terms while the corpus is too small.
         """
         return self.headline is Level.TOLD or self.has_few(digest)
 

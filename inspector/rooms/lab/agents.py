@@ -29,7 +29,7 @@ def recall(
     provider: str = "",
 ) -> Answer:
     """Measure limits of memory: how many of the facts that were needed again each limit would have
-    held, and its cost.
+    held, and the cost of each limit.
 
     Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
     Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. The cost is
