@@ -5,8 +5,8 @@ INSPECTOR = {"METRICS_TOKEN": "…"}
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,16 @@ _ORIGINS = Expected(
     ),
     'a list of origins such as ["https://school.example"]',
 )
+ANY_MODEL = "*"
+PRICE = declared_pattern(r"([^\s0-9.,-]{0,4})([0-9]{1,6}(?:\.[0-9]{1,6})?)")
+_PRICES = Expected(
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(is_text(each) and PRICE.fullmatch(each) for each in value.values())
+        and all(map(is_text, value))
+    ),
+    'a dictionary such as {"gpt-4o": "$2.50"}',
+)
 _COMMAND = Expected(
     lambda value: isinstance(value, str) and value != "", 'a command such as "python manage.py"'
 )
@@ -55,6 +65,8 @@ class InspectorConfiguration:
       multipart/form-data, `UPLOAD_BYTES` to a file, and `OTLP_BYTES` to a body of OTLP, unpacked.
     - `CALL_DAYS` is the number of days after which `vacuum` deletes model calls; 0 keeps them with
       the conversation.
+    - `PRICES` has the price of a million input tokens by the beginning of a model's name, or by `*`
+      for any other model.
     - `WHOLE_SITE` is True if every page of the project is the inspector's. Then all pages need an
       account, and have the inspector's headers, log lines, metrics and error pages.
     """
@@ -72,6 +84,7 @@ class InspectorConfiguration:
     UPLOAD_BYTES: int = setting(16 * 2**20, BYTES)
     OTLP_BYTES: int = setting(16 * 2**20, BYTES)
     CALL_DAYS: int = setting(0, whole_number(0, 36_500))
+    PRICES: Mapping[str, str] = field(default_factory=dict, metadata={"expected": _PRICES})
     WHOLE_SITE: bool = setting(False, _FLAG)
 
 

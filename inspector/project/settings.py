@@ -290,12 +290,13 @@ CACHES = {
 
 LOG = log_style()
 LOGGING = logging_settings(LOG, log_changes=PRODUCTION or LOG == "json")
-INSPECTOR = {
+INSPECTOR: dict[str, object] = {
     "METRICS_TOKEN": env.str("CHATMEMORY_METRICS_TOKEN", ""),
     "DISK_FREE_MB": number("CHATMEMORY_DISK_FREE_MB", 100),
     "TRACES": flag("CHATMEMORY_OTEL"),
     "LESSONS": env.str("CHATMEMORY_LESSONS", ""),
     "EMBED": origins("CHATMEMORY_EMBED"),
+    "PRICES": env.dict("CHATMEMORY_PRICES", {}),
     "MANAGE": "python manage.py" if IS_CHECKOUT else "chatmemory",
     "WHOLE_SITE": True,
     **bounds("INSPECTOR", "OPEN_FORM_BYTES", "FORM_BYTES", "MESSAGES_FORM_BYTES", "UPLOAD_BYTES"),

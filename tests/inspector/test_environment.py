@@ -179,6 +179,7 @@ def test_a_password_is_not_repeated(warm_processes, tmp_path):
         ({"TRACES": "1"}, r'"TRACES"\] must be True or False, but is: \'1\''),
         ({"WHOLE_SITE": None}, r'"WHOLE_SITE"\] must be True or False'),
         ({"MANAGE": ""}, r'"MANAGE"\] must be a command such as'),
+        ({"PRICES": {"gpt-4o": 2.5}}, r'"PRICES"\] must be a dictionary such as'),
         ({"METRICS_TOKEN": b"QUOKKA"}, r'"METRICS_TOKEN"\] must be text'),
     ],
 )

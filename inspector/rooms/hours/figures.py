@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
@@ -45,7 +45,7 @@ from inspector.rooms.hours.fleet import (
 from inspector.rooms.hours.models import KeptFigures, KeptHours
 from inspector.rooms.hours.telling import Telling, told
 
-RULES = 4  # raise it with each change of the figures
+RULES = 5  # raise it with each change of the figures
 DAYS, HOURS = 14, 24
 SHOWN, LABELS = 6, 4
 TENANT = "tenant"
@@ -79,6 +79,7 @@ class Fleet:
     """
 
     ids: list[str]
+    models: Grouped
     groups: dict[str, Grouped]
     starts: dict[str, list[int]]  # of columns, by span
     columns: dict[str, list[Column]]
@@ -105,6 +106,7 @@ class Fleet:
         splits = splits_of(known.values())
         return cls(
             [_digest(each) for each in known],
+            _grouped("model", known),
             {split: _grouped(split, known) for split in splits},
             starts,
             {
@@ -125,6 +127,7 @@ class Fleet:
     def read(cls, content: str) -> Fleet:
         """Return the object from the JSON that `written` returned."""
         values = json.loads(content)
+        values["models"] = Grouped(**values["models"])
         values["groups"] = {name: Grouped(**each) for name, each in values["groups"].items()}
         values["columns"] = {
             span: [Column(**each) for each in some] for span, some in values["columns"].items()
@@ -154,12 +157,14 @@ class Fleet:
         del sizes[NOBODY]
         shown = set(chain.from_iterable(each for some in columns.values() for each in some))
         changes = self._changes_of(numbers, sizes)
+        models = self._models_of(numbers)
         names = {NOBODY: EVERYTHING, **dict(enumerate(grouped.names))}
         groups = {
             names[n]: {
                 **{span: [each.get(n, EMPTY) for each in some] for span, some in columns.items()},
                 "size": sizes[n] if n != NOBODY else sizes.total(),
                 "change": changes.get(n),
+                "models": sorted(models.get(n, ())),
             }
             for n in sorted(shown)
         }
@@ -188,6 +193,16 @@ class Fleet:
             return None
         these = set(map(_digest, listed))
         return [each in these for each in self.ids]
+
+    def _models_of(self, numbers: Sequence[int]) -> dict[int, set[str]]:
+        """Return the models of each group and of all of them, "" without a recorded call."""
+        pairs = set(zip(numbers, self.models.numbers, strict=True))
+        found: defaultdict[int, set[str]] = defaultdict(set)
+        for group, model in pairs:
+            if group != NOBODY:
+                found[group].add(self.models.names[model])
+                found[NOBODY].add(self.models.names[model])
+        return found
 
     def _changes_of(self, numbers: Sequence[int], sizes: Collection[int]) -> dict[int, list[Any]]:
         """Return the newest change of each group: its time, its words, short and full, and how many

@@ -13,9 +13,11 @@ from django.utils import timezone
 
 from chatmemory.explain.wording import counted
 from chatmemory.flags import flag_named
+from inspector.conf import inspector_configuration
 from inspector.rooms.hours.clock import HOUR, hour_of
 from inspector.rooms.hours.figures import EVERYTHING, SHOWN, Made, ratio_of
 from inspector.rooms.hours.fleet import NO_GROUP
+from inspector.rooms.hours.money import money
 from inspector.shell.room import Listed
 from inspector.shell.rooms import page_url
 from inspector.shell.times import is_today, written
@@ -47,6 +49,7 @@ class Cell:
 
     words: str
     ratio: str = ""
+    money: str = ""
     is_red: bool = False
     area: str = ""
     line: str = ""
@@ -214,7 +217,9 @@ def _group(listed: Listed, values: dict[str, Any], name: str, split: str, span: 
     mark = mark_of(group, starts)
     facet = {} if name == EVERYTHING else facet_of(split, name)
     cells = [
-        _area(columns, _COST, THOUSAND, _ratio(group, key, _COST), mark),
+        _with_money(
+            _area(columns, _COST, THOUSAND, _ratio(group, key, _COST), mark), group, columns
+        ),
         _area(columns, _TOKENS, 1, _ratio(group, key, _TOKENS), mark),
     ]
     for flag in values["flags"]:
@@ -233,6 +238,15 @@ def _group(listed: Listed, values: dict[str, Any], name: str, split: str, span: 
         change,
         mark,
         cells,
+    )
+
+
+def _with_money(cell: Cell, group: dict[str, Any], columns: Sequence[Sequence[Any]]) -> Cell:
+    """Return the cell of the cost with its last value in money, by the prices of the site."""
+    known = [each[_COST] for each in columns if each[_COST]]
+    prices = inspector_configuration().PRICES
+    return replace(
+        cell, money=money(known[-1] / THOUSAND, group["models"], prices) if known else ""
     )
 
 
@@ -306,7 +320,8 @@ def _bars(
         for n, number in enumerate(numbers)
         if number
     ]
-    return Cell(f"{numbers[-1] if span == '14d' else sum(numbers):,}", "", is_red, bars=bars)
+    words = f"{numbers[-1] if span == '14d' else sum(numbers):,}"
+    return Cell(words, is_red=is_red, bars=bars)
 
 
 def _turns(columns: Sequence[Sequence[Any]]) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,7 @@ from inspector.rooms.hours.clock import HOUR
 from inspector.rooms.hours.figures import computed, kept, refresh
 from inspector.rooms.hours.fleet import Counting, Spent
 from inspector.rooms.hours.models import KeptFigures
+from inspector.rooms.hours.money import money
 from inspector.rooms.hours.telling import effect_words
 
 from ...conversations import call, create_and_add, keep, users
@@ -292,3 +294,34 @@ def test_a_bar_and_its_list_have_the_same_number_of_cases(operator_client, fleet
     cases, total = query.cases, query.total
     listed = page_of(operator_client, f"/{query.query}")
     assert f"{counted(cases, 'case')} in {counted(total, 'conversation')}" in listed
+
+
+# Money
+
+
+def test_costs_are_in_money_only_where_the_site_has_given_prices(operator_client, fleet, settings):
+    def amounts() -> list[str]:
+        return re.findall("≈ ([^ <]*)", page_of(operator_client))
+
+    assert amounts() == []
+    settings.INSPECTOR = {**settings.INSPECTOR, "PRICES": {"*": "€20"}}
+    whole = kept({"tenant"})["tenant"].values["groups"]["\0all"]
+    cost = [each[2] for each in whole["days"] if each[2]][-1]
+    assert f"€{cost / 1_000 * 20 / 1_000_000:.4f}" in amounts()
+    settings.INSPECTOR = {**settings.INSPECTOR, "PRICES": {"gpt-4o": "€20"}}
+    assert amounts() == [], "the models are not known"
+
+
+@pytest.mark.parametrize(
+    ("models", "amount"),
+    [
+        (["gpt-4o-2024-08-06"], "$2.50"),
+        (["gpt-4o-mini"], "$0.15"),
+        (["gpt-4o", "gpt-4o-2024-08-06"], "$2.50"),
+        (["gpt-4o", "gpt-4o-mini"], ""),
+        (["claude-3"], ""),
+        ([], ""),
+    ],
+)
+def test_the_longest_beginning_of_a_model_has_its_price(models, amount):
+    assert money(1_000_000, models, {"gpt-4o": "$2.50", "gpt-4o-mini": "$0.15"}) == amount
