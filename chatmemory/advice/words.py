@@ -359,7 +359,7 @@ def _apart(scope: Scope) -> str:
 
 def dominated_words(advice: Advice) -> str:
     """Return a sentence about the number of tried windows that are not shown; "" if all are shown.
-    Of a window that is not shown, another option costs less and holds as much.
+    A window is not shown if another option costs less and holds as much.
     """
     if not advice.dominated:
         return ""

@@ -7,9 +7,10 @@ original differs from the written values, and is stored in the message's attribu
 restores the original. A message that was edited in the meantime is written with its new texts:
 
 - A difference holds no text of its message. Where the original has such a text, the difference has
-  a hole, which refers to the text by its name, the `source`. A hole `{"$": [source, start, end,
-  length]}` stands for characters of the text, and `{"$": [source]}` for the JSON value that the
-  text is. `before` and `after` surround a text that is part of a longer string, such as a data URL.
+  a hole, which refers to the text by its name, the `source`. A hole
+  `{"$": [source, start, end, length]}` stands for characters of the text, and `{"$": [source]}` for
+  the JSON value that the text is. `before` and `after` surround a text that is part of a longer
+  string, such as a data URL.
 - An original value replaces a written value only if the writer would still write the same value. If
   the original has a hole for the text of the written value, the text may have changed: then only
   the shape must be the same.

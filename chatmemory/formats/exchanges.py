@@ -427,7 +427,7 @@ class _Counted(Iterable[Any]):
 
 
 def at_value(n: int, read: Transcript) -> Transcript:
-    """Return the transcript with `turn` = `n` in all its losses: they are in the n-th value of a
-    file (from 0).
+    """Return the transcript with all its losses in the n-th value of a file (from 0): their `turn`
+    becomes `n`.
     """
     return replace(read, losses=tuple(replace(each, turn=n) for each in read.losses))

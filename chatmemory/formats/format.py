@@ -229,10 +229,10 @@ class Format:
     - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
       sessions of one file, or the conversations of a store, each under its key.
     - `content_of`, if there is one, returns the part of a turn that holds the text of people,
-      models and tools. The part is the whole turn if there is no `content_of`, or if an empty part
-      and no message came from the turn. Each string of four letters or more in the part must be in
-      a text, a thought, an argument or a result of a message, except names such as ids and types.
-      Otherwise the string is reported as a loss (see `chatmemory.formats.account`).
+      models and tools. The part is the whole turn if there is no `content_of`, or if the part is
+      empty and no message was made from the turn. Each string of four letters or more in the part
+      must be in a text, a thought, an argument or a result of a message, except names such as ids
+      and types. Otherwise the string is reported as a loss (see `chatmemory.formats.account`).
     - `is_whole` is True if `find` takes everything of a conversation that has words as turns. Then
       words outside the turns are reported as losses, too.
     - `reads_streams` is True if `plain` also takes the library's streams, iterators of chunks.

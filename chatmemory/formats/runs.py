@@ -102,8 +102,8 @@ class Runs:
     """The runs found so far, each with the list of its last call.
 
     With `all_alike`, for the calls of one session, a call is compared with every recent run.
-    Otherwise a call is only compared with runs of which one of the last two messages is in its
-    list.
+    Otherwise a call is only compared with runs of which one of the last two messages is in the
+    call's list.
     """
 
     def __init__(self, all_alike: bool = False) -> None:

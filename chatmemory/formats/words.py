@@ -161,9 +161,9 @@ class Beside:
     only repeat words.
 
     Properties named in `texts` hold texts or lists of texts, so an object there is unexpected and
-    may have words. Properties in `wholes` hold any value. Properties in `inner` hold an object, or
-    a list of objects, whose own properties the value describes. Numbers and truth values need not
-    be named, but a text instead of a number may have words.
+    may have words. Properties in `wholes` hold any value. Properties in `inner` hold an object or a
+    list of objects; the `Beside` of the property describes what is in these objects. Numbers and
+    truth values need not be named, but a text instead of a number may have words.
     """
 
     texts: Collection[str] = ()

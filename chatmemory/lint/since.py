@@ -53,8 +53,8 @@ class Past:
     """The times at which the messages of a window came, and at which messages left it, from step
     `known_from` on.
 
-    `read_ids` returns the ids of the tool calls that messages make or answer, by number. `read_ids`
-    may leave out messages if there are too many to read.
+    `read_ids` returns the ids of the tool calls that messages make or answer, by message number.
+    `read_ids` may leave out messages if there are too many to read.
     """
 
     def __init__(

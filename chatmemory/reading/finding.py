@@ -197,9 +197,9 @@ def best_matches(
     """Return the best match of the words in each conversation that has a match, by conversation id.
 
     `hidden` are the seqs of messages that a lowered limit hides, by conversation. Candidates are
-    the latest 100 messages with the words, and older messages that no limit evicts. The best match
-    has the words as one phrase. Of several such messages, messages of users and tools are better,
-    then messages in memory, then later messages.
+    the latest 100 messages with the words, and older messages that no limit evicts. Messages with
+    the words as one phrase are best. Among equals, messages of users and tools are better, then
+    messages in memory, then later messages.
     """
     if not search.searches_messages(words):
         return {}

@@ -243,8 +243,9 @@ class OverviewStats:
     messages, in `forgotten_in` conversations. `flagged` is the number of conversations with each
     flag, by the flag's name. `erasure` is the audit log's number of the newest deletion or
     redaction: a later erasure makes the statistics out of date. For `unexamined` conversations the
-    flags are missing or out of date, because derived data was not computed yet. This takes about
-    `seconds_left` at the rate of the last minute; None if too few were examined in it.
+    flags are missing or out of date, because derived data was not computed yet. To compute it takes
+    about `seconds_left` at the rate of the last minute; None if too few conversations were examined
+    in that minute.
     """
 
     conversations: int

@@ -70,10 +70,10 @@ NO_OUTLOOK = Outlook()
 class Simulation:
     """The result of a simulation: one change per added message, and the `window` after them.
 
-    `changes[since]` is the first change of interest, and `window_before` is the window just before
-    that change. `trim` has the evictions that a lower limit causes. The next add would record them,
-    but reads hide the messages at once. `trim` is None if messages were added, or if nothing
-    leaves.
+    `changes[since]` is the first change that `outlook` describes, and `window_before` is the window
+    just before that change. `trim` has the evictions that a lower limit causes. The next add would
+    record them, but reads hide the messages at once. `trim` is None if messages were added, or if
+    nothing leaves.
 
     Simulated messages have the seqs after the last message of the starting step, and `entered_step`
     0. `stubbed` are the tool results replaced by placeholders. `index` is the new index of exact

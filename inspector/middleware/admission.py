@@ -143,9 +143,9 @@ class QueueFull(Exception):
 class Job(NamedTuple):
     """The kind of work that a request needs: to read, or to write.
 
-    Of equal jobs with a `kind`, one at a time is done. Such a job is a change of the conversation
-    `memory_id`, or work that takes long or may wait for any conversation. Jobs without a `kind`
-    need not wait for each other.
+    Equal jobs with a `kind` wait for each other: one is done at a time. Such a job is a change of
+    the conversation `memory_id`, or work that takes long or may wait for any conversation. Jobs
+    without a `kind` do not wait for each other.
     """
 
     is_write: bool = False

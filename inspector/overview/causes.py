@@ -121,7 +121,8 @@ class Folded:
 @dataclass(frozen=True)
 class Headlines:
     """The top of the overview: its lines about kinds of problems (`causes`), and its counts,
-    `stats`. The counts were taken `at` a time, and are cached `until` another.
+    `stats`. `at` is the time of the counts, and `until` the time up to which they are
+    cached.
 
     Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
     each counted once. `folded` are lines that are folded or muted. `resolved` are problems that

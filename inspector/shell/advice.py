@@ -175,8 +175,8 @@ class AdviceCard:
         return self.beside(option)
 
     def beside(self, option: Option | None) -> AdviceCard:
-        """Return this card with the figures of a requested policy, which `keeps` and `offers_kept`
-        are about. The option has the figures.
+        """Return this card with the figures of a requested policy, given as an option. The
+        properties `keeps` and `offers_kept` are about this policy.
         """
         return replace(self, advice=replace(self.advice, keeps=option))
 
