@@ -37,8 +37,9 @@ class PastCases:
 
     `find` returns all cases of a conversation up to the end of a `reading.passage.Passage`. It may
     keep JSON values in the dictionary, which it gets again with the next passage. `version` changes
-    when `find` would return other cases. `counting` returns a function that tells whether a case
-    counts today, given the conversation's id and the case's detail.
+    when `find` would return other cases. `title` is the title of the cases on pages, and `turns`
+    are the turns that their rate divides by. `counting` returns a function that tells whether a
+    case counts today, given the conversation's id and the case's detail.
     """
 
     title: str

@@ -26,7 +26,7 @@ from chatmemory.windows.policies import Policy, TokenWindow
 @dataclass
 class Recalls:
     """The figures of the requested `policies` over conversations, and the conversations as
-    `measured` for the advice.
+    `measured` for the advice. `rules` are the rules of the prompt cache.
     """
 
     policies: Sequence[Policy | None]

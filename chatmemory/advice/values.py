@@ -24,8 +24,8 @@ DEARER = 1.005  # the least cost that is shown as more than sending everything
 
 @dataclass(frozen=True)
 class Goals:
-    """The goals that an advised window must reach: the share of needed facts to hold, and the share
-    of the cost to save.
+    """The goals that an advised window must reach: the `share` of needed facts to hold, and the
+    `saving`, a share of the cost of sending everything.
 
     `context` is the model's context window in tokens, or None if unknown. With `spares_users`, a
     window under which a user has to repeat anything does not reach the goals.
@@ -85,9 +85,10 @@ class Measured(NamedTuple):
     """A conversation with its `figures` under the policies of `tried`; both are None if they are
     not known yet.
 
-    `policy` is the policy in force, or None. `refused` names the provider that would reject its
-    window now. `state` identifies the state of the conversation that was measured, with `said`
-    messages in all. `group` is the group of conversations to which it belongs.
+    `policy` is the policy in force, or None. `decided_by` says whether this policy or the client
+    decides the window. `refused` names the provider that would reject its window now. `state`
+    identifies the state of the conversation that was measured, with `said` messages in all. `group`
+    is the group of conversations to which it belongs.
     """
 
     id: str
@@ -254,7 +255,9 @@ class Advice:
     conversations, if both halves have conversations. `keeps` is the option of a requested policy.
 
     With `is_few`, too few facts were needed to choose by them. `refused` names the provider that
-    would reject the window now, and `longest` is the longest prompt in tokens.
+    would reject the window now, and `longest` is the longest prompt in tokens. `needed_limit` is
+    the limit that the largest turn needs. `prefixes` says how well a prompt cache serves the
+    prompts of today's policy.
     """
 
     verdict: Verdict

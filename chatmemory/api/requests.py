@@ -325,8 +325,8 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
 
 
 class ChangedBy(TypedDict):
-    """The arguments that every service takes that changes a conversation: who changes it, and the
-    version that it must have.
+    """The arguments that every service takes that changes a conversation: the `actor`, who makes
+    the change, and the `expected_version`. None accepts any version.
     """
 
     actor: str

@@ -119,7 +119,8 @@ class MemoryRow:
 class StepRow:
     """A step of the ledger: the policy in force, and the totals of the window before and after it.
 
-    `said_count` and `history_tokens` are the number and tokens of all messages in history after it.
+    `kind` is the kind of the change, such as `add`, and `actor` is who made it. `said_count` and
+    `history_tokens` are the number and tokens of all messages in history after the step.
     `by_client` is True if the client decided the window.
     """
 
@@ -142,9 +143,9 @@ class StayDetail:
     """A stay: one period of a message in the window, from `entered_step` to `left_step` (None while
     it lasts).
 
-    `reason` is why the stay ended. `misfit` is why the message did not fit, if it left in the step
-    that added it. `is_left_out` is True if the client left the message out of the list that it
-    sent.
+    `tokens` are the message's tokens as they were counted in this period. `reason` is why the stay
+    ended. `misfit` is why the message did not fit, if it left in the step that added it.
+    `is_left_out` is True if the client left the message out of the list that it sent.
     """
 
     entered_step: int
@@ -165,8 +166,9 @@ class MessageDetail:
     """A message, with its `stays`, the periods in which it was in the window. `redacted` is the
     step that redacted it, or None.
 
-    `frame` is its stored JSON without the `text`. `origin` tells whether it is in history, and
-    `client_id` is the id that its client gave it.
+    `tokens` is its token count when it was added; a stay can have another count. `frame` is its
+    stored JSON without the `text`. `origin` tells whether it is in history, and `client_id` is the
+    id that its client gave it.
     """
 
     memory_id: str

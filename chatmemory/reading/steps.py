@@ -232,7 +232,8 @@ _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 @dataclass
 class StepPoint:
-    """The totals of window and history after a step, and the policy in force.
+    """The totals of the window (`after`) and of the `history` after a step, and the policy in
+    force.
 
     `last_seq` and `last_stay` are the newest numbers of messages and stays (periods in the window)
     so far. Do not change a point. Points are no frozen dataclasses, because a page makes more than

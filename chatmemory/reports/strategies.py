@@ -80,8 +80,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class StrategyOptions:
-    """The parsed options of the command `strategies`. `stand_in` is the kind of text that is used
-    for summaries.
+    """The parsed options of the command `strategies`. `settings` are the limits of the strategies,
+    and `stand_in` is the kind of text that is used for summaries.
     """
 
     strategies: Sequence[Strategy]

@@ -217,8 +217,8 @@ def _refusals(window: Sequence[Turn], provider: str, model: str | None) -> Itera
 
 @dataclass(frozen=True)
 class Costs:
-    """The tokens billed for the prompts of several conversations, and for sending everything.
-    `breaks` is the number of prompts that do not begin with the previous prompt.
+    """The tokens billed for the prompts of several conversations (`bill`), and for sending
+    everything. `breaks` is the number of prompts that do not begin with the previous prompt.
     """
 
     bill: Bill

@@ -25,8 +25,9 @@ class Stop:
     """A stop of the tour: the pane to look at, its name, its text, and the step (`at`) and message
     (`msg`) of its URL.
 
-    `seqs` are the two messages that the stop shows on the first page. `gone` is the message that
-    the model no longer sees, if any.
+    `text` is shown on the conversation page, and `short` on the first page. `seqs` are the two
+    messages that the stop shows on the first page. `gone` is the message that the model no longer
+    sees, if any.
     """
 
     number: int

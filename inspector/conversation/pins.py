@@ -18,8 +18,8 @@ from inspector.conversation.forecasts import would_become_stubs
 
 @dataclass(frozen=True)
 class PinPreview:
-    """What pinning or unpinning a message would do. `seqs` are the messages pinned together: a tool
-    call and its results.
+    """What pinning a message would do, or if it `is_pinned` now, unpinning the message. `seqs` are
+    the messages pinned together: a tool call and its results.
 
     `pinned_load` is the part of the limit that pinned messages would hold, in the policy's unit.
     `room` is the size of the largest message that would still fit beside them, below 1 if none

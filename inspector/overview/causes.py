@@ -100,7 +100,7 @@ class Closed:
 @dataclass(frozen=True)
 class Folded:
     """A kind of problem whose line is folded: the number of conversations with it, and who muted
-    it, if somebody did.
+    it, if somebody did. `cause` is set if a room has found the problem, and not a flag.
     """
 
     name: str

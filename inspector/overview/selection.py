@@ -74,8 +74,12 @@ class Menu:
 
 @dataclass(frozen=True)
 class OverviewQuery:
-    """The search, the filters, the order and the page of an overview. Unknown values are
-    ignored.
+    """The search, the filters, the order and the page of an overview. Unknown values are ignored.
+
+    `q` is the search. `active` selects conversations that changed today, and `flagged`
+    conversations with a flag. With a `day`, `flagged` selects the cases that began on this day.
+    `split` and `span` choose the groups and the period of the chart over time. `cursor` is the
+    position of the page in the list.
     """
 
     q: str = ""

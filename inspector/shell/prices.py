@@ -46,7 +46,9 @@ def usual() -> UsualCache:
 
 
 class Preset(NamedTuple):
-    """A provider whose cache prices can be chosen."""
+    """A provider whose cache prices can be chosen, or the reader's own prices. `label` is its name
+    for people, and `words` describe its prices.
+    """
 
     name: str
     label: str

@@ -105,12 +105,17 @@ class ConversationState:
       and `read` has the values that rooms have read for the page.
     - `part` is the slice of the window's rows that is shown below a leading system message; `texts`
       are the beginnings of their texts by seq.
+    - `samples` are the steps of the timeline, and `evictions` the nearest steps before and after
+      `at` at which a message left memory. `compared` is the window of another step, to compare
+      with.
     - `left_by` is the change by which the selected message left, or None while it is in memory;
       `clearing` is the change that cleared it, if it is a cleared tool result.
     - In a simulation, `drafts`, `simulated` and `outlook` are set. `window` is the resulting window
       and `stored_window` the window before it. If a limit is tried without drafts, `trim` is the
       eviction that the limit would cause at the next add. In a replay, `window` is the memory under
       another limit from the first message on.
+    - `would_keep` is the limit that would have kept the selected message. `calls` has the IDs of
+      the tool calls that messages make or answer, by seq.
     - `injected` are the messages of the window that a client put there; they are not in the
       history.
     - `original_tokens` has the original token counts of messages that count differently in the
