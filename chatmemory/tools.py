@@ -61,8 +61,8 @@ def search_history(memory: ChatMemory) -> HistoryTool:
 
     The tool returns JSON: a notice that quotes are data, and hits. Each hit has a number, a role, a
     time, whether the message is in memory, and a quote of at most 300 characters. Messages that
-    left memory come first. Errors in the arguments are an answer, too, so that the model can
-    correct them. `tool.schema(format)` is the tool's definition for "openai_chat",
+    left memory come first. For wrong arguments, the tool answers what is wrong, so that the model
+    can correct them. `tool.schema(format)` is the tool's definition for "openai_chat",
     "openai_responses", "anthropic" or "gemini". The tool is a plain function, which frameworks
     accept as well.
     """

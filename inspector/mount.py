@@ -77,7 +77,7 @@ def route_at(path: str) -> ResolverMatch | None:
 
 def keep_language(request: HttpRequest) -> None:
     """Make the URLs on this page begin with the request's language, in a project with
-    i18n_patterns. The texts are English all the same.
+    i18n_patterns. The texts stay English.
     """
     urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)
     if is_language_prefix_patterns_used(urlconf):

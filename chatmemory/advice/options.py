@@ -82,7 +82,7 @@ class Sums:
         """Add a conversation, in which the option has this tally of facts held, repetitions and
         tokens.
 
-        This takes most of the time of an advice on many conversations, so that it is written out
+        This takes most of the time of an advice on many conversations, so its code is written out
         field by field.
         """
         held, user, call, tokens, read, written, by_index = tally

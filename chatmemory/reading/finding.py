@@ -311,8 +311,9 @@ def excerpt(text: str, words: str) -> str:
 
 
 def any_of(seqs: Mapping[str, list[int]]) -> Q:
-    """Return the query condition for the messages with these seqs, by conversation id. The
-    condition also selects the stays of the messages, which are their periods in the window.
+    """Return the query condition for some messages of some conversations. `seqs` has the numbers of
+    the messages by conversation id. The condition also selects the stays of the messages, which are
+    their periods in the window.
     """
     condition = Q()
     for memory_id, each in seqs.items():

@@ -82,8 +82,8 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
 
 
 def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
-    """Return the messages that a summary covers, directly or through earlier summaries, as tokens
-    by seq. `covered` has what each summary covers directly.
+    """Return the tokens of each message that a summary covers, directly or through earlier
+    summaries, by the message's seq. `covered` has what each summary covers directly.
     """
     return {
         seq: tokens
@@ -104,7 +104,8 @@ def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[in
 
 
 def summaries_covering(memory_id: str, seq: int) -> list[Message]:
-    """Return the summaries that cover a message, directly or through earlier summaries, by seq.
+    """Return the summaries that cover a message, directly or through earlier summaries, sorted by
+    seq.
 
     If no summary covers the message, this takes one query.
     """

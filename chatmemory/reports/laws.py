@@ -18,10 +18,10 @@ CLEAN = "clean"
 
 
 class TriedLaw(NamedTuple):
-    """A provider's law, and what it finds in the `bad` and in the `good` example of its rule: a
-    severity, or `clean`.
+    """A provider's law, tried on both examples of its rule. `bad` and `good` say what the law finds
+    in the bad and in the good example: a severity, or `clean`.
 
-    It `holds` if the bad example gets the severity of the law, and the good example is clean.
+    The law `holds` if the bad example gets the severity of the law, and the good example is clean.
     `source` and `dated` are the source of the law and its date.
     """
 

@@ -17,9 +17,9 @@ from inspector.shell.room import View
 class Addresses:
     """Builds the URLs of a conversation page, also if the page answers a POST to another URL.
 
-    `tried` are parameters of a simulation that links preserve; links to the live page do so only if
-    they are `is_lasting`. `previous_step`, `first_step` and `next_step` are the steps beside the
-    shown step, None at an end.
+    `tried` are parameters of a simulation that links preserve; links to the live page preserve them
+    only if the simulation `is_lasting`. `previous_step`, `first_step` and `next_step` are the steps
+    beside the shown step, None at an end.
     """
 
     def __init__(self, view: View, is_posted: bool = False) -> None:

@@ -7,7 +7,7 @@ exceeds the limit. A body that arrives too slowly is refused, too: its connectio
 forever.
 
 Under WSGI, and in a project whose asgi.py does not wrap Django in `with_live_streams`, the
-middleware applies the same limits. It does so before the CSRF check, which parses forms.
+middleware applies the same limits. They apply before the CSRF check, which parses forms.
 docs/operations.md has the table of the limits.
 """
 

@@ -351,8 +351,9 @@ def preview_of(
     *,
     spares_dominated: bool = False,
 ) -> Preview | None:
-    """Return the effect of other policies by conversation ID; None if no installed feature measures
-    conversations. A policy of None means sending everything.
+    """Return the effect of other policies; None if no installed feature measures conversations.
+    `policies` has the other policy of each conversation, by conversation ID; a policy of None sends
+    everything.
 
     By default, the prices are those of the provider in use. With `spares_dominated`, a conversation
     sends everything if that is better than its policy in every way.

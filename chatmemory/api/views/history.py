@@ -60,8 +60,7 @@ class SearchOwnHistory(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """Search the history of the token's conversation.
 
-        The conversation is the one whose id is the token's prefix. No other conversation can be
-        searched.
+        The id of the conversation is the token's prefix. No other conversation can be searched.
         """
         memory_id = prefix_of(request)
         if not memory_id:
@@ -82,7 +81,7 @@ class MemorySteps(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """List the steps.
 
-        They are in the order in which they happened. `later` is the URL of the next page.
+        The steps are in the order in which they happened. `later` is the URL of the next page.
         """
         size = parameters["size"]
         rows = steps.steps(memory_id, after=parameters.get("after", 0), size=size + 1)
@@ -96,7 +95,8 @@ class MemoryStep(Resource):
         """Show one step.
 
         Returns the messages that arrived, the messages that were evicted and why, the arithmetic,
-        and the losses of a summary. `later` is the URL of more of these messages.
+        and the losses of a summary. If there are more messages, `later` is the URL of the next
+        part.
         """
         start = parameters.get("after", 0)
         end = start + parameters["size"]

@@ -106,7 +106,7 @@ class MemoryDetail(Resource):
     def delete(self, request: Request, memory_id: str) -> Response:
         """Delete a conversation.
 
-        This also deletes its whole history. It cannot be undone.
+        This also deletes its whole history. A deletion cannot be undone.
         """
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)

@@ -52,8 +52,8 @@ class MemoryMessages(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> HttpResponse:
         """Show what the model sees.
 
-        Returns the window now or after a step, always complete. It can be linted or repaired before
-        it is sent to a provider; the stored window stays as it is. If-None-Match works for the
+        Returns the window now or after a step, always complete. The response can be linted or
+        repaired for a provider; the stored window stays as it is. If-None-Match works for the
         current window without `lint` and `repair`, whose rules are not part of the version.
         """
         if parameters.keys() == {"as"} and (unchanged := _not_modified(request, memory_id)):
@@ -213,7 +213,7 @@ class Pin(Resource):
     def delete(self, request: Request, memory_id: str, seq: int) -> Response:
         """Unpin a message.
 
-        It may leave again when there is no room.
+        The message may leave again when there is no room.
         """
         services.unpin(memory_id, seq, **requests.changed_by(request))
         return message_response(memory_id, seq)
@@ -225,7 +225,7 @@ class Compaction(Resource):
         """Replace messages by a summary.
 
         The messages leave memory with the reason SUMMARIZED and stay in history. The summary stands
-        at the position of the first of them, and stays until another summary covers it.
+        at the position of the first replaced message, and stays until another summary covers it.
         """
         chosen = {**parameters, **requests.changed_by(request)}
         result = _written(parameters, lambda: services.plan_compaction(memory_id, **chosen))
