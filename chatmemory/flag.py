@@ -85,13 +85,13 @@ class Flag:
 
     - Flags are sorted by `place`. `icon` is the name of the flag's icon, and `line` is its line on
       the overview, if it has any.
-    - `in_rows` shows the flag in rows of the overview. `is_any` includes it in the flag `any`.
-      `beside_doctor` counts its conversations below the doctor's list.
+    - `in_rows` shows the flag in rows of the overview. `is_any` includes it in the flag `any`. With
+      `beside_doctor`, the doctor's page says below its list how many conversations have the flag.
     - The flag is red, except in two cases: `is_fault` is False, such as for a high price, or
       `alarms` returns False, because the flag does not count yet.
     - `newest_at` is a column in microseconds by which lists can be sorted.
-    - `past` finds cases of the past, so that pages can say since when there are some, and whether
-      a change helped.
+    - `past` finds cases of the past, so that pages can say since when there are some, and whether a
+      change helped.
     - `parts` are flags for parts of the cases, such as the cases of one rule. Their lines replace
       the flag's own line. Their names begin with its name and a period. Lists do not offer them.
     - `former` are names from the previous release, which are still accepted.

@@ -279,7 +279,9 @@ class Advice:
 
     @property
     def is_change(self) -> bool:
-        """Whether the advice is to set another policy than today's, which a button can do."""
+        """Whether the advice is to set another policy than today's. Pages then offer a button that
+        sets it.
+        """
         changing = (Verdict.CHANGE, Verdict.SEND_EVERYTHING, Verdict.CHEAPEST)
         return self.verdict in changing and self.pick is not None
 

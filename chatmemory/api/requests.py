@@ -181,8 +181,8 @@ class ListRequest(serializers.BaseSerializer[Any]):
     document = {"application/json": ref("MessageList")}
 
     def run_validation(self, data: Any = empty) -> Any:
-        """Return the list as it was sent, and `sent`, the messages read from it. Raises
-        InvalidField.
+        """Return a dictionary: `messages` is the list as it was sent, and `sent` has the messages
+        read from the list. Raises InvalidField.
         """
         return {"sent": fields.read_messages(data, field=""), "messages": data}
 

@@ -564,7 +564,9 @@ def stand_in(kind: str, name: str | None) -> TextContent:
 
 
 def arguments_text(value: JsonValue) -> str | None:
-    """Return a call's arguments as JSON text; text stays as it is. Raises InvalidMessage."""
+    """Return a call's arguments as JSON text; text stays as it is. Raises InvalidMessage if the
+    arguments are nested too deeply, or hold a number that is too long.
+    """
     if value is None or isinstance(value, str):
         return value
     try:
@@ -660,7 +662,7 @@ class Calls:
         self, id: str | None, name: str | None, arguments: JsonValue
     ) -> ToolExecutionRequest:
         """Return a new open tool call. Its arguments may be JSON values or text. Raises
-        InvalidMessage.
+        InvalidMessage if the arguments are nested too deeply, or hold a number that is too long.
         """
         return ToolExecutionRequest(self.opened(id, name), name, arguments_text(arguments))
 

@@ -389,8 +389,8 @@ class BlockWriter(TurnWriter):
         return None
 
     def beside_turns(self, message: SystemMessage) -> str:
-        """Return the text of a system message, to be written outside the list of turns. Its
-        position among the turns is a loss.
+        """Return the text of a system message, to be written outside the list of turns. The
+        position of the message among the turns is a loss.
         """
         if self.last:
             self.lose("the place of a system message: its text is in `system`")

@@ -172,7 +172,8 @@ class Beside:
 
     def without(self, value: Any, *read: str) -> Any:
         """Return the properties of an object that may have words that were not read: all but the
-        properties listed here, and the names in `read`. Other values are returned unchanged.
+        properties that this `Beside` names, and the names in `read`. Other values are returned
+        unchanged.
         """
         if not isinstance(value, dict):
             return value

@@ -229,7 +229,9 @@ class ProviderWindow:
         return {turn.position: place for place, turn in enumerate(self.listed)}
 
     def place(self, turn: Turn) -> int:
-        """Return the index of a turn in the provider's list, as its errors name it."""
+        """Return the index of a turn in the provider's list, by which the provider's errors name
+        the turn.
+        """
         return self._places.get(turn.position, turn.position)
 
     @cached_property

@@ -259,7 +259,7 @@ class OverviewStats:
 
 
 def newest_erasure() -> int:
-    """Return the number of the newest deletion or redaction, or 0 if there is none."""
+    """Return the audit log's number of the newest deletion or redaction, or 0 if there is none."""
     return _erasures().first() or 0
 
 

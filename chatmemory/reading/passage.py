@@ -27,8 +27,8 @@ class Held(NamedTuple):
     """A stay: one period of a message in the window. `n` is its number, `entered` the step at which
     it began.
 
-    `left` is the step at which it ended, None while it lasts, and `reason` why. `rank` is the
-    position by which the window is ordered.
+    `left` is the step at which the stay ended, None while it lasts, and `reason` is why it ended.
+    `rank` is the position by which the window is ordered.
     """
 
     n: int

@@ -25,10 +25,10 @@ def copied_test(
 def copied_incident(
     memory_id: str, policy: Policy | None, kind: str, fact: str, message_count: int, why: str
 ) -> str:
-    """Return the code of a test that no incident of this kind happens, and that memory keeps a
-    fact, if given.
+    """Return the code of a test, which asserts that no incident of this kind happens.
 
-    The history had `message_count` messages before the fact was repeated.
+    If a `fact` is given, the test also asserts that memory holds the fact after the first
+    `message_count` messages: the messages before the fact was repeated.
     """
     assertions = [snippets.holds(fact, message_count)] if fact else []
     asserted = [*assertions, snippets.no_incident(kind)]

@@ -1,4 +1,6 @@
-"""The history pane: all messages of the history, which shows for each whether it is in memory."""
+"""The history pane: it lists all messages of the history, and shows for each whether it is in
+memory.
+"""
 
 from __future__ import annotations
 

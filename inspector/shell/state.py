@@ -183,8 +183,8 @@ class ConversationState:
 
     @cached_property
     def change(self) -> ChangeResult | None:
-        """The change of the shown step; in a simulation, the change of all drafts together or of
-        the limit alone. None at step 0.
+        """The change of the shown step; in a simulation, the change that all drafts make together,
+        or the tried limit alone. None at step 0.
         """
         if self.simulated is None:
             return self.detail.change if self.detail else None

@@ -266,8 +266,8 @@ def signed(number: int) -> str:
 
 @register.filter
 def row_text(text: str, page: Any) -> str:
-    """Return a text cut to the length of a row, with the phrase marked that the page highlights,
-    such as searched words.
+    """Return a text cut to the length of a row, with marks around the phrase that the page
+    highlights, such as searched words.
     """
     return history.shown(text, page.marks.phrase)
 
