@@ -175,9 +175,7 @@ def _kind_of_bytes(data: JsonValue) -> str:
 
 
 def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find tool calls of the current turn whose thought signature is missing, at the first call of
-    an answer.
-    """
+    """Find answers of the current turn whose first tool call has no thought signature."""
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
         if turn.position > current_turn:
@@ -390,7 +388,9 @@ def developer_role(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsupported_file(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find files with sound or video, which are only accepted as other contents."""
+    """Find sound or video in a part for files. The provider accepts sound and video only in other
+    parts.
+    """
     for turn in sent.turns:
         for value in turn.own:
             kinds = filter(None, map(_kind_of_file, _parts(value)))

@@ -52,7 +52,8 @@ class _LimitedChatMemory(ChatMemory):
 class MessageWindowChatMemory(_LimitedChatMemory):
     """A memory of the last `max_messages` messages.
 
-    - A leading system message stays. Adding an equal one is ignored; a different one replaces it.
+    - A leading system message stays. An equal system message is ignored; a different system message
+      replaces it.
     - If the window is full, the oldest message other than the leading system message is evicted.
     - The results of a tool call leave with the message that called the tool.
     - `max_messages`: an int, or a function that takes the memory id and is called on every use.

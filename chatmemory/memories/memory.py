@@ -168,7 +168,8 @@ class ChatMemory(ABC):
     @overload
     def render(self, format: str) -> JsonList | JsonDict | str: ...
     def render(self, format: str) -> JsonList | JsonDict | str:
-        """Return the messages for a provider's client: a list, or an object with that list.
+        """Return the messages for a provider's client: a list, or an object that has the list, and
+        the system prompt if there is one.
 
         A format for people, such as "markdown", returns text.
 

@@ -310,7 +310,9 @@ def part_around(steps: int, at: int) -> range:
 
 
 def outline_of(steps: int) -> Sequence[int]:
-    """Return the numbers of steps at equal distances, up to and including the last of `steps`."""
+    """Return the numbers of some steps at equal distances, up to the last of `steps` steps. Empty
+    if the timeline shows all steps in full.
+    """
     if steps <= PART:
         return ()
     count = min(steps, OUTLINE)

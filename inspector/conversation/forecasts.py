@@ -83,7 +83,7 @@ def tried_limit(limit: int, outlook: Outlook) -> Caption:
 
 def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
     """Return the caption of a replay under another limit. `more` are messages that only the replay
-    has in memory, and `fewer` those that it lacks.
+    has in memory, and `fewer` are messages that only the stored memory has.
     """
     sentences = [f"It would also hold {seqs(more)}." if more else ""]
     sentences.append(f"It would not hold {seqs(fewer)}." if fewer else "")

@@ -52,8 +52,8 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
 
     Installed features know when the message was needed. The result is None unless the message left
     because the limit was reached and an installed policy is in force. It is also None for injected
-    messages, and for messages that a client left out. A limit that only measures is replayed as if
-    it were enforced. A long history is replayed only if the query asks for it.
+    messages, and for messages that a client left out. A policy that only measures is replayed as if
+    its limit were enforced. A long history is replayed only if the query asks for it.
     """
     row, left_by, step = view.selected, view.left_by, view.stored.step
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):

@@ -163,8 +163,8 @@ class OverviewQuery:
 
     @cached_property
     def cases(self) -> int | None:
-        """The number of cases in the list, which has a bar of the strip as its link; None without
-        a flag and a day.
+        """The number of cases in a list to which a bar of the chart over time leads. None without a
+        flag and a day.
         """
         if self._cases_on is None:
             return None
