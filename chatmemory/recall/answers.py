@@ -13,10 +13,11 @@ from functools import partial
 from typing import NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, text_of
-from chatmemory.recall.asked import AllGiven, Given, answers_openly, asks_for
+from chatmemory.recall.asked import AllGiven, Given, answers_openly, asks_for, opens_with
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
-from chatmemory.recall.phrases import Request, question_in, requests_in
+from chatmemory.recall.neighbours import phrases_in
 from chatmemory.recall.reminded import Reminded
+from chatmemory.recall.requests import Request, question_in, requests_in
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.user_texts import Said, UserText
 from chatmemory.recall.value_search import Search
@@ -85,10 +86,15 @@ class _Rules:
     @property
     def take_words(self) -> bool:
         """Whether more than codes may be an answer."""
-        return self._question is not None or bool(self._reminded)
+        question = self._question
+        is_asked = question is not None and not (question.is_silent and self._text.is_long)
+        return is_asked or bool(self._reminded)
 
     def phrases(self) -> list[Value]:
-        return self._reminded.phrases()
+        found = self._reminded.phrases()
+        if self._question and self._question.is_request:
+            found += phrases_in(self._text.plain, *self._text.opening)
+        return found
 
     def by_kind(self, value: Value, given: Iterable[Given]) -> Answer:
         """Return a value with whether it is of a requested kind, and bound to a reminder."""
@@ -103,8 +109,10 @@ class _Rules:
         return Answer(value, is_requested, self._reminded.tells(value))
 
     def as_phrase(self, value: Value, given: Iterable[Given]) -> Answer:
-        """Return words with whether a reminder binds them."""
-        return Answer(value, is_reminded=self._reminded.tells(value))
+        """Return words with whether they begin an answer, and whether a reminder binds them."""
+        question = self._question
+        is_requested = question is not None and opens_with(question, value, self._text)
+        return Answer(value, is_requested, self._reminded.tells(value))
 
 
 class _Reader:

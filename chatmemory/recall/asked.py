@@ -17,11 +17,10 @@ from chatmemory.recall.phrases import (
     ANY_NUMBER,
     COUNT,
     HAS_CJK,
-    Question,
-    Request,
     fillers,
     shapes_of,
 )
+from chatmemory.recall.requests import Question, Request
 from chatmemory.recall.user_texts import UserText, is_inside, place_in
 from chatmemory.recall.values import Value, is_amount, signs_of
 
@@ -29,9 +28,9 @@ _LONG_NOUN = 5  # letters of a word that is hardly a verb or a filler
 _STEM = 4  # letters by which two words are compared: `month` and `monthly`
 _SHORTEST_TOLD = 3  # letters of a word, and digits of a number, that are an answer by themselves
 _MOST_BESIDE = 5  # words beside a value that is an answer
-_MOST_IN_CLAUSE = 3  # the same in the first clause of a longer answer
+_MOST_IN_CLAUSE = 5  # the same in the first clause of a longer answer
 _NUMBER = declared_pattern(r"[0-9]+")
-_IS_TIME = declared_pattern(r"[0-9]{1,2}[:.h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
+_IS_TIME = declared_pattern(r"[0-9]{1,2}[:h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
 _NUMBERS = frozenset(
     (
         *("order", "booking", "ticket", "customer", "card", "bank", "invoice", "tracking"),
@@ -46,7 +45,14 @@ _LOOSE = frozenset(
         *("city", "country", "company", "product", "serial", "colour", ANY_NUMBER),
     )
 )
-_NATURAL = {"mail": frozenset({"email"}), "link": frozenset({"url"}), "date": frozenset({"date"})}
+# Kinds of which an answer is usually a few words
+_IN_WORDS = frozenset(("colour", "city", "country", "company", "product"))
+_NATURAL = {
+    "mail": frozenset({"email"}),
+    "link": frozenset({"url"}),
+    "date": frozenset({"date"}),
+    "time": frozenset({"time"}),
+}
 _NO_KINDS: frozenset[str] = frozenset()
 
 
@@ -87,7 +93,7 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
     """Return whether a request asks for a value in the user's text. `given` are earlier texts in
     which the user gave the same value.
     """
-    if not request.takes(value.shape):
+    if not request.takes(value.shape) or (request.is_other and not value.is_distinctive):
         return False
     if request.is_again:
         return value.is_distinctive and value.shape != "words" and not text.refuses
@@ -120,22 +126,77 @@ def answers_openly(
     its only number. The value must not be of another kind than the question names. Words of the
     question may stand beside the value: `It is stored in Camden.`
     """
-    if text.refuses or text.is_reported or text.is_anew or not question.kinds <= _LOOSE:
+    if not _may_answer(text, question, _LOOSE) or (question.is_silent and not _is_exact(value)):
         return False
-    is_only = text.has_only(*value.place, besides=question.words, most=_MOST_BESIDE)
-    if not is_only and not (
-        question.is_request and text.begins_with(*value.place, question.words, _MOST_IN_CLAUSE)
-    ):
+    if question.is_other and not value.is_distinctive:
         return False
     if _is_mostly(value, question.message):
         return False
     if text.is_consent and not question.asks_for_something:
         return False
     natural = _natural_kinds(value, text.text, value.place)
-    natural = natural - {"time"} if "." in value.text else natural  # 39.99 is no time
     if value.is_cut or (question.kinds and natural and natural.isdisjoint(question.kinds)):
         return False
-    return _is_telling(value) or any(_is_told_alike(value, text, question, each) for each in given)
+    return _is_clause(question, value, text) and (
+        _is_telling(value) or any(_is_told_alike(value, text, question, each) for each in given)
+    )
+
+
+def _is_clause(question: Question, value: Value, text: UserText) -> bool:
+    """Return whether a text is nothing but a value, or, if it answers a request, whether its first
+    clause is, or any clause is an exact value.
+    """
+    words = question.words
+    if text.has_only(*value.place, besides=words, most=_MOST_BESIDE):
+        return True
+    return question.is_request and (
+        text.begins_with(*value.place, words, _MOST_IN_CLAUSE)
+        or (value.is_distinctive and text.stands_alone(*value.place))
+        or _begins(question, value, text)
+    )
+
+
+def _begins(question: Question, value: Value, text: UserText) -> bool:
+    """Return whether a date, an address or a number with a unit begins an answer, as in `23 kilos
+    on the scale`, or the first clause has one other word beside a large number.
+    """
+    is_exact = value.shape in ("mail", "link", "date", "time")
+    if not (is_exact or value.key.isdecimal()) or HAS_CJK.search(text.text):
+        return False
+    is_measure = value.key.isdecimal() and text.has_unit_behind(value.end)
+    if is_measure or is_exact:
+        return text.starts_with(*value.place, question.words, _MOST_BESIDE)
+    others = text.others_in_opening(*value.place, question.words)
+    is_large = value.is_distinctive and value.key.isdecimal()
+    return is_large and others is not None and others <= 1
+
+
+def opens_with(question: Question, value: Value, text: UserText) -> bool:
+    """Return whether the first clause of an answer has hardly more than some words: half as many
+    others, or as many if the question names a kind.
+    """
+    if not _may_answer(text, question, _LOOSE | {"name"}) or not question.is_request:
+        return False
+    if text.is_consent and not question.asks_for_something:
+        return False
+    if question.is_other or _is_mostly(value, question.message) or not _is_long(value):
+        return False
+    others = text.others_in_opening(*value.place, question.words)
+    count = len(value.key.split())
+    return others is not None and others <= (count if question.kinds & _IN_WORDS else count // 2)
+
+
+def _may_answer(text: UserText, question: Question, kinds: frozenset[str]) -> bool:
+    is_other = text.refuses or text.is_reported or text.is_anew
+    return not is_other and question.kinds <= kinds
+
+
+def _is_exact(value: Value) -> bool:
+    return value.is_distinctive or value.shape in ("mail", "link", "date", "time", "place")
+
+
+def _is_long(value: Value) -> bool:
+    return max(map(len, value.key.split()), default=0) >= _LONG_NOUN
 
 
 def _is_mostly(value: Value, words: frozenset[str]) -> bool:
@@ -148,7 +209,7 @@ def _is_mostly(value: Value, words: frozenset[str]) -> bool:
 
 def _is_telling(value: Value) -> bool:
     """Return whether an answer of only this value is hardly equal to an earlier text by chance."""
-    if value.is_distinctive or value.shape in ("mail", "link", "date", "place"):
+    if _is_exact(value):
         return True
     if HAS_CJK.search(value.key):
         return len(signs_of(value.key)) > 1

@@ -24,14 +24,14 @@ from chatmemory.patterns import ANY, declared_pattern
 LANGUAGES = ("en", "de", "es", "fr", "pt", "it", "ja", "zh")
 ANY_NUMBER = "number"  # the kind of a number or code of which nothing else is known
 COUNT = "count"  # the kind of a number of things, which are named beside it
-_LONGEST_SENTENCE = 400  # characters of a sentence that are read
 _TELLING = 4  # small words that tell the language of a text
 _BETWEEN = 4  # words between a request and its noun
 _BETWEEN_SIGNS = 8  # the same in signs, in languages without spaces
 _WORD = declared_pattern(r"[^\W_]+")
 _SENTENCES = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-_IS_QUESTION = declared_pattern(r"(?:[?？]|吗。|か。|か)\s*\Z")
-_BULLET = declared_pattern(r"\A\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
+_CLAUSE_END = declared_pattern(r"[,;:，；：、]|(?<=[.?!。？！])|\s[-–—]\s|[—(]")
+_KATAKANA = {katakana: katakana - 0x60 for katakana in range(0x30A1, 0x30F7)}
+_PART = declared_pattern(r"<([a-z]+)>")
 CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9d"
 HAS_CJK = declared_pattern(f"[{CJK}]")
 _WITHOUT_SPACES = ("ja", "zh")
@@ -84,6 +84,11 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", plain)
 
 
+def in_one_kana(text: str) -> str:
+    """Return a text with katakana as hiragana, in which the same name may be written."""
+    return text.translate(_KATAKANA)
+
+
 def aligned(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in lowercase without accents, and the index in the original text of each of its
     characters and of its end.
@@ -111,6 +116,14 @@ def months() -> Mapping[str, int]:
     """
     known = (_data()[name].get("months", "").split() for name in LANGUAGES)
     return {folded(month): number for names in known for number, month in enumerate(names, 1)}
+
+
+@cache
+def numbers() -> Mapping[str, int]:
+    """Return the words for small numbers in all languages, folded, with their numbers."""
+    known = (_data()[name]["numbers"].split() for name in LANGUAGES)
+    found = {folded(word): number for words in known for number, word in enumerate(words, 2)}
+    return {word: number for word, number in found.items() if word not in fillers()}
 
 
 def sentences_of(text: str) -> list[str]:
@@ -192,41 +205,6 @@ def _singulars(word: str) -> tuple[str, ...]:
     return (word, word[:-1]) if len(word) > 3 and word[-1] in "sn" else (word,)
 
 
-class Request(NamedTuple):
-    """A request of an assistant for facts.
-
-    `kinds` are the requested kinds of facts. If they are empty, the sentence names something that
-    has no noun in phrases.toml, and `words` are its words. `is_again` is True for a request to
-    repeat something, and `is_which` for a question which of several things is meant.
-    """
-
-    kinds: frozenset[str]
-    words: frozenset[str]
-    is_again: bool = False
-    is_which: bool = False
-
-    def takes(self, shape: str) -> bool:
-        """Return whether an answer to the request may have this shape, such as "date"."""
-        return not self.kinds or any(shape in shapes_of(kind) for kind in self.kinds)
-
-
-class Question(NamedTuple):
-    """The question that an assistant asks the user in one message, even if it asks for no known
-    kind of fact.
-
-    `words` are the words of the sentences that ask, `message` the words of the whole message, and
-    `kinds` the requested kinds of facts. `asks_for_something` is True if "yes" or "no" would be no
-    answer. `is_request` is True if the assistant requests something, and does not only ask a
-    yes-or-no question.
-    """
-
-    words: frozenset[str]
-    message: frozenset[str]
-    kinds: frozenset[str]
-    asks_for_something: bool
-    is_request: bool
-
-
 def shapes_of(kind: str) -> Sequence[str]:
     shapes: Sequence[str] = _data()["shapes"].get(kind, ("code",))
     return shapes
@@ -247,6 +225,8 @@ class Language:
     again: re.Pattern[str]
     no_requests: re.Pattern[str]
     asking: re.Pattern[str]
+    lacking: re.Pattern[str]
+    others: re.Pattern[str]
     between: frozenset[str]
     until: re.Pattern[str]
     reminders: re.Pattern[str]
@@ -271,9 +251,11 @@ class Language:
             _any_of(name, others["again"]),
             _any_of(name, data["no_requests"]),
             _any_of(name, data["asking"]),
+            _any_of(name, data["lacking"]),
+            _any_of(name, data["others"]),
             frozenset(map(folded, data["between"])),
             _any_of(name, data["until"]),
-            _any_of(name, map(_written, chain(data["reminders"], data["rhetorical"]))),
+            _any_of(name, _patterns_of(name, "reminders", "rhetorical")),
             frozenset(map(folded, data["fillers"].split())),
         )
 
@@ -292,6 +274,21 @@ class Language:
                 kinds |= self._kinds_behind(sentence[found.end() :])
         kinds |= self._kinds_before(sentence)
         return frozenset(kinds), not kinds and self.again.search(sentence) is not None
+
+    def without_offers(self, sentence: str) -> str:
+        """Return a folded sentence without the clauses that offer something, and what belongs to
+        them: `anything else, such as a seat?` asks for nothing.
+        """
+        if not self.no_requests.search(sentence):
+            return sentence
+        kept, is_offer = [], False
+        for clause in _CLAUSE_END.split(sentence):
+            if self.no_requests.search(clause):
+                is_offer = True
+            elif not is_offer or self.may_ask.search(clause) or self.asking.search(clause):
+                is_offer = False
+                kept.append(clause)
+        return ",".join(kept)
 
     def may_be_request(self, sentence: str) -> bool:
         """Return whether a sentence that is no question asks for something. The sentence is in
@@ -406,16 +403,19 @@ def _in_all_languages(*parts: str, behind: str = _NO_LETTER) -> Phrases:
     signs: list[str] = []
     for name in LANGUAGES:
         found = signs if name in _WITHOUT_SPACES else words
-        data = _data()[name]
-        found += [_written(each) for part in parts for each in data.get(part, ())]
+        found += _patterns_of(name, *parts)
     with_spaces = rf"(?<![^\W_])(?:{_either(words)}){behind}"
     patterns = (with_spaces, f"{with_spaces}|{_either(signs)}")
     return Phrases(*(declared_pattern(each, family="phrases") for each in patterns))
 
 
-def _written(phrase: str | Sequence[str]) -> str:
-    """Return the pattern of a phrase, which may have an example."""
-    return phrase if isinstance(phrase, str) else phrase[0]
+def _patterns_of(language: str, *groups: str) -> list[str]:
+    """Return the patterns of groups of phrases, some of which have examples, with their parts."""
+    data = _data()[language]
+    parts: Mapping[str, str] = data.get("parts", {})
+    phrases = (phrase for group in groups for phrase in data.get(group, ()))
+    patterns = (each if isinstance(each, str) else each[0] for each in phrases)
+    return [_PART.sub(lambda found: parts[found[1]], each) for each in patterns]
 
 
 @cache
@@ -465,7 +465,7 @@ def introductions_behind() -> Phrases:
 
 
 @cache
-def _own(phrases: tuple[str, ...]) -> re.Pattern[str]:
+def own_phrases(phrases: tuple[str, ...]) -> re.Pattern[str]:
     return _any_of("", (re.escape(folded(each)) for each in phrases))
 
 
@@ -495,68 +495,13 @@ def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
 
     The text is in lowercase without accents. `own` are phrases of the project.
     """
-    patterns = [*(each.reminders for each in spoken_in(text)), _own(own)]
+    patterns = [*(each.reminders for each in spoken_in(text)), own_phrases(own)]
     spans = [found.span() for each in patterns for found in each.finditer(text)]
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans, key=itemgetter(0)):
         if not found or start >= found[-1][1]:
             found.append((start, end))
     return found
-
-
-def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
-    """Return the requests for facts in an assistant's text; `own` are phrases of the project."""
-    found: list[Request] = []
-    is_listing = False
-    whole = folded(text)
-    spoken, phrases = spoken_in(whole), _own(own)
-    for sentence in sentences_of(whole):
-        read = sentence[:_LONGEST_SENTENCE]
-        words = frozenset(_WORD.findall(read))
-        if is_listing and _BULLET.match(read):
-            kinds = {kind for noun in all_nouns().found_in(read) for kind in noun.kinds}
-            if kinds and not any(map(str.isdigit, _BULLET.sub("", read, count=1))):
-                found.append(Request(frozenset(kinds), words))
-            continue
-        is_listing = False
-        for language in spoken:
-            asks = "?" in read or language.may_ask.search(read) or phrases.search(read)
-            if not asks or language.no_requests.search(read):
-                continue
-            asked, is_again = language.request_in(read, phrases)
-            is_request = language.requests.search(read) is not None
-            is_which = not asked and language.which.search(read) is not None
-            if asked or is_again or is_request or is_which:
-                found.append(Request(asked, words, is_again, is_which))
-            is_listing |= is_request and read.rstrip().endswith((":", "："))
-    return found
-
-
-def question_in(text: str, requests: Iterable[Request]) -> Question | None:
-    """Return what an assistant's text asks; `requests` are the requests found in it. None if it
-    asks nothing, or only offers something, such as `anything else?`.
-    """
-    whole = folded(text)
-    spoken = spoken_in(whole)
-    asked = [
-        each
-        for each in (sentence[:_LONGEST_SENTENCE] for sentence in sentences_of(whole))
-        if (_IS_QUESTION.search(each) or any(one.may_be_request(each) for one in spoken))
-        and not any(one.no_requests.search(each) for one in spoken)
-    ]
-    named = [*requests]
-    if not asked and not named:
-        return None
-    words = frozenset(_WORD.findall(" ".join(asked)))
-    kinds = frozenset[str]().union(*(each.kinds for each in named))
-    is_asking = any(one.asking.search(each) for one in spoken for each in asked)
-    return Question(
-        words.union(*(each.words for each in named)),
-        frozenset(_WORD.findall(whole)),
-        kinds,
-        bool(kinds) or is_asking,
-        is_asking or bool(named) or not all(map(_IS_QUESTION.search, asked)),
-    )
 
 
 def examples() -> Iterator[tuple[str, str, str, JsonValue]]:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.asked import Given
-from chatmemory.recall.phrases import CJK, HAS_CJK, all_nouns, fillers, folded, reported, rhetorical
+from chatmemory.recall.neighbours import phrases_in
+from chatmemory.recall.phrases import HAS_CJK, fillers, folded, reported, rhetorical
 from chatmemory.recall.user_texts import UserText, sentences
-from chatmemory.recall.values import Value, stripped_of_signs
+from chatmemory.recall.values import Value
 
 _BEHIND = 100  # signs behind a reminder in which a value is bound to it
 _BEFORE = 60
@@ -16,11 +17,8 @@ _FEW_WORDS = 3  # words beside a reminder in a sentence that has no fact of its 
 _FEW_SIGNS = 8  # the same in signs, in languages without spaces
 _SHORTEST_CODE = 3
 _SHORTEST_WORD = 5
-_MOST_WORDS = 4  # words of a phrase
-_MOST_SIGNS = 10  # the same in signs, in languages without spaces
+_IS_ASKED = declared_pattern(r"(?<![?!])\?\Z")  # not `??`, with which nobody waits for an answer
 _WORD = declared_pattern(r"[^\W_]+")
-_WORDS_BESIDE = declared_pattern(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*")
-_RUN = declared_pattern(f"[{CJK}]{{2,}}")
 
 
 class Reminded:
@@ -43,7 +41,7 @@ class Reminded:
         spans = sentences(self._text.text) if self._parts else ()
         short = [span for span in spans if _has_few_words(self._text.plain[slice(*span)])]
         parts = dict.fromkeys([*self._parts, *short])
-        return [each for part in parts for each in _phrases_in(self._text.plain, *part)]
+        return [each for part in parts for each in phrases_in(self._text.plain, *part)]
 
     def binds(self, value: Value, given: Iterable[Given], *, is_answer: bool) -> bool:
         """Return whether the text reminds the assistant of a value. `given` are earlier texts with
@@ -79,7 +77,7 @@ class Reminded:
 
 def _is_exact(value: Value) -> bool:
     is_code = value.shape == "code" and len(value.text) >= _SHORTEST_CODE
-    return is_code or value.is_distinctive or value.shape in ("mail", "link", "date")
+    return is_code or value.is_distinctive or value.shape in ("mail", "link", "date", "time")
 
 
 def _is_telling(value: Value) -> bool:
@@ -94,7 +92,7 @@ def _parts_of(text: UserText) -> Iterator[tuple[int, int]]:
     for number, (start, end) in enumerate(spans):
         found = next((each for each in text.reminders if start <= each[0] < end), None)
         sentence = folded(text.text[start:end]).rstrip()
-        is_asked = sentence.endswith("?") and not rhetorical().search(sentence)
+        is_asked = _IS_ASKED.search(sentence) and not rhetorical().search(sentence)
         if found is None or is_asked or _is_reported(text, start, found[0]):
             continue
         yield found[0], min(end, found[1] + _BEHIND)
@@ -111,36 +109,3 @@ def _has_few_words(text: str) -> bool:
 def _is_reported(text: UserText, start: int, end: int) -> bool:
     """Return whether the words of a sentence before a reminder say that it is somebody else's."""
     return reported().search(folded(text.text[start:end])) is not None
-
-
-def _phrases_in(text: str, start: int, end: int) -> Iterator[Value]:
-    """Yield up to four neighbouring words of a part of a text, and up to ten signs of a language
-    without spaces, that are neither fillers nor nouns of kinds.
-    """
-    known, last = fillers(), min(end, start + _BEHIND)
-    words: list[tuple[int, int]] = []
-    for found in _WORDS_BESIDE.finditer(text, start, last):
-        is_filler = folded(found[0]) in known or HAS_CJK.search(found[0]) is not None
-        is_near = bool(words) and text[words[-1][1] : found.start()].isspace()
-        words = [*(words if is_near else []), found.span()][-_MOST_WORDS:] if not is_filler else []
-        for first in range(len(words)):
-            if value := _phrase(text, words[first][0], found.end()):
-                yield value
-    for run in _RUN.finditer(text, start, last):
-        yield from _signs_in(text, *run.span())
-
-
-def _phrase(text: str, start: int, end: int) -> Value | None:
-    written = text[start:end]
-    key = " ".join(_WORD.findall(folded(written)))
-    nouns = all_nouns().found_in(key)
-    is_noun = bool(nouns) and nouns[0].start == 0 and nouns[-1].end >= len(key)
-    return None if is_noun else Value(start, end, written, "words", key)
-
-
-def _signs_in(text: str, start: int, end: int) -> Iterator[Value]:
-    for first in range(start, end - 1):
-        for last in range(first + 2, min(end, first + _MOST_SIGNS) + 1):
-            if stripped_of_signs(text, first, last) == (first, last):
-                written = text[first:last]
-                yield Value(first, last, written, "words", folded(written))

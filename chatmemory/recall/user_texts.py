@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from chatmemory.patterns import declared_pattern
+from chatmemory.recall.numerals import numbers_in
 from chatmemory.recall.phrases import (
     CJK,
     HAS_CJK,
@@ -19,6 +20,7 @@ from chatmemory.recall.phrases import (
     consents,
     fillers,
     folded,
+    in_one_kana,
     introductions,
     introductions_behind,
     narrow,
@@ -29,6 +31,7 @@ from chatmemory.recall.phrases import (
 )
 from chatmemory.recall.value_search import Searched, stem_of
 from chatmemory.recall.values import (
+    UNIT_WORDS,
     UNITS,
     Value,
     addresses_in,
@@ -36,22 +39,26 @@ from chatmemory.recall.values import (
     longest_first,
     names_like,
     spans_between,
+    words_for_numbers,
 )
 
 _NEAR = 40  # signs before a value in which nouns name its kind
 _BEHIND = 32  # the same behind it
 _MOST_SMALL = 3
+_LONGEST_ANSWER = 60  # signs of an answer that nobody asked for in words
 _LATEST = 24  # earlier messages in which a value is looked for
 _BESIDE = declared_pattern(rf"[ \-]?([{CJK}]|[^\W\d_]+)")
 _WORD = declared_pattern(r"[^\W_]+")
+_LATIN = declared_pattern(rf"[^\W_{CJK}]+")
 _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _CLAUSE_END = declared_pattern(r"[;:!?。；！？\n]|\.\s| - ")
 _CLAUSE = declared_pattern(
-    r"[,;:!?。、，；：！？\n()…]|\.(?=\s|$)| - | (?:so|because|but|and|weil|aber|denn|und|car|mais"
-    r"|et|porque|pero|mas|perche|ma)(?= )"
+    r"(?<![0-9]),|,(?![0-9])|[;:!?。、，；：！？\n()…]|\.(?=\s|$)| [-–] "
+    r"| (?:so|because|but|and|weil|aber|denn|und|car|mais|et|porque|pero|mas|perche|ma)(?= )"
 )
 _NO_KINDS: frozenset[str] = frozenset()
 _CLAUSES_END = "\n"
+_COLONS = (":", "：")
 
 
 class UserText:
@@ -94,6 +101,10 @@ class UserText:
     def _addresses(self) -> list[Value]:
         return addresses_in(self.text)
 
+    @cached_property
+    def _numbers(self) -> list[Value]:
+        return [*words_for_numbers(self.text)]
+
     def same_as(self, value: Value) -> Value | None:
         """Return the longest value in this text that equals a value of another text, however it is
         written; None if there is none.
@@ -101,7 +112,7 @@ class UserText:
         if value.shape == "words":
             known = names_like(self.text, value) if self.searched.has_words_of(value) else []
         else:
-            known = self._addresses if value.shape == "place" else self.codes
+            known = self._addresses if value.shape == "place" else [*self.codes, *self._numbers]
         same = [each for each in known if each.name == value.name]
         return next(iter(longest_first(same)), None)
 
@@ -129,6 +140,11 @@ class UserText:
         behind = introductions_behind().finditer(self.lowered)
         ends = [each.end() for each in before] + [each.start() for each in behind]
         return [self.places[each] for each in ends]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the text says more than one value with small words."""
+        return len(self.text) > _LONGEST_ANSWER
 
     @cached_property
     def is_reported(self) -> bool:
@@ -183,7 +199,12 @@ class UserText:
         before = _BESIDE.match(folded(self.text[max(0, start - _NEAR) : start])[::-1])
         behind = _BESIDE.match(folded(self.text[end : end + _NEAR]))
         found = {before[1][::-1] if before else "", behind[1] if behind else ""}
-        return frozenset(found - fillers() - {""})
+        return frozenset(UNIT_WORDS.get(each, each) for each in found - fillers() - {""})
+
+    def has_unit_behind(self, end: int) -> bool:
+        """Return whether a unit stands directly behind a number."""
+        found = _BESIDE.match(folded(self.text[end : end + _NEAR]))
+        return found is not None and (found[1] in UNITS or found[1] in UNIT_WORDS)
 
     def nouns_before(self, start: int) -> frozenset[str]:
         """Return the last two words before an index, without small words, which may say what the
@@ -215,12 +236,45 @@ class UserText:
         """
         before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
         behind = _CLAUSE.search(self.plain, end)
-        if behind and behind[0] in ":：":
+        if behind and behind[0] in _COLONS:
             return False  # `Question:` is a label, and no answer
         first, last = (before or [0])[-1], behind.start() if behind else len(self.text)
         return self._has_only((first, last), (start, end), besides, most) and self._has_only(
             (0, first), (0, 0), besides, most
         )
+
+    @cached_property
+    def opening(self) -> tuple[int, int]:
+        """The first clause that has more than small words. One before a colon is a label."""
+        start = 0
+        for end in (*(each.start() for each in _CLAUSE.finditer(self.plain)), len(self.text)):
+            words = frozenset(_WORD.findall(folded(self.plain[start:end])))
+            if not words <= fillers():
+                return (0, 0) if self.text[end : end + 1] in _COLONS else (start, end)
+            start = end
+        return 0, 0
+
+    def starts_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
+        """Return whether only small words stand before a part, and few others behind it in its
+        clause.
+        """
+        others = self.others_in_opening(start, end, besides)
+        before = (0, start), (0, 0)
+        return (
+            others is not None and others <= most and self._has_only(*before, besides, _MOST_SMALL)
+        )
+
+    def others_in_opening(self, start: int, end: int, besides: frozenset[str]) -> int | None:
+        """Return how many words the first clause has beside a part of it; None if the part is
+        elsewhere.
+        """
+        first, last = self.opening
+        if not first <= start <= end <= last:
+            return None
+        nouns = [(each.start, each.end) for each in self.nouns]
+        rest = folded(_without(self.plain, [(start, end), *nouns])[first:last])
+        known = fillers() | besides | UNITS
+        return sum(word not in known for word in _WORD.findall(rest))
 
     def stands_alone(self, start: int, end: int) -> bool:
         """Return whether a span of the text is a clause of its own, with at most three small words
@@ -296,8 +350,11 @@ def _anchors(lowered: str) -> Iterator[str]:
     words = _WORD.findall(lowered)
     yield from words
     yield from map(stem_of, words)
+    yield from (f"~code:{digits}" for digits in numbers_in(lowered, words))
     if HAS_CJK.search(lowered):
-        yield from (lowered[at : at + 2] for at in range(len(lowered) - 1))
+        yield from map(stem_of, _LATIN.findall(lowered))
+        signs = in_one_kana(lowered)
+        yield from (signs[at : at + 2] for at in range(len(signs) - 1))
 
 
 def _anchor(value: Value) -> str:
@@ -305,7 +362,7 @@ def _anchor(value: Value) -> str:
     if value.shape in ("words", "place"):
         words = value.key.split()
         longest = max(words, key=len, default="")
-        return longest[:2] if HAS_CJK.search(longest) else stem_of(longest)
+        return in_one_kana(longest[:2]) if HAS_CJK.search(longest) else stem_of(longest)
     return value.name
 
 

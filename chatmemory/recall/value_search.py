@@ -12,7 +12,8 @@ from itertools import compress, count, pairwise
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.days import days_in
-from chatmemory.recall.phrases import CJK, HAS_CJK, folded
+from chatmemory.recall.numerals import numbers_in, times_in
+from chatmemory.recall.phrases import CJK, HAS_CJK, folded, in_one_kana
 from chatmemory.recall.values import UNIT, Value, signs_in, signs_of
 
 MOST_VALUES = 200  # of a conversation; texts are searched for all of them
@@ -39,8 +40,11 @@ class Search:
         self._values = [*by_name.values()][:MOST_VALUES]
         self._dates = {each.key: each.name for each in self._values if each.shape == "date"}
         others = [each for each in self._values if each.shape != "date"]
-        self._places = [each for each in others if each.shape == "place"]
-        self._by_signs = [(_signs(each), each) for each in others if each.shape != "place"]
+        self._times = {each.key: each.name for each in others if each.shape == "time"}
+        self._numbers = {each.key: each.name for each in others if each.is_number}
+        others = [each for each in others if each.shape != "time"]
+        self._always = [each for each in others if _may_lack_signs(each)]
+        self._by_signs = [(_signs(each), each) for each in others if not _may_lack_signs(each)]
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -52,9 +56,13 @@ class Search:
         searched = Searched(text)
         has = searched.signs
         likely = [each for signs, each in self._by_signs if signs in has]
-        found = {each.name for each in (*likely, *self._places) if searched.holds(each)}
+        found = {each.name for each in (*likely, *self._always) if searched.holds(each)}
         if self._dates:
             found.update(name for key, name in self._dates.items() if key in searched.days)
+        if self._times:
+            found.update(name for key, name in self._times.items() if key in searched.times)
+        if self._numbers:
+            found.update(name for key, name in self._numbers.items() if key in searched.numbers)
         return found
 
 
@@ -75,6 +83,18 @@ class Searched:
     @cached_property
     def signs(self) -> str:
         return signs_in(self.lowered)
+
+    @cached_property
+    def times(self) -> set[str]:
+        return {each.key for each in times_in(self._text)}
+
+    @cached_property
+    def numbers(self) -> set[str]:
+        return set(numbers_in(self.lowered, self._words))
+
+    @cached_property
+    def _in_one_kana(self) -> str:
+        return in_one_kana(self.signs)
 
     @cached_property
     def days(self) -> set[str]:
@@ -105,13 +125,17 @@ class Searched:
             return False
         if value.shape == "date":
             return value.key in self.days
+        if value.shape == "time":
+            return value.key in self.times
         if value.shape in ("mail", "link"):
             return self._has_address(value.key)
         if value.shape == "place":
             return self._has_place(value.key.split())
         if HAS_CJK.search(value.key):
-            return _signs(value) in self.signs
-        return self._has_code(value.key) if value.shape == "code" else self._has_words(value.key)
+            return in_one_kana(_signs(value)) in self._in_one_kana
+        if value.shape == "code":
+            return self._has_code(value.key) or (value.is_number and value.key in self.numbers)
+        return self._has_words(value.key)
 
     def has_words_of(self, value: Value) -> bool:
         """Return whether the text has the words of a value in this order, whatever punctuation is
@@ -168,14 +192,23 @@ class Searched:
         """Return whether the text has the words of an address in order, with at most two others
         between them.
         """
-        if not all(word in self.lowered for word in words):
-            return False
         if any(map(HAS_CJK.search, words)):
-            return "".join(words) in self.signs
-        return any(
+            return in_one_kana("".join(words)) in self._in_one_kana
+        if words[0] not in self.lowered:
+            return False
+        if self._has_code("".join(words)):  # `Ramipril 5 mg` is `Ramipril 5mg`
+            return True
+        return all(word in self.lowered for word in words) and any(
             word == words[0] and _follow(self._words, start + 1, words[1:])
             for start, word in enumerate(self._words)
         )
+
+
+def _may_lack_signs(value: Value) -> bool:
+    """Return whether a text that holds a value may lack its signs: an address may have words
+    between, and a name may be in the other kana.
+    """
+    return value.shape == "place" or HAS_CJK.search(value.key) is not None
 
 
 def _found(part: str, text: str) -> Iterator[int]:

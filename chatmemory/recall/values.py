@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.days import days_in
+from chatmemory.recall.numerals import small_numbers_in, times_in
 from chatmemory.recall.phrases import (
+    CJK,
     HAS_CJK,
     aligned,
     all_nouns,
@@ -28,6 +30,11 @@ MOST_CANDIDATES = 60  # in a message
 _LONGEST_CHAIN = 12  # words of a code, such as the groups of a card's number
 _MOST_WORDS = 6  # words of a value that is a name or a short answer
 _LONGEST_KEY = 64  # signs of a code
+_LONGEST_GROUPS = 40  # signs of a clause that may be one code
+_LONGEST_WITH_GROUPS = 400  # signs of a message in which they are looked for
+_MOST_GROUPS = 8
+_LETTERS_OF_GROUP = 3
+_MOST_LONG = 3  # longer words, which may be fillers or nouns
 _MOST_STRIPPED = 24  # words of a part that may be a value with words around
 _MOST_OF_PLACE = 14  # words of an address
 DISTINCTIVE = 5  # signs of a code that nobody gives by chance
@@ -45,13 +52,28 @@ _TOKEN = declared_pattern(r"[A-Za-z0-9]+")
 _DIGIT = declared_pattern(r"\d")
 _BETWEEN = declared_pattern(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
 _GLUE = declared_pattern(r"[-_@+]")  # no part of a code ends here
-_SMALL_CODE = declared_pattern(r"([a-z]{1,4}) [0-9][0-9A-Za-z\-]{1,24}\.?")
 UNITS = frozenset(
     (
         *("kg", "g", "mg", "t", "km", "cm", "mm", "m", "qm", "m2", "kw", "kwh", "mwh", "w", "v"),
         *("a", "l", "ml", "cl", "gb", "mb", "tb", "eur", "usd", "min", "h", "pm", "am", "uhr"),
     )
 )
+# Words for units, with what they are in short
+UNIT_WORDS = {
+    word: unit
+    for unit, words in {
+        "kg": "kilo kilos quilo quilos chilo chili kilogram kilograms kilogramm",
+        "g": "gram grams gramm gramos gramas grammi grammes gramme",
+        "cm": "centimeter centimeters centimetres centimetros centimetri centimetres zentimeter",
+        "m": "meter meters metre metres metros metri",
+        "km": "kilometer kilometers kilometres kilometros quilometros chilometri",
+        "l": "liter liters litre litres litros litri",
+        "eur": "euro euros",
+        "usd": "dollar dollars",
+        "min": "minute minutes minuten minutos minuti",
+    }.items()
+    for word in words.split()
+}
 UNIT = f"(?:{'|'.join(sorted(UNITS))})"
 _MEASURE = declared_pattern(
     rf"(?<![A-Za-z0-9.,])([0-9]+(?:[.,][0-9]+)?){UNIT}(?![A-Za-z0-9])", re.IGNORECASE
@@ -67,7 +89,10 @@ _MONEY_BEFORE = declared_pattern(rf"(?:{_CURRENCY}) ?\Z", re.IGNORECASE, most=8)
 _DECIMAL = declared_pattern(r"[0-9]{1,3}(?:[.,][0-9]{3})*[.,:][0-9]{1,2}")
 _WORD = declared_pattern(r"[^\W_]++(?:['’\-][^\W_]++)*+")
 _PLAIN_WORD = declared_pattern(r"[^\W_]+")
-_CLAUSE = declared_pattern(r"[,;:!?。、，；：！？\n()\"“”„「」]|\.(?=\s|$)|—| - ")
+_CLAUSE = declared_pattern(
+    r"(?:(?<![0-9]),|,(?![0-9]))|[;:!?。、，；：！？\n()\"“”„「」]|\.(?=\s|$)|—| - "
+)
+_CLAUSE_OR_SIGN = declared_pattern(rf"[,;:!?。、，；：！？\n()\"“”„「」{CJK}]++|\.(?=\s|$)|—| - ")
 _NOT_SIGNS = declared_pattern(r"[\W_]+")
 
 
@@ -75,10 +100,10 @@ class Value(NamedTuple):
     """A value in a user's message, at the indices from `start` to `end`; `text` is how it is
     written there.
 
-    `shape` is mail, link, code, date, words (a name, or a whole short answer) or place (an
-    address), and `key` is the normalized text. `is_distinctive` is True if nobody says the value by
-    chance, and `is_whole` if the message says nothing else. `is_cut` is True for a part of a longer
-    code, as `1Z 9921` is of `1Z 9921 556`.
+    `shape` is mail, link, code, date, time, words (a name, or a whole short answer) or place
+    (an address), and `key` is the normalized text. `is_distinctive` is True if nobody says the
+    value by chance, and `is_whole` if the message says nothing else. `is_cut` is True for a part of
+    a longer code, as `1Z 9921` is of `1Z 9921 556`.
     """
 
     start: int
@@ -93,6 +118,12 @@ class Value(NamedTuple):
     @property
     def place(self) -> tuple[int, int]:
         return self.start, self.end
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the value is a number that may be written with words, such as `15 thousand`."""
+        is_number = self.shape == "code" and self.key.isdecimal()
+        return is_number and (len(self.key) < 3 or self.key.endswith("000"))
 
     @property
     def name(self) -> str:
@@ -126,16 +157,17 @@ def codes_in(text: str) -> list[Value]:
     taken = [(each.start, each.end) for each in exact]
     has_digit = _DIGIT.search(text)
     numbers = (
-        [*_codes(text, taken), *_dates(text), *_small(text), *_measures(text)] if has_digit else []
+        [*_codes(text, taken), *_dates(text), *_groups(text), *_measures(text)] if has_digit else []
     )
-    return [*exact, *numbers, *_capitals(text)]
+    return [*exact, *numbers, *_times(text), *_capitals(text)]
 
 
 def words_in(text: str) -> list[Value]:
     """Return the words of a message that may be a name, a whole short answer or an address, as
     values.
     """
-    return [*_words(narrow(text)), *addresses_in(text)]
+    text = narrow(text)
+    return [*_words(text), *addresses_in(text), *words_for_numbers(text)]
 
 
 def names_like(text: str, value: Value) -> list[Value]:
@@ -169,13 +201,42 @@ def _codes(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Value]:
                     yield value._replace(is_cut=last - first + 1 < len(chain))
 
 
-def _small(text: str) -> Iterator[Value]:
-    """Yield the code in small letters that is the whole message, such as `lh 454`."""
-    found = _SMALL_CODE.fullmatch(text.strip())
-    if found and found[1] not in fillers():
-        start = text.find(found[1])
-        if value := _code(text, start, start + len(found[0].rstrip("."))):
-            yield value
+def _groups(text: str) -> Iterator[Value]:
+    """Yield clauses that are nothing but the groups of one code, such as `gh 418 lt`."""
+    if len(text) > _LONGEST_WITH_GROUPS:
+        return
+    has_signs = HAS_CJK.search(text) is not None
+    ends = _CLAUSE_OR_SIGN if has_signs else _CLAUSE
+    longest = _LETTERS_OF_GROUP + has_signs
+    for start, end in spans_between(ends, text):
+        if end - start > _LONGEST_GROUPS or not _DIGIT.search(text, start, end):
+            continue
+        words = _PLAIN_WORD.findall(text, start, end)
+        if sum(len(word) > longest and word.isalpha() for word in words) > _MOST_LONG:
+            continue
+        if len(words) == 1 and words[0].isascii():  # a code of one group
+            continue
+        span = _stripped(text, start, end)
+        groups = _PLAIN_WORD.findall(text[slice(*span)]) if span else []
+        is_code = 0 < len(groups) <= _MOST_GROUPS and all(
+            len(group) <= longest or not group.isalpha() for group in groups
+        )
+        if span and is_code and (value := _code(text, *span)):
+            has_filler = not fillers().isdisjoint(map(folded, groups))
+            yield value._replace(is_distinctive=value.is_distinctive and not has_filler)
+
+
+def _times(text: str) -> Iterator[Value]:
+    for each in times_in(text):
+        yield Value(each.start, each.end, text[each.start : each.end], "time", each.key)
+
+
+def words_for_numbers(text: str) -> Iterator[Value]:
+    """Yield the small numbers that a message writes in words."""
+    lowered, places = aligned(text)
+    for start, end, digits in small_numbers_in(lowered):
+        span = places[start], places[end]
+        yield Value(*span, text[slice(*span)], "code", digits)
 
 
 def _measures(text: str) -> Iterator[Value]:

@@ -9,12 +9,11 @@ import pytest
 
 from chatmemory.recall.phrases import (
     LANGUAGES,
-    Request,
     examples,
     folded,
     reminders_in,
-    requests_in,
 )
+from chatmemory.recall.requests import Request, requests_in
 
 EXAMPLES = list(examples())
 

@@ -1,0 +1,139 @@
+"""Requests and questions: what an assistant asks a user for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from chatmemory.patterns import declared_pattern
+from chatmemory.recall.phrases import (
+    Language,
+    all_nouns,
+    folded,
+    own_phrases,
+    sentences_of,
+    shapes_of,
+    spoken_in,
+)
+
+_LONGEST_SENTENCE = 400  # characters of a sentence that are read
+_IS_QUESTION = declared_pattern(r"(?:[?？]|吗。|か。|か)\s*\Z")
+_BULLET = declared_pattern(r"\A\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
+_WORD = declared_pattern(r"[^\W_]+")
+
+
+class Request(NamedTuple):
+    """A request of an assistant for facts.
+
+    `kinds` are the requested kinds of facts. If they are empty, the sentence names something that
+    has no noun in phrases.toml, and `words` are its words. `is_again` is True for a request to
+    repeat something, and `is_which` for a question which of several things is meant.
+    """
+
+    kinds: frozenset[str]
+    words: frozenset[str]
+    is_again: bool = False
+    is_which: bool = False
+    is_other: bool = False
+
+    def takes(self, shape: str) -> bool:
+        """Return whether an answer to the request may have this shape, such as "date"."""
+        return not self.kinds or any(shape in shapes_of(kind) for kind in self.kinds)
+
+
+class Question(NamedTuple):
+    """The question that an assistant asks the user in one message, even if it asks for no known
+    kind of fact.
+
+    `words` are the words of the sentences that ask, `message` the words of the whole message, and
+    `kinds` the requested kinds of facts. `asks_for_something` is True if "yes" or "no" would be no
+    answer. `is_request` is True if the assistant requests something, and does not only ask a
+    yes-or-no question. `is_silent` is True for a message that only tells that something is lacking,
+    as `the floor is not in our notes`. `is_other` is True if the question is about another thing
+    than before: `and the second one?`
+    """
+
+    words: frozenset[str]
+    message: frozenset[str]
+    kinds: frozenset[str]
+    asks_for_something: bool = False
+    is_request: bool = False
+    is_silent: bool = True
+    is_other: bool = False
+
+
+def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
+    """Return the requests for facts in an assistant's text; `own` are phrases of the project."""
+    found: list[Request] = []
+    is_listing = False
+    whole = folded(text)
+    spoken, phrases = spoken_in(whole), own_phrases(own)
+    for sentence in sentences_of(whole):
+        read = sentence[:_LONGEST_SENTENCE]
+        words = frozenset(_WORD.findall(read))
+        if is_listing and _BULLET.match(read):
+            kinds = {kind for noun in all_nouns().found_in(read) for kind in noun.kinds}
+            if kinds and not any(map(str.isdigit, _BULLET.sub("", read, count=1))):
+                found.append(Request(frozenset(kinds), words))
+            continue
+        is_listing = False
+        for language in spoken:
+            asks = "?" in read or language.may_ask.search(read) or phrases.search(read)
+            part = without_offers(read, (language,)) if asks else ""
+            if not part:
+                continue
+            asked, is_again = language.request_in(part, phrases)
+            is_request = language.requests.search(part) is not None
+            is_which = not asked and language.which.search(part) is not None
+            if asked or is_again or is_request or is_which:
+                is_other = language.others.search(part) is not None
+                found.append(Request(asked, words, is_again, is_which, is_other))
+            is_listing |= is_request and read.rstrip().endswith((":", "："))
+    return found
+
+
+def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
+    """Return a folded sentence without what is an offer in one of some languages."""
+    for language in spoken:
+        sentence = language.without_offers(sentence)
+    return sentence
+
+
+def _asks(sentence: str, spoken: Iterable[Language]) -> bool:
+    """Return whether a folded sentence is a question or a request."""
+    is_question = _IS_QUESTION.search(sentence) is not None
+    return is_question or any(one.may_be_request(sentence) for one in spoken)
+
+
+def _asking(sentence: str, spoken: Iterable[Language]) -> str:
+    """Return a folded sentence that asks, without its offers, or "" if nothing else asks."""
+    part = without_offers(sentence, spoken)
+    return part if part == sentence or _asks(part, spoken) else ""
+
+
+def question_in(text: str, requests: Iterable[Request]) -> Question | None:
+    """Return what an assistant's text asks; `requests` are the requests found in it. None if it
+    only offers something, such as `anything else?`, or if it neither asks nor lacks anything.
+    """
+    whole = folded(text)
+    spoken = spoken_in(whole)
+    read = [sentence[:_LONGEST_SENTENCE] for sentence in sentences_of(whole)]
+    asked = [part for each in read if _asks(each, spoken) and (part := _asking(each, spoken))]
+    named = [*requests]
+    message = frozenset(_WORD.findall(whole))
+    kinds = frozenset[str]().union(*(each.kinds for each in named))
+    if not asked and not named:
+        lacks = any(one.lacking.search(whole) for one in spoken)
+        is_offer = lacks and any(one.no_requests.search(each) for one in spoken for each in read)
+        return Question(frozenset(), message, kinds) if lacks and not is_offer else None
+    words = frozenset(_WORD.findall(" ".join(asked)))
+    is_asking = any(one.asking.search(each) for one in spoken for each in asked)
+    return Question(
+        words.union(*(each.words for each in named)),
+        message,
+        kinds,
+        bool(kinds) or is_asking,
+        is_asking or bool(named) or not all(map(_IS_QUESTION.search, asked)),
+        is_silent=False,
+        is_other=any(one.others.search(each) for one in spoken for each in asked),
+    )
