@@ -72,7 +72,7 @@ def of_phrases() -> Iterator[AnyPattern]:
     found = phrases.refusals(), phrases.introductions(), phrases.introductions_behind()
     yield from (each.all for each in found)
     yield from (each.reminders for each in phrases.languages())
-    yield phrases._own(("as i said",))
+    yield phrases.own_phrases(("as i said",))
     yield phrases.all_nouns()._sign_pattern
 
 
