@@ -58,7 +58,9 @@ class Printer:
 
 
 def add_json_argument(parser: ArgumentParser, row: str) -> None:
-    """Add the option --json to a command. `row` says in its help what each line is about."""
+    """Add the option --json to a command. `row` names the subject of each line for the option's
+    help, such as "compaction".
+    """
     parser.add_argument(
         "--json",
         action="store_true",

@@ -24,8 +24,8 @@ def known_figures(each: Measured) -> Figures:
 
 
 def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first of two halves. Only its id decides, so that new
-    or deleted conversations move no other to another half.
+    """Return whether a conversation is in the first of two halves. Only its id decides, so that a
+    new or deleted conversation moves no other conversation to the other half.
     """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 

@@ -183,8 +183,8 @@ def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsigned_earlier_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find tool calls without a thought signature, as in `unsigned_call`, before the user's last
-    message.
+    """Find answers before the user's last message whose first tool call has no thought
+    signature.
     """
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):

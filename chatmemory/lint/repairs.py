@@ -161,8 +161,9 @@ def add_placeholders(sent: ProviderWindow, bench: Bench) -> None:
     """Add a placeholder for each tool call without a result; its text says that the result is
     missing.
 
-    If an answer has some results, they follow all of its messages, and placeholders go there.
-    Otherwise each placeholder directly follows its call.
+    An answer may have several messages with calls. If any of its calls has a result, the
+    placeholders go to the results, after all messages of the answer. Otherwise each placeholder
+    directly follows its call.
     """
     added: dict[int, list[BenchMessage]] = {}
     for left in sent.pairing.dangling:

@@ -1,5 +1,5 @@
-"""Reads the history of a conversation, which has all its messages: pages of it, all of it, single
-messages, and words near to a phrase.
+"""Reads the history of a conversation: pages of messages, all messages, single messages, and words
+that are like a phrase.
 
 The history can also be read as a `History` of facts, for measuring recall.
 """

@@ -167,8 +167,8 @@ class Why:
 
     @property
     def life(self) -> Life:
-        """The periods in which the message was in memory, up to the shown step. A message added
-        later has only the step of its start.
+        """The periods in which the message was in memory, up to the shown step. A message that was
+        added later has no spans, only the step at which it first entered.
         """
         at, end, visits = self._state.at, self._state.memory.last_step, self.row.visits
         if not visits or visits[0][0] > at:
@@ -346,7 +346,9 @@ class Why:
 
     @cached_property
     def fields(self) -> list[tuple[str, str]] | None:
-        """The names and values of a tool result that is a flat JSON object; None for others."""
+        """The names and values of a tool result that is a flat JSON object; None for any other
+        message.
+        """
         return fields_of(self.row.text) if self.is_json else None
 
     @cached_property

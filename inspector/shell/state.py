@@ -226,7 +226,9 @@ class ConversationState:
 
     @property
     def waiting_call(self) -> int | None:
-        """The tool call that awaits results at the end of the window."""
+        """The number of the message whose tool calls await results at the end of the window; None
+        if no call does.
+        """
         rows = self.window.in_order
         position = waiting_turn(self._turn(*each) for each in enumerate(rows))
         return None if position is None else rows[position].seq

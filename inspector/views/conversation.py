@@ -81,7 +81,7 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> HttpResponse:
     """Show what leaving a term out of the index would change, or listing a term again that was left
-    out. A POST does it, and shows the message that said the term.
+    out. A POST makes this change, and shows the message that said the term.
 
     `seq` is an index message and `number` the place of the term in it, so that no address has the
     term.
