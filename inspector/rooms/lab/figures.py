@@ -179,7 +179,7 @@ def figures_now(
     no figures.
     """
     rows = list(_kept(ids))
-    waits = [each for each in rows if not each.is_current and each.measured.said <= QUICK_MESSAGES]
+    waits = [each for each in rows if not each.is_current and each.said <= QUICK_MESSAGES]
     if len(rows) == len(waits) == 1 and not is_within_snapshot():
         with suppress(ChatMemoryError):
             current(FiguresKeeper(), rows[0].measured.id, QUICK_MESSAGES)
@@ -237,10 +237,13 @@ def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
 
 
 class _Row(NamedTuple):
-    """A conversation with its kept figures; `is_current`: they are of its newest step."""
+    """A conversation with its stored figures. `is_current`: the figures are of its newest step.
+    `said` is the number of messages in its history now, where `measured.said` is that of then.
+    """
 
     measured: Measured
     is_current: bool
+    said: int
 
 
 def _kept(ids: Collection[str]) -> Iterator[_Row]:
@@ -265,7 +268,8 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
                 str(known.step) if known else "",
                 memory.said_count if said is None else said,
             )
-            yield _Row(found, known is not None and known.step == memory.last_step)
+            is_current = known is not None and known.step == memory.last_step
+            yield _Row(found, is_current, memory.said_count)
 
 
 def _is(condition: Q) -> ExpressionWrapper[Q]:
