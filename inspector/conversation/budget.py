@@ -57,7 +57,7 @@ def segments(
 
 
 class BudgetBar:
-    """Presents the bar."""
+    """Presents the bar of a window's budget, the tokens of each kind of message."""
 
     width = WIDTH
 

@@ -114,7 +114,7 @@ class Folded:
 
     @property
     def href(self) -> str:
-        """The URL of the list of its conversations."""
+        """The URL of the list of the conversations with this problem."""
         return self.cause.href if self.cause else f"?flagged={self.name}"
 
 
