@@ -1,4 +1,4 @@
-"""The signals of chatmemory."""
+"""The Django signals that chatmemory sends. The comment above each signal lists its arguments."""
 
 from __future__ import annotations
 

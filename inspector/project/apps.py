@@ -21,7 +21,9 @@ from chatmemory.signals import vacuuming
 
 
 class ProjectConfig(AppConfig):
-    """The Django application that connects accounts and their limits."""
+    """The Django application that connects the functions of `accounts` to signals, such as the
+    signal of a failed sign-in that is about to be stored.
+    """
 
     name = "inspector.project"
     label = "inspector_project"
