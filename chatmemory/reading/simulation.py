@@ -46,8 +46,8 @@ class Outlook:
 
     `leaving` are messages that the model would no longer see, also messages of the simulation.
     `returning` are messages that it would see again. `hidden` are messages that a lowered limit
-    already hides. They leave, too, unless there is `no_room`: then every message is refused, so
-    that none leaves.
+    already hides. The hidden messages leave, too. But with `no_room`, every message is refused, so
+    that no message leaves.
 
     `stubbed` are the tool results that would be replaced by placeholders. `to_clear` are the
     results that the next add replaces before a message leaves.

@@ -63,8 +63,8 @@ def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> G
 
 @dataclass(frozen=True)
 class AdviceCard:
-    """Presents advice. About a single conversation, it has the `memory_id`, and `of_client` tells
-    whether a client decides the window.
+    """Presents advice. The card of a single conversation has its `memory_id`, and `of_client` tells
+    whether the client decides the window.
     """
 
     advice: Advice

@@ -18,14 +18,14 @@ from inspector.shell.state import ConversationState
 
 class Timeline:
     """Presents the chart of all steps, and the strip of cells for the `span` steps from `first` to
-    `last`. `before` steps are left of the strip.
+    `last`. `before` is the number of steps left of the strip.
 
     `is_whole` means that the strip has all steps; otherwise evictions are drawn below the chart.
     `at` is the shown step (the playhead), including drafts; at step 0 it is shown at the first
-    cell. `dots` are CSS classes of an incident's dots by step, and `marked` the steps at which its
-    fact left memory and was repeated. `band` are the steps that a room highlights, as an SVG path
-    with `band_words`. `brackets` mark the messages that summaries replaced. `floor` is the y of the
-    chart's base line.
+    cell. `dots` are CSS classes of an incident's dots by step, and `marked` the steps at which the
+    incident's fact left memory and was repeated. `band` are the steps that a room highlights, as an
+    SVG path with `band_words`. `brackets` mark the messages that summaries replaced. `floor` is the
+    y of the chart's base line.
     """
 
     def __init__(
