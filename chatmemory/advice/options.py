@@ -130,9 +130,10 @@ def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Op
 
 
 class Options:
-    """The options for the counted conversations: policies with their effect over all of them.
+    """The policies among which advice is chosen, each with its effect on all conversations.
 
-    A window that holds a whole conversation has the same effect there as sending everything.
+    For a conversation that fits into a window whole, that window has the effect of sending
+    everything.
     `needed` is the number of facts needed again in all conversations. `longest` is the longest
     prompt in tokens, and `turn` the limit that the largest turn needs.
     """

@@ -124,8 +124,8 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
 
 
 def remove_default_policy(prefix: str, actor: str = "") -> None:
-    """Remove the default policy of a prefix, set on the page. Existing conversations keep their
-    policies. Removing a missing policy changes nothing.
+    """Delete the default policy that was stored for new IDs with this prefix. Existing
+    conversations keep their policies. Removing a missing policy changes nothing.
 
     Raises InvalidValue, UnstorableText.
     """

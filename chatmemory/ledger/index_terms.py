@@ -18,9 +18,10 @@ from chatmemory.snapshots import one_snapshot
 def leave_out_term(
     memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Renew the index in memory without a term, which later indexes do not list either.
+    """Replace the index, the message that lists terms of evicted messages, by one without a term.
 
-    Messages are unchanged. If nothing is left to list, the index leaves memory. Returns None if the
+    Later indexes do not list the term either. No other message changes. If no term is left, the
+    index leaves memory. Returns None if the
     term is left out already. Raises InvalidValue for a term that the index does not have, and if
     the policy makes no index; MemoryNotFound, VersionConflict.
     """
@@ -31,8 +32,8 @@ def leave_out_term(
 def list_term(
     memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Renew the index in memory with a term that was left out. Returns None if the term was not
-    left out. Raises the exceptions of `leave_out_term`.
+    """List a term again that was left out of the index, a message in memory. Returns None if
+    the term was not left out. Raises the exceptions of `leave_out_term`.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return _set_listed(recorder, term, is_listed=True)

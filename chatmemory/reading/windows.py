@@ -255,7 +255,7 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> Wi
     """Return the window at a step, made from its stored `rows`: the rows that the policy hides are
     set apart.
 
-    For a policy that hides interrupted tool calls, tool calls and results must have been read.
+    For a policy that hides interrupted tool calls, `rows` must include tool calls and results.
     """
     stored = tuple(rows)
     if not can_decide(policy):

@@ -196,7 +196,7 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether pages may offer the requested limit."""
+        """Whether pages may offer the limit that was asked about, `advice.keeps`."""
         keeps = self.advice.keeps
         return not self.of_client if keeps is None else self.offers(keeps)
 

@@ -96,8 +96,8 @@ class Properties:
         return value or {}
 
     def attributes_if_stated(self) -> JsonDict:
-        """Take the attributes of a message. If there is no such property, return `OpenAttributes`,
-        because LangChain4j writes even empty attributes for this kind of message.
+        """Take the attributes of an AI message. If the JSON has none, return `OpenAttributes`:
+        this source does not tell which attributes the message has.
         """
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 

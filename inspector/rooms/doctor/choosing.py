@@ -201,7 +201,7 @@ def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> 
 
 
 def forget_providers(prefix: str, actor: str = "") -> None:
-    """Remove the choice of providers for a prefix, if there is one. Raises InvalidValue and
+    """Delete the providers that were chosen for an ID prefix, if any were. Raises InvalidValue and
     UnstorableText.
     """
     _check(prefix, actor)

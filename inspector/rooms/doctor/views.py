@@ -128,6 +128,6 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def forget(request: HttpRequest) -> HttpResponse:
-    """Remove the choice of providers for a prefix."""
+    """Delete the providers that were chosen for conversations whose IDs share a prefix."""
     forget_providers(request.POST.get("beginning", ""), actor_of(request))
     return redirect("inspector:doctor-providers")

@@ -15,7 +15,7 @@ def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message
     """Return the copies of a message in all branches of its conversation, or in the `chosen`
     branches.
 
-    A copy has the same content. It also has the same time, unless a client put it into the window.
+    A copy has the same content as the message. If the message was said, both have the same time.
     """
     if chosen is None:
         ids = branches_of([row.memory_id])
