@@ -72,7 +72,8 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     """
     read = UserText(text, words.reminders)
     rest = words_in(read.plain) if read.reminders else []
-    return [*codes_in(text), *words_in(text), *rest, *Reminded(read).phrases()]
+    opening = phrases_in(read.plain, *read.opening)
+    return [*codes_in(text), *words_in(text), *rest, *opening, *Reminded(read).phrases()]
 
 
 class _Rules:

@@ -22,6 +22,7 @@ from chatmemory import (
 )
 from chatmemory.formats import read_transcripts
 from chatmemory.recall.incidents import IncidentKind, incidents_under
+from chatmemory.recall.lexicon import nameable
 from chatmemory.recall.phrases import LANGUAGES
 from chatmemory.recall.values import signs_of
 
@@ -79,6 +80,19 @@ def test_no_control_is_red(file):
     controls = [each for each in read(file) if "value" not in each]
     red = [each["name"] for each in controls if any(one.is_forced for one in incidents_in(each))]
     assert red == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_each_fact_of_an_incident_can_be_named_by_its_message(file):
+    for dialogue in read(file):
+        messages = messages_of(dialogue)
+        for each in incidents_in(dialogue):
+            facts = {fact.fact for fact in each.facts}
+            assert facts <= set(nameable(messages[each.again - 1])), dialogue["name"]
+
+
+def test_a_phrase_that_opens_an_answer_can_be_named():
+    assert "going" in nameable(UserMessage("It's going to be a round-trip. Can I get back to you?"))
 
 
 def test_the_dialogues_have_all_languages_and_as_many_controls():
