@@ -44,6 +44,7 @@ VALUES = {
     "token": "x",
     "key": 1,
     "n": 1,
+    "number": 1,
     "place": 1,
 }
 # What opens the folded sections of a conversation, of its last step, its incident and a message
