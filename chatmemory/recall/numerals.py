@@ -72,7 +72,7 @@ def _patterns() -> Mapping[re.Pattern[str], int]:
 
 _WORDS = declared_pattern(rf"[^\W\d_{CJK}]+|[一二三四五六七八九十两]+")
 _THOUSANDS = declared_pattern(
-    r"(?<![0-9.,])([0-9]{1,3})"
+    r"([0-9](?<![0-9.,][0-9])[0-9]{0,2})"  # a digit first: Python then skips to each digit
     r"(?: ?(?:k|tsd)(?![a-z0-9])| (?:thousand|tausend|mil|mille|mila)(?![a-z])|([万千]))"
 )
 

@@ -58,12 +58,16 @@ class Reminded:
         """Return whether the text reminds the assistant of a value in words, such as a color or an
         address. Codes and other exact values are decided by `binds`.
         """
-        is_alone = len(value.key) >= _SHORTEST_CODE and self._text.stands_alone(*value.place)
-        return self._has(value) and (is_alone or _is_telling(value))
+        return self._has(value) and (
+            _is_telling(value)
+            or (len(value.key) >= _SHORTEST_CODE and self._text.stands_alone(*value.place))
+        )
 
     def _has(self, value: Value) -> bool:
+        if not self._parts:
+            return False
         is_here = any(start <= value.start and value.end <= end for start, end in self._parts)
-        return is_here or (bool(self._parts) and self._text.stands_alone(*value.place))
+        return is_here or self._text.stands_alone(*value.place)
 
     def _is_alike(self, value: Value, given: Iterable[Given]) -> bool:
         own = self._text.kinds_of(*value.place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
@@ -70,15 +71,14 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
     spoken, phrases = spoken_in(whole), own_phrases(own)
     for sentence in sentences_of(whole):
         read = sentence[:_LONGEST_SENTENCE]
-        words = frozenset(_WORD.findall(read))
         if is_listing and _BULLET.match(read):
             kinds = {kind for noun in all_nouns().found_in(read) for kind in noun.kinds}
             if kinds and not any(map(str.isdigit, _BULLET.sub("", read, count=1))):
-                found.append(Request(frozenset(kinds), words))
+                found.append(Request(frozenset(kinds), _words_of(read)))
             continue
         is_listing = False
         for language in spoken:
-            asks = "?" in read or language.may_ask.search(read) or phrases.search(read)
+            asks = "?" in read or _may_ask(read, language) or phrases.search(read)
             part = without_offers(read, (language,)) if asks else ""
             if not part:
                 continue
@@ -87,7 +87,7 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
             is_which = not asked and language.which.search(part) is not None
             if asked or is_again or is_request or is_which:
                 is_other = language.others.search(part) is not None
-                found.append(Request(asked, words, is_again, is_which, is_other))
+                found.append(Request(asked, _words_of(read), is_again, is_which, is_other))
             is_listing |= is_request and read.rstrip().endswith((":", "："))
     return found
 
@@ -99,10 +99,22 @@ def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
     return sentence
 
 
+@lru_cache(maxsize=256)
+def _may_ask(sentence: str, language: Language) -> bool:
+    """Return whether a folded sentence has a phrase of any request or question."""
+    return language.may_ask.search(sentence) is not None
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text))
+
+
 def _asks(sentence: str, spoken: Iterable[Language]) -> bool:
     """Return whether a folded sentence is a question or a request."""
     is_question = _IS_QUESTION.search(sentence) is not None
-    return is_question or any(one.may_be_request(sentence) for one in spoken)
+    return is_question or any(
+        one.may_be_request(sentence) for one in spoken if _may_ask(sentence, one)
+    )
 
 
 def _asking(sentence: str, spoken: Iterable[Language]) -> str:
@@ -120,13 +132,13 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     read = [sentence[:_LONGEST_SENTENCE] for sentence in sentences_of(whole)]
     asked = [part for each in read if _asks(each, spoken) and (part := _asking(each, spoken))]
     named = [*requests]
-    message = frozenset(_WORD.findall(whole))
+    message = _words_of(whole)
     kinds = frozenset[str]().union(*(each.kinds for each in named))
     if not asked and not named:
         lacks = any(one.lacking.search(whole) for one in spoken)
         is_offer = lacks and any(one.no_requests.search(each) for one in spoken for each in read)
         return Question(frozenset(), message, kinds) if lacks and not is_offer else None
-    words = frozenset(_WORD.findall(" ".join(asked)))
+    words = _words_of(" ".join(asked))
     is_asking = any(one.asking.search(each) for one in spoken for each in asked)
     return Question(
         words.union(*(each.words for each in named)),

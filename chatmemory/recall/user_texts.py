@@ -4,9 +4,10 @@ value.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.numerals import numbers_in
@@ -234,11 +235,10 @@ class UserText:
         """Return whether the clause with the span from `start` to `end` has nothing but the span
         and allowed words, as in `has_only`. Only allowed words may come before this clause.
         """
-        before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
         behind = _CLAUSE.search(self.plain, end)
         if behind and behind[0] in _COLONS:
             return False  # `Question:` is a label, and no answer
-        first, last = (before or [0])[-1], behind.start() if behind else len(self.text)
+        first, last = self._clause_before(start), behind.start() if behind else len(self.text)
         return self._has_only((first, last), (start, end), besides, most) and self._has_only(
             (0, first), (0, 0), besides, most
         )
@@ -271,29 +271,47 @@ class UserText:
         first, last = self.opening
         if not first <= start <= end <= last:
             return None
-        nouns = [(each.start, each.end) for each in self.nouns]
-        rest = folded(_without(self.plain, [(start, end), *nouns])[first:last])
-        known = fillers() | besides | UNITS
-        return sum(word not in known for word in _WORD.findall(rest))
+        rest = self._without_nouns
+        words = _WORD.findall(folded(f"{rest[first:start]}{_CLAUSES_END}{rest[end:last]}"))
+        known = _small_words() | besides
+        return sum(word not in known for word in words)
 
     def stands_alone(self, start: int, end: int) -> bool:
         """Return whether a span of the text is a clause of its own, with at most three small words
         beside it.
         """
-        before = [each.end() for each in _CLAUSE.finditer(self.plain, 0, start)]
         behind = _CLAUSE.search(self.plain, end)
-        span = (before or [0])[-1], behind.start() if behind else len(self.text)
+        span = self._clause_before(start), behind.start() if behind else len(self.text)
         return self._has_only(span, (start, end), frozenset(), _MOST_SMALL)
 
     def _has_only(
         self, span: tuple[int, int], part: tuple[int, int], besides: frozenset[str], most: int
     ) -> bool:
-        parts = [part, *((each.start, each.end) for each in self.nouns)]
-        rest = folded(_without(self.plain, parts)[slice(*span)])
-        words, known = _WORD.findall(rest), fillers() | besides | UNITS
+        first, last = span
+        start, end = (min(max(first, each), last) for each in part)
+        rest = self._without_nouns
+        words = _WORD.findall(folded(f"{rest[first:start]}{_CLAUSES_END}{rest[end:last]}"))
+        small = _small_words()
         return len(words) <= most and all(
-            word in known or _is_of_signs(word, besides) for word in words
+            word in small or word in besides or _is_of_signs(word, besides) for word in words
         )
+
+    def _clause_before(self, start: int) -> int:
+        """Return where the clause begins that goes on at an index."""
+        known = bisect_left(self._clause_ends, start)
+        first = self._clause_ends[known - 1] if known else 0
+        for found in _CLAUSE.finditer(self.plain, first, start):
+            first = found.end()
+        return first
+
+    @cached_property
+    def _clause_ends(self) -> list[int]:
+        return [each.end() for each in _CLAUSE.finditer(self.plain)]
+
+    @cached_property
+    def _without_nouns(self) -> str:
+        """The text without reminders and nouns; the length is the same."""
+        return _without(self.plain, [(each.start, each.end) for each in self.nouns])
 
 
 def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
@@ -301,6 +319,11 @@ def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
     for start, end in parts:
         text = f"{text[:start]}{_CLAUSES_END * (end - start)}{text[end:]}"
     return text
+
+
+@cache
+def _small_words() -> frozenset[str]:
+    return fillers() | UNITS
 
 
 def _is_of_signs(text: str, besides: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import compress, count, pairwise
+from itertools import compress, count, islice
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.days import days_in
@@ -22,6 +22,7 @@ _ENDINGS = "ens"  # letters of the endings of plurals and cases
 _LONGEST_ENDING, _SHORTEST_STEM = 4, 6
 _WORD = declared_pattern(r"[^\W_]+")
 _WORD_OF_LETTERS = declared_pattern(rf"[^\W_{CJK}]+")  # of a language with spaces
+_WITHIN_WORD = declared_pattern(rf"(?<=[^\W_{CJK}])")
 _BETWEEN_WORDS = declared_pattern(r"[\W_]{1,3}")
 _CODE = declared_pattern(r"[^\W_]++(?:[ \u00a0\-‐–./()_:,+#]{1,2}[^\W_]++)*+")
 _BEFORE_CODE = declared_pattern(r"(?<![0-9a-z])(?<![0-9a-z][\-_.@+])")
@@ -37,14 +38,23 @@ class Search:
 
     def __init__(self, values: Iterable[Value]) -> None:
         by_name = {value.name: value for value in values}
-        self._values = [*by_name.values()][:MOST_VALUES]
-        self._dates = {each.key: each.name for each in self._values if each.shape == "date"}
-        others = [each for each in self._values if each.shape != "date"]
-        self._times = {each.key: each.name for each in others if each.shape == "time"}
-        self._numbers = {each.key: each.name for each in others if each.is_number}
-        others = [each for each in others if each.shape != "time"]
-        self._always = [each for each in others if _may_lack_signs(each)]
-        self._by_signs = [(_signs(each), each) for each in others if not _may_lack_signs(each)]
+        self._values = dict(islice(by_name.items(), MOST_VALUES))
+        self._dates: dict[str, str] = {}
+        self._times: dict[str, str] = {}
+        self._numbers: dict[str, str] = {}
+        self._always: list[tuple[str, Value]] = []
+        self._by_signs: list[tuple[str, str, Value]] = []
+        for name, each in self._values.items():
+            if each.shape == "date":
+                self._dates[each.key] = name
+            elif each.shape == "time":
+                self._times[each.key] = name
+            elif _may_lack_signs(each):
+                self._always.append((name, each))
+            else:
+                self._by_signs.append((_signs(each), name, each))
+                if each.is_number:
+                    self._numbers[each.key] = name
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -55,8 +65,8 @@ class Search:
             return set()
         searched = Searched(text)
         has = searched.signs
-        likely = [each for signs, each in self._by_signs if signs in has]
-        found = {each.name for each in (*likely, *self._always) if searched.holds(each)}
+        likely = [(name, each) for signs, name, each in self._by_signs if signs in has]
+        found = {name for name, each in (*likely, *self._always) if searched.holds(each)}
         if self._dates:
             found.update(name for key, name in self._dates.items() if key in searched.days)
         if self._times:
@@ -109,16 +119,6 @@ class Searched:
     def _words(self) -> list[str]:
         return _WORD.findall(self.lowered)
 
-    @cached_property
-    def _spelled(self) -> list[tuple[str, int, int]]:
-        """The words of languages with spaces, each with its place."""
-        return [(each[0], *each.span()) for each in _WORD_OF_LETTERS.finditer(self.lowered)]
-
-    @cached_property
-    def _begins(self) -> dict[int, int]:
-        """The numbers of these words by where they begin."""
-        return {start: number for number, (_, start, _) in enumerate(self._spelled)}
-
     def holds(self, value: Value) -> bool:
         """Return whether the text contains a value, however it is written."""
         if not self._text:
@@ -168,25 +168,22 @@ class Searched:
         """Return whether words follow each other directly, with any endings of plurals and
         cases.
         """
-        words, stems = key.split(" "), [*map(stem_of, key.split(" "))]
+        words = key.split(" ")
+        stems = [*map(stem_of, words)]
         return all(stem in self.lowered for stem in stems) and any(
-            self._follow_at(self._begins[at], words)
-            for at in _found(stems[0], self.lowered)
-            if at in self._begins
+            self._follow_at(at, words) for at in _found(stems[0], self.lowered)
         )
 
-    def _follow_at(self, number: int, words: Sequence[str]) -> bool:
-        here = self._spelled[number : number + len(words)]
-        return (
-            len(here) == len(words)
-            and all(
-                _is_inflected(said, word) for (said, _, _), word in zip(here, words, strict=True)
-            )
-            and all(
-                _BETWEEN_WORDS.fullmatch(self.lowered, end, start)
-                for (_, _, end), (_, start, _) in pairwise(here)
-            )
-        )
+    def _follow_at(self, start: int, words: Sequence[str]) -> bool:
+        if _WITHIN_WORD.match(self.lowered, start):
+            return False
+        for word in words:
+            said = _WORD_OF_LETTERS.match(self.lowered, start)
+            if not said or not _is_inflected(said[0], word):
+                return False
+            between = _BETWEEN_WORDS.match(self.lowered, said.end())
+            start = between.end() if between else said.end()
+        return True
 
     def _has_place(self, words: Sequence[str]) -> bool:
         """Return whether the text has the words of an address in order, with at most two others
