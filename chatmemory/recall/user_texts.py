@@ -271,8 +271,7 @@ class UserText:
         first, last = self.opening
         if not first <= start <= end <= last:
             return None
-        rest = self._without_nouns
-        words = _WORD.findall(folded(f"{rest[first:start]}{_CLAUSES_END}{rest[end:last]}"))
+        words = _words_beside(self._without_nouns, self.opening, (start, end))
         known = _small_words() | besides
         return sum(word not in known for word in words)
 
@@ -287,11 +286,7 @@ class UserText:
     def _has_only(
         self, span: tuple[int, int], part: tuple[int, int], besides: frozenset[str], most: int
     ) -> bool:
-        first, last = span
-        start, end = (min(max(first, each), last) for each in part)
-        rest = self._without_nouns
-        words = _WORD.findall(folded(f"{rest[first:start]}{_CLAUSES_END}{rest[end:last]}"))
-        small = _small_words()
+        words, small = _words_beside(self._without_nouns, span, part), _small_words()
         return len(words) <= most and all(
             word in small or word in besides or _is_of_signs(word, besides) for word in words
         )
@@ -319,6 +314,13 @@ def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
     for start, end in parts:
         text = f"{text[:start]}{_CLAUSES_END * (end - start)}{text[end:]}"
     return text
+
+
+def _words_beside(text: str, span: tuple[int, int], part: tuple[int, int]) -> list[str]:
+    """Return the words of a span of a text, without a part of the text."""
+    first, last = span
+    start, end = (min(max(first, each), last) for each in part)
+    return _WORD.findall(folded(f"{text[first:start]}{_CLAUSES_END}{text[end:last]}"))
 
 
 @cache
