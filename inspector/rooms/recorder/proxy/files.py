@@ -26,9 +26,9 @@ logger = logging.getLogger("chatmemory.recorder")
 _BUFFERED = 2**20
 _AHEAD = 8  # files that are opened before their calls
 _BEHIND = 64  # files that wait to be closed
-_ROOM = bytes(2**18)  # zeros, which a call overwrites in a third of the time of new pages
-_FULL = 7 * 2**15  # bytes after which a file takes no further call
-_SHARED_SECONDS = 0.05  # in which a file takes further calls after its first one has begun
+_ROOM = bytes(2**21)  # zeros, which a call overwrites in a third of the time of new pages
+_FULL = 7 * 2**18  # bytes after which a file takes no further call
+_SHARED_SECONDS = 0.2  # in which a file takes further calls after its first one has begun
 
 _size = struct.Struct(">I").pack
 _numbers = itertools.count()
