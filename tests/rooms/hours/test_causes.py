@@ -113,6 +113,12 @@ def test_a_cause_closes_is_dismissed_and_comes_back(page, operator_client, clock
     assert lines(page()) == ["Users repeated themselves, again"]
 
 
+def test_a_cause_counts_one_conversation_in_the_singular(page, clock):
+    services.create("acme/0", MessageWindow(4))
+    say("acme/0", FACT, "b", "c", "d", "e", "As I said: A-1182!")
+    assert " conversation since " in page()
+
+
 def test_a_closed_cause_says_when_it_has_too_few_turns_to_compare(page, clock):
     repeated_until_the_limit_was_raised(clock, after="")
     words = "no case for 2 days after limit 4 messages of 22 Nov, too few turns before to compare"
