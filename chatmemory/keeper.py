@@ -63,8 +63,12 @@ class Keeper(ABC):
 
     def current(self) -> Q:
         """Return the condition for conversations whose row is up to date."""
-        name = self.model.__name__.lower()
-        return Q(**{f"{name}__step": F("last_step"), f"{name}__version": self.version()})
+        step, version = self.column("step"), self.column("version")
+        return Q(**{step: F("last_step"), version: self.version()})
+
+    def column(self, name: str) -> str:
+        """Return the name of a column of the rows, for a query over conversations."""
+        return f"{self.model.__name__.lower()}__{name}"
 
     def changed_since(self, at: datetime) -> Q:
         """Return the condition for conversations whose rows may have become out of date since a

@@ -85,16 +85,25 @@ def _made(memory_id: str, some: Iterable[Keeper]) -> _Made:
     with shared_histories(), shared_rows() as known:
         for keeper in some:
             try:
-                before = keeper.row(memory)
-                if before is not None and keeper.is_current(before, memory):
-                    continue
-                rows.append(_derive(keeper, memory, before))
-                known[keeper.model, memory.pk] = rows[-1].row
+                found = _current_or_derived(keeper, memory)
+                if isinstance(found, DerivedRow):
+                    rows.append(found)
+                    known[keeper.model, memory.pk] = found.row
             except Exception as error:
                 if outage(error):
                     raise
                 errors[keeper] = error
     return _Made(rows, errors)
+
+
+def _current_or_derived(keeper: Keeper, memory: Memory) -> KeptRow | DerivedRow:
+    """Return the row of a conversation if it is current, else a new row. Raises the exceptions of
+    `Keeper.make`.
+    """
+    before = keeper.row(memory)
+    if before is not None and keeper.is_current(before, memory):
+        return before
+    return _derive(keeper, memory, before)
 
 
 def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRow:
@@ -121,24 +130,13 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
         memory = find_memory(memory_id)
         if keeper.messages_read(memory) > most:
             return keeper.row(memory)
-    found = _current_or_derived(keeper, memory_id)
+    with one_snapshot():
+        found = _current_or_derived(keeper, find_memory(memory_id))
     if isinstance(found, KeptRow):
         return found
     with suppress(DatabaseError):  # the database is read-only, or locked for long
         store([found])
     return found.row
-
-
-@one_snapshot()
-def _current_or_derived(keeper: Keeper, memory_id: str) -> KeptRow | DerivedRow:
-    """Return the row of a conversation if it is current, else a new one. Raises MemoryNotFound, and
-    the exceptions of `Keeper.make`.
-    """
-    memory = find_memory(memory_id)
-    before = keeper.row(memory)
-    if before is not None and keeper.is_current(before, memory):
-        return before
-    return _derive(keeper, memory, before)
 
 
 def keep(memory_id: str) -> None:
@@ -379,8 +377,7 @@ class Rounds:
         known = (each.current() | Q(id__in=self._failed[each]) for each in self._keepers)
         rows = _followed().filter(when).exclude(reduce(and_, known))
         newest = rows.exclude(id__in=self._resting).order_by("-updated_at", "-id")
-        kept_at = f"{self._keepers[0].model.__name__.lower()}__kept_at"
-        return list(newest.values_list("id", kept_at)[:most])
+        return list(newest.values_list("id", self._keepers[0].column("kept_at"))[:most])
 
 
 def _followed() -> MemoryQuerySet:

@@ -343,11 +343,11 @@ def test_the_file_and_the_database_agree(made, tmp_path, capsys):
 def long_for_the_bound(db, monkeypatch):
     """Two conversations of 42 messages, of which the newest 30 are measured."""
     for module in (
-        "chatmemory.reports.recall.MEASURED_MAX",
-        "inspector.rooms.lab.figures.COMPARED_MAX",
-        "inspector.rooms.lab.stored.COMPARED_MAX",
-        "inspector.rooms.lab.writes.COMPARED_MAX",
-        "inspector.rooms.simulation.comparison.COMPARED_MAX",
+        "chatmemory.advice.recalls.MEASURED_MAX",
+        "inspector.rooms.lab.figures.MEASURED_MAX",
+        "inspector.rooms.lab.stored.MEASURED_MAX",
+        "inspector.rooms.lab.writes.MEASURED_MAX",
+        "inspector.rooms.simulation.comparison.MEASURED_MAX",
     ):
         monkeypatch.setattr(module, 30)
     made = [each for each in fleet(2) if each.id.startswith("agent-")]

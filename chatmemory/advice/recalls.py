@@ -11,9 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from chatmemory.advice.choosing import advise
 from chatmemory.advice.values import USUAL, Advice, Goals, Measured
-from chatmemory.recall import Recall, recalls_of
+from chatmemory.messages.message import ChatMessage
+from chatmemory.recall import Recall, histories_for, recalls_of
 from chatmemory.recall.cost import NO_BOUNDS, NO_PRICES, CacheRules, Prices
+from chatmemory.recall.facts import Words
 from chatmemory.recall.frontier import (
+    MEASURED_MAX,
     TriedPolicies,
     figures_of,
     limit_needed,
@@ -44,6 +47,21 @@ class Recalls:
             self.rows = [row.plus(each) for row, each in zip(self.rows, found, strict=True)]
             self._of_each[measured.id] = found
         self.measured.append(measured)
+
+    def add_said(
+        self,
+        name: str,
+        said: Sequence[ChatMessage],
+        tried: TriedPolicies,
+        words: Words,
+        today: Policy | None = None,
+    ) -> None:
+        """Add a conversation of a file or a request, under a `name`. If it has more messages than
+        MEASURED_MAX, only the newest of them are measured.
+        """
+        newest = said[-MEASURED_MAX:]
+        history, *histories = histories_for(newest, [tried.kind, *self.policies], words)
+        self.add(histories, measured_of(name, history, tried, today, len(said)))
 
     def advice(self, prices: Prices = NO_PRICES, goals: Goals = USUAL) -> Advice:
         return advise(self.measured, goals, prices)

@@ -186,21 +186,22 @@ def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
 
 
 def refusing(rules: Iterable[Rule], sent: ProviderWindow) -> Iterator[Rule]:
-    """Yield the rules for which the provider of a window refuses what breaks them."""
-    for rule in rules:
-        law = rule.laws.get(sent.provider)
-        if law and law.severity_for(sent.model) == "refused":
-            yield rule
+    """Return the rules for which the provider of a window refuses what breaks them."""
+    return (rule for rule in rules if _refusing_law(rule, sent) is not None)
 
 
 def refuses(sent: ProviderWindow, rule: Rule) -> bool:
     """Return whether the provider of a window rejects it because of a rule. This is faster than
     `findings`.
     """
+    law = _refusing_law(rule, sent)
+    return law is not None and any(True for _ in rule.check_of(law)(sent))
+
+
+def _refusing_law(rule: Rule, sent: ProviderWindow) -> Law | None:
+    """Return the law of a window's provider, if the provider refuses what breaks the rule."""
     law = rule.laws.get(sent.provider)
-    if law is None or law.severity_for(sent.model) != "refused":
-        return False
-    return any(True for _ in rule.check_of(law)(sent))
+    return law if law and law.severity_for(sent.model) == "refused" else None
 
 
 def _found(sent: ProviderWindow, rule: Rule, law: Law) -> Iterator[Finding]:

@@ -266,8 +266,8 @@ def newest_erasure() -> int:
 def _unexamined() -> Q:
     stale = Q(pk__isnull=True)  # none, without keepers
     for keeper in keepers():
-        name, version = keeper.model.__name__.lower(), keeper.version()
-        stale |= ~Q(**{f"{name}__step": F("last_step"), f"{name}__version": version})
+        step, version = keeper.column("step"), keeper.column("version")
+        stale |= ~Q(**{step: F("last_step"), version: keeper.version()})
     return stale & Q(last_step__gt=0, imported=None)
 
 
@@ -275,16 +275,16 @@ def _rate() -> dict[str, Aggregate]:
     """Return the expressions for the conversations examined within the last minute: their number,
     and when the first and the last of them were.
     """
+    if not keepers():
+        return {}
+    at = keepers()[-1].column("kept_at")
     minute_ago = microseconds(timezone.now() - timedelta(minutes=1))
-    for keeper in keepers()[-1:]:
-        at = f"{keeper.model.__name__.lower()}__kept_at"
-        lately = Q(**{f"{at}__gte": minute_ago})
-        return {
-            "rated": Count("pk", filter=lately),
-            "rated_first": Min(at, filter=lately),
-            "rated_last": Max(at, filter=lately),
-        }
-    return {}
+    lately = Q(**{f"{at}__gte": minute_ago})
+    return {
+        "rated": Count("pk", filter=lately),
+        "rated_first": Min(at, filter=lately),
+        "rated_last": Max(at, filter=lately),
+    }
 
 
 def _seconds_left(counts: Mapping[str, int]) -> int | None:

@@ -8,11 +8,8 @@ from collections.abc import Sequence
 
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading.history import read_with_history
-from chatmemory.recall.frontier import MEASURED_MAX
 from chatmemory.recall.history import History
 from chatmemory.snapshots import one_snapshot
-
-COMPARED_MAX = MEASURED_MAX  # the latest messages that a page replays, and that are measured
 
 
 @one_snapshot()

@@ -60,27 +60,7 @@ class Replay:
         message listed. A need of several facts also counts if an index message listed some of the
         facts and messages of the window had the rest.
         """
-        spans = self.departures.indexes
-        if not spans:
-            return 0
-        named = [self.history.lexicon.mentioned_in([each.text]) for each in spans]
-        starts = [each.at for each in spans]
-        found = 0
-        for need in self.lost:
-            at = bisect_left(starts, need.position)
-            names = named[at - 1] if at else frozenset()
-            found += all(
-                name in names or self._has_mention(name, need.position) for name, _ in need.parts
-            )
-        return found
-
-    def _has_mention(self, name: str, position: int) -> bool:
-        """Return whether a message in the window just before a position mentions a fact."""
-        texts = self.departures.of_texts
-        return any(
-            texts[each] >= position and name in self.history.mentions(each)
-            for each in range(position)
-        )
+        return listed_by_index(self.history, self.departures, self.lost)
 
     def count_of(self, kind: IncidentKind) -> int:
         """Return the number of lost needs (uses of facts that had left memory) of this kind."""
@@ -138,16 +118,7 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     """Replay a history under a policy; the policy None keeps everything. With `refusals`, rejected
     prompts are counted for each provider.
     """
-    return replay_of(history, policy, history.loads.departures(policy), refusals)
-
-
-def replay_of(
-    history: History,
-    policy: Policy | None,
-    departures: Departures,
-    refusals: Refusals | None = None,
-) -> Replay:
-    """Return the replay of a history under a policy, given when each message left."""
+    departures = history.loads.departures(policy)
     needed = list(needs(history, departures.of_texts))
     return Replay(
         policy,
@@ -157,6 +128,31 @@ def replay_of(
         tuple(need for need in needed if not need.is_held),
         sent_in(history, policy, departures, refusals),
     )
+
+
+def listed_by_index(history: History, departures: Departures, lost: Iterable[Need]) -> int:
+    """Return the number of `lost` needs whose facts an index message listed; see `Replay.by_index`.
+
+    `lost` is not read if the replay has no index messages.
+    """
+    spans = departures.indexes
+    if not spans:
+        return 0
+    texts = departures.of_texts
+    named = [history.lexicon.mentioned_in([each.text]) for each in spans]
+    starts = [each.at for each in spans]
+
+    def is_in_window(name: str, position: int) -> bool:
+        return any(
+            texts[each] >= position and name in history.mentions(each) for each in range(position)
+        )
+
+    found = 0
+    for need in lost:
+        at = bisect_left(starts, need.position)
+        names = named[at - 1] if at else frozenset()
+        found += all(name in names or is_in_window(name, need.position) for name, _ in need.parts)
+    return found
 
 
 def sent_in(

@@ -17,7 +17,7 @@ from operator import add, lt, sub
 from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
-from chatmemory.recall.comparison import replay, replay_of, sent_in
+from chatmemory.recall.comparison import listed_by_index, replay, sent_in
 from chatmemory.recall.cost import Bill, CacheRules, Call, Sizes
 from chatmemory.recall.firsts import firsts, is_common, is_plain, places_of
 from chatmemory.recall.history import History
@@ -80,6 +80,7 @@ class Tallies:
             return self._plain.tally(policy, self._rules)
         history, departures = self._history, self._history.loads.departures(policy)
         lost = lost_by_kind(history, departures.of_texts)
+        not_held = (each for each in needs(history, departures.of_texts) if not each.is_held)
         bill = sent_in(history, policy, departures).bill(self._rules)
         return Tally(
             sum(len(each.needed) for each in history.needed) - lost.total(),
@@ -88,7 +89,7 @@ class Tallies:
             bill.tokens,
             bill.read,
             bill.written,
-            replay_of(history, policy, departures).by_index if departures.indexes else 0,
+            listed_by_index(history, departures, not_held),
         )
 
     def calls(self, policy: Policy | None) -> Sequence[Call]:

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 from chatmemory.advice import Advice, Goals, answer_of
 from chatmemory.advice.choosing import NEARLY
-from chatmemory.advice.recalls import Recalls, kind_to_try, measured_of, tried_for
+from chatmemory.advice.recalls import Recalls, kind_to_try, tried_for
 from chatmemory.advice.words import sentence
 from chatmemory.exceptions import InvalidValue
 from chatmemory.known_models import known_model
 from chatmemory.messages.json_values import JsonValue
 from chatmemory.printing import Options, Printer, add_json_argument
-from chatmemory.recall import histories_for
 from chatmemory.recall.cost import CacheRules, Prices
 from chatmemory.recall.facts import NO_WORDS, Words
-from chatmemory.recall.frontier import MEASURED_MAX, TriedPolicies
+from chatmemory.recall.frontier import TriedPolicies
 from chatmemory.recall.sessions import said_messages
 from chatmemory.reports.files import add_file_arguments, named_transcripts
 from chatmemory.reports.prices import add_price_arguments, prices_and_rules
@@ -156,12 +155,10 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
     def read(policies: Sequence[Policy | None], by: Printer = printer) -> Recalls:
         found = Recalls(policies, chosen.rules)
-        kind, tried = chosen.kind(), chosen.tried(policies)
+        tried = chosen.tried(policies)
         for name, each in named_transcripts(options["files"], options["format"], by):
             said = said_messages(each.messages, each.session)
-            newest = said[-MEASURED_MAX:]
-            first, *histories = histories_for(newest, [kind, *policies], words)
-            found.add(histories, measured_of(name, first, tried, chosen.today, len(said)))
+            found.add_said(name, said, tried, words, chosen.today)
         return found
 
     if not chosen.frontier:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from chatmemory import Policy, text_of_policy
-from chatmemory.reading.recall import COMPARED_MAX
+from chatmemory.recall.frontier import MEASURED_MAX
 from inspector.shell.rooms import page_url
 from inspector.shell.state import ConversationState
 
@@ -41,7 +41,7 @@ def comparison_url(
     """Return the URL that compares policies after the first `messages` messages, with a phrase to
     search. Return "" if comparisons are not installed.
     """
-    at = max(0, messages - max(0, state.memory.said_count - COMPARED_MAX))
+    at = max(0, messages - max(0, state.memory.said_count - MEASURED_MAX))
     texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]
     query: dict[str, str | int | list[str]] = {"policy": texts, "at": at}
     query |= {"phrase": phrase} if phrase else {}

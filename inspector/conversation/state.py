@@ -104,7 +104,8 @@ def _stored_state(
         index=index,
         read=read,
     )
-    view = replace(view, without_index=leaving_without_index(view))
+    if words := leaving_without_index(view):
+        view = replace(view, without_index=words)
     return replace(view, would_keep=find_keeping_limit(view)) if asks_for_limit(query) else view
 
 

@@ -55,6 +55,12 @@ def rooms() -> Iterator[SiteRoom]:
     return (each for each in kernel.rooms() if isinstance(each, SiteRoom))
 
 
+def _first(answer: Callable[[SiteRoom], Item | None]) -> Item | None:
+    """Return the answer of the first room that has one, or None."""
+    found = map(answer, rooms())
+    return next((each for each in found if each is not None), None)
+
+
 def urlpatterns() -> list[Any]:
     """Return the URL patterns of all rooms."""
     return kernel.patterns_of(room.urls for room in rooms())
@@ -130,14 +136,12 @@ def measured(
     """Return the figures of conversations from the room that measures them; None without such a
     room.
     """
-    found = (room.measured(ids, policies, rules) for room in rooms())
-    return next((each for each in found if each is not None), None)
+    return _first(lambda room: room.measured(ids, policies, rules))
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:
     """Return the number of the message that the URL parameters of a room select, or None."""
-    found = (room.selects(parameters) for room in rooms())
-    return next((each for each in found if each is not None), None)
+    return _first(lambda room: room.selects(parameters))
 
 
 def marks(view: ConversationState) -> Highlights:
@@ -214,16 +218,14 @@ def narrowing(name: str, value: str) -> Q | None:
     """Return the database condition for a filter from the room that provides it; None for unknown
     filters.
     """
-    found = (room.narrowing(name, value) for room in rooms())
-    return next((each for each in found if each is not None), None)
+    return _first(lambda room: room.narrowing(name, value))
 
 
 def cases_on(day: str, flag: str) -> Mapping[str, int] | None:
     """Return the number of cases of a flag on a day by conversation, also of cases that were mended
     since, from the room that knows them; None if none does.
     """
-    found = (room.cases_on(day, flag) for room in rooms())
-    return next((each for each in found if each is not None), None)
+    return _first(lambda room: room.cases_on(day, flag))
 
 
 def value_columns() -> dict[str, str]:

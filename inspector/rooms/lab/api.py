@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory.advice import Verdict, answer_of
-from chatmemory.advice.recalls import Recalls, kind_to_try, measured_of, tried_for
+from chatmemory.advice.recalls import Recalls, kind_to_try, tried_for
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
@@ -22,9 +22,7 @@ from chatmemory.api.requests import Body, Query
 from chatmemory.api.responses import Json, response
 from chatmemory.conf import fact_words
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.recall import histories_for
 from chatmemory.recall.cost import Prices, providers, rules_of
-from chatmemory.recall.frontier import MEASURED_MAX
 from chatmemory.roles import READ
 from chatmemory.windows.written_policies import text_of_policy
 from inspector.rooms.lab.stored import READ_AT_ONCE, recall_of_stored
@@ -211,12 +209,10 @@ class RecallOf(Resource):
         """
         policies, rules = parameters["policies"], rules_of(parameters.get("provider", ""))
         conversations = parameters["said"]
-        found, kind = Recalls(policies, rules), kind_to_try(policies)
-        tried = tried_for(kind, policies, rules)
+        found = Recalls(policies, rules)
+        tried = tried_for(kind_to_try(policies), policies, rules)
         for number, each in enumerate(conversations, 1):
-            newest = each[-MEASURED_MAX:]
-            first, *histories = histories_for(newest, [kind, *policies], fact_words())
-            found.add(histories, measured_of(str(number), first, tried, said=len(each)))
+            found.add_said(str(number), each, tried, fact_words())
         return _recalls(found, _prices(parameters))
 
 

@@ -27,11 +27,12 @@ from chatmemory.kept import KeptRow
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.clients import of_clients
 from chatmemory.reading.history import estimator_of
-from chatmemory.reading.recall import COMPARED_MAX, recall_history
+from chatmemory.reading.recall import recall_history
 from chatmemory.recall.cost import ONE, CacheRules, Call, Prices, Provider, Sizes, providers
 from chatmemory.recall.frontier import (
     FEWEST_CALLS,
     FIGURES_RULES,
+    MEASURED_MAX,
     Figures,
     TriedPolicies,
     figures_of,
@@ -79,7 +80,7 @@ class FiguresKeeper(Keeper):
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
         kind = kind_of(memory)
         try:
-            history = recall_history(memory.pk, kind.estimator, latest=COMPARED_MAX)
+            history = recall_history(memory.pk, kind.estimator, latest=MEASURED_MAX)
         except CorruptRow:
             return {"content": written(memory, kind, Figures(is_unreadable=True))}
         today = kind if _decides(memory.policy) else None
@@ -210,7 +211,7 @@ def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Me
             return each
         tried = tried_policies([policy], tried.rules)
     try:
-        history = recall_history(each.id, tried.kind.estimator, latest=COMPARED_MAX)
+        history = recall_history(each.id, tried.kind.estimator, latest=MEASURED_MAX)
     except ChatMemoryError:
         return each._replace(figures=None)
     own = each.policy if _decides(each.policy) else None

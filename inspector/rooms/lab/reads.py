@@ -21,10 +21,16 @@ from chatmemory.conf import fact_words
 from chatmemory.models import Memory
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import COMPARED_MAX, recall_history
+from chatmemory.reading.recall import recall_history
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.recall.facts import examples_first
-from chatmemory.recall.frontier import FIGURES_RULES, Figures, TriedPolicies, tried_of_kind
+from chatmemory.recall.frontier import (
+    FIGURES_RULES,
+    MEASURED_MAX,
+    Figures,
+    TriedPolicies,
+    tried_of_kind,
+)
 from chatmemory.recall.history import History
 from chatmemory.recall.incidents import INCIDENT_RULES
 from chatmemory.recall.needs import needs
@@ -251,7 +257,7 @@ def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExam
         if each.figures is not None and tally is not None
     )
     worst = [id for lost, id in heapq.nlargest(LISTED, losing) if lost]
-    histories = (recall_history(id, policy.estimator, latest=COMPARED_MAX) for id in worst)
+    histories = (recall_history(id, policy.estimator, latest=MEASURED_MAX) for id in worst)
     return [each for each in map(_loss_example, worst, histories, repeat(policy)) if each]
 
 

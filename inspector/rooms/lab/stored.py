@@ -17,10 +17,10 @@ from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryNotFound
 from chatmemory.models import Stay
 from chatmemory.reading.budget import Budget, kind_of
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.recall import COMPARED_MAX, messages_and_history, recall_history
+from chatmemory.reading.recall import messages_and_history, recall_history
 from chatmemory.recall import for_each_policy
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
-from chatmemory.recall.frontier import ANY_LIMIT, Figures, figures_of
+from chatmemory.recall.frontier import ANY_LIMIT, MEASURED_MAX, Figures, figures_of
 from chatmemory.reports.strategies import conversation_of
 from chatmemory.strategies import Conversation
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
@@ -57,7 +57,7 @@ def recall_of_stored(
         )
     found = Recalls(policies, rules)
     for each in measured_stored(which, rules):
-        read = partial(recall_history, each.id, latest=COMPARED_MAX)
+        read = partial(recall_history, each.id, latest=MEASURED_MAX)
         with suppress(MemoryNotFound):
             found.add(for_each_policy(policies, read), each)
     return found
@@ -77,7 +77,7 @@ def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured
             yield known
             continue
         try:
-            history = recall_history(chosen.id, kind.estimator, latest=COMPARED_MAX)
+            history = recall_history(chosen.id, kind.estimator, latest=MEASURED_MAX)
             figures = figures_of(history, tried, chosen.policy if chosen.decides else None)
         except MemoryNotFound:
             continue
@@ -95,7 +95,7 @@ def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
             yield stored_conversation(id)
 
 
-def stored_conversation(id: str, latest: int = COMPARED_MAX) -> Conversation:
+def stored_conversation(id: str, latest: int = MEASURED_MAX) -> Conversation:
     """Return the latest messages of a conversation, to measure strategies with. Raises
     MemoryNotFound.
     """

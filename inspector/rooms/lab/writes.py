@@ -24,8 +24,8 @@ from chatmemory.keeping import keep
 from chatmemory.ledger.transaction import unless_changing
 from chatmemory.models import Memory
 from chatmemory.reading.clients import decided_by_clients
-from chatmemory.reading.recall import COMPARED_MAX, recall_history
-from chatmemory.recall.frontier import Figures, TriedPolicies, figures_of
+from chatmemory.reading.recall import recall_history
+from chatmemory.recall.frontier import MEASURED_MAX, Figures, TriedPolicies, figures_of
 from chatmemory.windows.policies import Policy
 from inspector.rooms.lab import models
 from inspector.rooms.lab.figures import answers_of, kept_figures
@@ -86,7 +86,7 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
         return None
     try:
         keep(each.id)
-        history = recall_history(each.id, tried.kind.estimator, latest=COMPARED_MAX)
+        history = recall_history(each.id, tried.kind.estimator, latest=MEASURED_MAX)
         return figures_of(history, tried, each.policy if each.decides else None)
     except MemoryNotFound:
         return None

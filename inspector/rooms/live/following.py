@@ -196,7 +196,7 @@ def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
 
 def _steps_kept() -> Combinable:
     """Return the sum of the steps up to which the rows of a conversation are known."""
-    steps = [Coalesce(F(f"{each.model.__name__.lower()}__step"), 0) for each in keepers()]
+    steps = [Coalesce(F(each.column("step")), 0) for each in keepers()]
     return reduce(add, steps, Value(0))
 
 

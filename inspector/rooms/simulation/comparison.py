@@ -14,8 +14,9 @@ from chatmemory.messages.phrases import has_phrase
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Step
 from chatmemory.reading.history import estimator_of
-from chatmemory.reading.recall import COMPARED_MAX, messages_and_history
+from chatmemory.reading.recall import messages_and_history
 from chatmemory.recall.comparison import PhraseFate, Replay, follow, replay
+from chatmemory.recall.frontier import MEASURED_MAX
 from chatmemory.recall.history import History
 from chatmemory.recall.prompts import Refusals
 from chatmemory.rooms import providers_in_use
@@ -100,7 +101,7 @@ def comparison(
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))
-    messages, history = messages_and_history(memory_id, name, COMPARED_MAX)
+    messages, history = messages_and_history(memory_id, name, MEASURED_MAX)
     if step is not None:
         at = bisect_right(history.numbers, _last_seq_at(memory_id, step))
     place = len(history) if at is None else min(at, len(history))

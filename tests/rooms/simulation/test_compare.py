@@ -195,7 +195,7 @@ def test_the_form_adds_a_policy(page):
 
 def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
     """A phrase that was said before it is not called unsaid."""
-    monkeypatch.setattr("inspector.rooms.simulation.comparison.COMPARED_MAX", 10)
+    monkeypatch.setattr("inspector.rooms.simulation.comparison.MEASURED_MAX", 10)
     html = page(f"{POLICIES}&phrase=order+number+is+A-1182")
     assert "The latest 10 of 58 messages" in html
     assert "not said in the latest 10 messages" in html
