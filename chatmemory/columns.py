@@ -1,14 +1,14 @@
-"""Declares database columns in one place. The model's field has everything that follows from its
-column:
+"""Declares database columns in one place, at the field of a model:
 
     mood = declared(
         models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
         Column(of=mood_of, sealed_since=5),
     )
 
-From the declaration follow the rows that are written and read, archives, branches, redaction,
-digests and simulated messages. So do the API's field with its description, and the name in
-templates. Only a template, a migration and the golden pages must be changed by hand.
+The declaration decides how rows with the column are written and read. Archives, branches,
+redaction, digests and simulated messages follow the declaration, and so do the API's field with its
+description and the name in templates. Only a template, a migration and the golden pages (stored
+pages of the tests) must be changed by hand.
 
 Columns of `Message`, `Stay` and `Step` can be declared. The older columns are written by hand where
 rows are made (`inserted`) and read (`reading.rows`).
@@ -33,16 +33,16 @@ _DECLARED = "chatmemory_column"  # the attribute of a field that has its Column
 class Column:
     """The declaration of a database column: its value, its digest, and where its value is shown.
 
-    `of` returns the column's value for a new row: for a message, given its `NewMessage`; for a
-    stay, given its `Entry`; for a step, given the `Memory` after the step. A redaction sets the
-    column to the value of `of` for the replacement message. A column without text of messages
-    (`has_words=False`) keeps its value.
+    `of` returns the column's value for a new row. For a message, `of` gets the `NewMessage`; for a
+    stay, the `Entry`; for a step, the `Memory` after the step. A redaction sets the column to the
+    value of `of` for the replacement message. With `has_words=False`, the column has no text of
+    messages, and a redaction leaves its value as it is.
 
     `sealed_since` is the first version of digests that covers the column. For a new column, add 1
     to the newest version in `inspector.rooms.integrity.chain`. `unsealed` is the reason why no
     digest covers the column. `hidden` is the reason why neither pages nor the API show the column.
-    Rows of earlier versions have None in the column, unless its migration has filled them in
-    (`is_filled_in`).
+    In rows of earlier versions the column is None, unless `is_filled_in` says that a migration has
+    filled in these rows.
     """
 
     of: Callable[[Any], Any]
@@ -53,7 +53,7 @@ class Column:
     is_filled_in: bool = False
 
     def __post_init__(self) -> None:
-        """Raise TypeError for a column that is neither sealed nor exempt."""
+        """Raise TypeError unless the column has either `sealed_since` or `unsealed`."""
         if bool(self.sealed_since) == bool(self.unsealed):
             raise TypeError("a column has sealed_since, or says in `unsealed` why no digest has it")
 
@@ -116,7 +116,9 @@ def fill_in(
 
 
 def redacted_columns(model: type[Model], replacement: object) -> dict[str, Any]:
-    """Return the values that a redaction leaves in the declared columns with words, by name."""
+    """Return the declared columns with text of messages, by name, with the values that a redaction
+    leaves in them. `replacement` is the message that takes the place of the redacted message.
+    """
     columns = columns_of(model)
     return {name: columns[name].of(replacement) for name in words_in(model)}
 

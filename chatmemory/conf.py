@@ -74,20 +74,22 @@ class Configuration:
     - `POST_BYTES` and `PUT_BYTES` are the maximum sizes of request bodies of the API. POST_BYTES
       applies to every method but PUT.
     - `ADDED_MESSAGES` is the maximum number of messages that one call adds, each as a step.
-      `LISTED_MESSAGES` is the maximum that a request of the API sets, simulates or measures.
-    - `WINDOW_MESSAGES` and `WINDOW_BYTES` limit the window that an add, an import or a list may
-      store: the number of its messages, and the bytes of their JSON.
-    - `FACT_TERMS` and `FACT_PREFIXES` are words that recall counts as facts although they may have
-      no digit: whole terms, and words with a prefix. `FACT_PATTERNS` are regular expressions that
+      `LISTED_MESSAGES` is the maximum number of messages that one request of the API sets,
+      simulates or measures.
+    - `WINDOW_MESSAGES` is the maximum number of messages in the window that an add, an import or a
+      list may store. `WINDOW_BYTES` is the maximum size of their JSON.
+    - `FACT_TERMS` are words that count as facts although they may have no digit, and
+      `FACT_PREFIXES` are beginnings of such words. `FACT_PATTERNS` are regular expressions that
       find facts.
     - `REPEATABLE_TOOLS` are tools whose repeated calls are no incidents. `REMINDERS` are phrases by
-      which users say that they repeat themselves, and `REQUESTS` phrases that stand before the noun
-      in requests of assistants. Both are added to the phrases in recall/phrases.toml.
-    - `DEFAULT_POLICIES` are the policies of conversations that are created without a policy, by
-      prefixes of their ids.
+      which users say that they repeat themselves. `REQUESTS` are phrases by which assistants ask
+      for a fact; the name of the fact follows the phrase. REMINDERS and REQUESTS are added to the
+      phrases in recall/phrases.toml.
+    - `DEFAULT_POLICIES` are the policies of conversations that are created without a policy. Each
+      key is a prefix of conversation ids.
     - `PROVIDERS` are the providers whose models get the conversations, with the models in use, so
-      that nobody need choose them on a page. Conversations can have different providers by the
-      prefix of their ids.
+      that nobody need choose providers on a page. If conversations have different providers, each
+      key is a prefix of conversation ids.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own extensions.
     """
 
@@ -128,7 +130,9 @@ def configuration() -> Configuration:
 
 
 def check_settings() -> None:
-    """Raise ImproperlyConfigured for a mistake in the settings, once extensions are registered."""
+    """Raise ImproperlyConfigured for a mistake in the settings. Call this function after extensions
+    are registered.
+    """
     try:
         estimator_for(configuration().ESTIMATOR)
     except UnknownEstimator as error:
@@ -163,8 +167,8 @@ def fact_words() -> Words:
 
 @cache
 def configured_policies() -> dict[str, Policy]:
-    """Return the default policies from the settings, by prefix of the ids. Raises
-    ImproperlyConfigured.
+    """Return the default policies from the settings; each key is a prefix of conversation ids.
+    Raises ImproperlyConfigured.
     """
     policies = {}
     for prefix, text in configuration().DEFAULT_POLICIES.items():

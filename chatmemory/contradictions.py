@@ -1,5 +1,5 @@
-"""Contradictions: stored rows that differ from what the ledger says when its changes are decided
-again.
+"""Contradictions: stored rows that differ from what the ledger gives when all its changes are
+decided again.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Contradicted(Exception):
 class LedgerCheck:
     """Checks each row while a conversation is verified, in the order of its ledger.
 
-    Rooms (plug-in features) override the methods, which raise Contradicted for a wrong row. By
-    default they accept every row.
+    Rooms (plug-in features) override the methods. A method raises Contradicted for a wrong row; by
+    default, every row is accepted.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -107,8 +107,8 @@ def naming(row: object) -> Iterator[None]:
 
 
 def is_outage(error: Exception) -> bool:
-    """Return whether an error means that the database cannot answer queries at all, or that this
-    machine is out of memory for its rows.
+    """Return whether an error says nothing about the stored rows: the database answers no queries,
+    or this machine lacks memory for the rows.
     """
     unasked = (OperationalError, InterfaceError, ProgrammingError, OSError)
     is_unasked = isinstance(error, unasked)

@@ -1,9 +1,9 @@
-"""Gives access to the database of this library's tables: the database to which the project's
-routers write conversations.
+"""Gives access to the library's database: the database to which the project's routers write
+conversations.
 
-All tables of the library are in this database, and reads use it, too. A replica lags behind: its
-windows could lack the message that was added a moment ago. Every transaction, connection and query
-is made here, or by a manager that uses this module.
+All tables of the library are in this database, and reads use this database, too. A replica could
+lack a message that was added a moment ago. Every transaction, connection and query is made here, or
+by a manager that uses this module.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield the parts of long work, each for its own transaction, with pauses in which other
     writers of a SQLite file get their turn.
 
-    SQLite has no queue: a waiting writer tries again every tenth of a second. It would never find
-    the file free between two transactions that follow each other at once.
+    SQLite has no queue: a waiting writer tries again every tenth of a second. Without pauses
+    between the transactions, the waiting writer would never find the file free.
     """
     began, last = monotonic(), 0.0
     for part in parts:
@@ -155,8 +155,8 @@ def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Split keys into lists whose total sizes are at most `most`. A key that is larger by itself
-    gets its own list.
+    """Split keys into lists, so that the sizes in each list sum up to at most `most`. A key whose
+    size alone is larger gets its own list.
     """
     part: list[Key] = []
     together = 0
@@ -186,11 +186,12 @@ class _IsAny(Func):
 
 
 def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
-    """Return the condition that a field equals one of these numbers or texts.
+    """Return the condition that the field `name` equals one of these numbers or texts.
 
-    All values are passed as one parameter, because Django needs longer for separate parameters than
-    the database for the query. PostgreSQL estimates the rows by the length of the array. If a query
-    sorts by another field, SQLite may choose the index for sorting, and not an index of this field.
+    All values are passed as one parameter. With a parameter for each value, Django would take
+    longer to build the query than the database to answer it. PostgreSQL estimates the number of
+    rows from the length of the array. If a query sorts by another field, SQLite may use the index
+    for sorting instead of an index of the field `name`.
     """
     listed = list(values)
     if connection().vendor == "postgresql":

@@ -1,8 +1,8 @@
 """Distributes the tables over the nodes of a cluster: PostgreSQL with the extension Citus.
 
-Conversations are distributed by their id. Each has all its rows on one node, so that a change or a
-page of a conversation uses one node. Rows that belong to no conversation stay on the coordinator,
-to which every process connects.
+Conversations are distributed by their id. All rows of a conversation are on one node, so that a
+change or a page of the conversation uses one node. Rows that belong to no conversation stay on the
+coordinator, to which every process connects.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LABEL = "chatmemory_"  # the prefix of the rooms' labels
 
 
 def placements() -> list[Placement]:
-    """Return where the rows of each table with a conversation's id belong. The table of Memory
+    """Return the placement of each table that has the id of a conversation. The table of Memory
     comes first.
     """
     memory = apps.get_model("chatmemory", "Memory")
@@ -78,9 +78,11 @@ def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
 
 
 def distribute(*, single_node: bool = False) -> list[Placement]:
-    """Distribute the tables that are not distributed yet, in one transaction. Returns these tables.
+    """Distribute the tables that are not distributed yet, in one transaction, and return the
+    placements of these tables.
 
-    Raises NotDistributable, also for a cluster of one node unless `single_node` allows this.
+    Raises NotDistributable, also for a cluster of one node unless `single_node` allows such a
+    cluster.
     """
     check_postgresql()
     with database.atomic(), database.connection().cursor() as cursor:

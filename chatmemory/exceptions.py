@@ -42,15 +42,15 @@ class ChatMemoryError(Exception):
     """Base class of the exceptions of chatmemory."""
 
     def __str__(self) -> str:
-        """Return the text, without the middle of a very long one."""
+        """Return the text of the error. The middle of a very long text is left out."""
         text = super().__str__()
         if len(text) <= 2 * _QUOTED:
             return text
         return f"{text[:_QUOTED]}… ({len(text):,} characters) …{text[-_QUOTED:]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the constructor for pickling and copying: without `__init__`, which may take other
-        values than the text.
+        """Return how pickling and copying rebuild the error: without `__init__`, which may take
+        other values than the text.
         """
         return _error, (type(self), *self.args), vars(self)
 

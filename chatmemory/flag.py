@@ -13,8 +13,10 @@ from django.db.models import Q
 
 
 class Turns(StrEnum):
-    """The turns that a rate divides by, such as "cases of a flag per 100 turns": all turns, the
-    turns after an eviction, or the turns after a compaction.
+    """The turns by which the number of a flag's cases is divided, such as in "4 cases per 100
+    turns".
+
+    These are all turns, the turns after an eviction, or the turns after a compaction.
     """
 
     ALL = "all"
@@ -35,11 +37,14 @@ class Case(NamedTuple):
 class PastCases:
     """Finds the cases of a flag in the past, including cases that were repaired meanwhile.
 
-    `find` returns all cases of a conversation up to the end of a `reading.passage.Passage`. It may
-    keep JSON values in the dictionary, which it gets again with the next passage. `version` changes
-    when `find` would return other cases. `title` is the title of the cases on pages, and `turns`
-    are the turns that their rate divides by. `counting` returns a function that tells whether a
-    case counts today, given the conversation's id and the case's detail.
+    - `title` is the title of the cases on pages.
+    - `find` returns all cases of a conversation up to the end of a `reading.passage.Passage`.
+      `find` also gets a dictionary in which it may keep JSON values, and gets this dictionary again
+      with the next passage.
+    - `version` returns a text that changes when `find` would return other cases.
+    - `turns` are the turns by which pages divide the number of cases.
+    - `counting` returns a function that tells whether a case counts today. This function gets the
+      conversation's id and the case's detail.
     """
 
     title: str
@@ -55,10 +60,13 @@ class Line:
 
     - `title` is the title of the line; if it is empty, the flag's words are used.
     - `verb` is the text of a link, or a function that returns the text. The link leads to the
-      inspector's page `route`, and that page lists the same conversations. For a single
-      conversation, the link leads to its page `route_of_one`, if this is given. With `names_ids`,
-      the link names up to 50 conversations by their ids, and not by their flag.
-    - `newest` returns a sentence about the latest case in the conversation with an id.
+      inspector's page `route`, which lists the conversations with the flag. If only one
+      conversation has the flag and `route_of_one` is given, the link leads to this page of the
+      conversation.
+    - With `names_ids`, the link names the conversations by their ids if there are at most 50, and
+      not by their flag.
+    - `newest` gets the id of a conversation, and returns a sentence about the latest case in this
+      conversation.
     - `began_at` is the column with the time at which a case began, in microseconds since 1970, and
       `began_step` the column with the step. If both are empty, the beginning is not known.
     """
@@ -80,21 +88,23 @@ class Line:
 
 @dataclass(frozen=True)
 class Flag:
-    """A reason why a conversation needs attention, in `words`. `condition` selects such
-    conversations, or is a function that returns the condition.
+    """A reason why a conversation needs attention, in `words`. `condition` selects the
+    conversations with the flag, or is a function that returns the condition.
 
-    - Flags are sorted by `place`. `icon` is the name of the flag's icon, and `line` is its line on
-      the overview, if it has any.
-    - `in_rows` shows the flag in rows of the overview. `is_any` includes it in the flag `any`. With
-      `beside_doctor`, the doctor's page says below its list how many conversations have the flag.
-    - The flag is red, except in two cases: `is_fault` is False, such as for a high price, or
-      `alarms` returns False, because the flag does not count yet.
+    - Flags are sorted by `place`. `icon` is the name of the flag's icon, and `line` is the flag's
+      line on the overview, or None.
+    - `in_rows` shows the flag in rows of the overview. `is_any` makes the conversations of this
+      flag count for the flag named `any`. With `beside_doctor`, the doctor's page says below its
+      list how many conversations have the flag.
+    - The flag is not red if `is_fault` is False, such as for a high price. While `alarms` returns
+      False, the flag does not count yet, and is not red, either.
     - `newest_at` is a column in microseconds by which lists can be sorted.
-    - `past` finds cases of the past, so that pages can say since when there are some, and whether a
-      change helped.
-    - `parts` are flags for parts of the cases, such as the cases of one rule. Their lines replace
-      the flag's own line. Their names begin with its name and a period. Lists do not offer them.
-    - `former` are names from the previous release, which are still accepted.
+    - `past` finds cases of the past, so that pages can say since when there are cases, and whether
+      a change helped.
+    - `parts` returns a flag for each part of the cases, such as for the cases of one rule. On the
+      overview, the lines of the parts replace the flag's own line. The name of a part begins with
+      the flag's name and a period. Lists do not offer the parts.
+    - `former` are the flag's names in the previous release, which are still accepted.
     """
 
     name: str

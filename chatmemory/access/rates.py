@@ -108,8 +108,9 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 class SharedThrottle(SimpleRateThrottle):
     """Base class of REST framework throttles that count in the shared cache.
 
-    DEFAULT_THROTTLE_RATES in REST framework's settings has the rate of each `scope`; None means no
-    limit. `default` is the rate if a scope is missing there.
+    DEFAULT_THROTTLE_RATES in REST framework's settings has a rate for each `scope`; None means no
+    limit. If a scope is missing there, `default` is its rate. REST framework splits the rate into
+    `num_requests` and `duration`, in seconds.
     """
 
     scope: str

@@ -1,4 +1,6 @@
-"""Limits the conversations that a program may see, by a prefix of their ids and by its token."""
+"""Limits the conversations that a program may see, by a prefix of conversation ids and by the
+program's API token.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,21 @@ from chatmemory.messages.ids import check_text
 
 @dataclass(frozen=True)
 class Scope:
-    """The visible conversations: their ids begin with `prefix`, and the `token`, if given, allows
-    them.
+    """The conversations that a program may see: their ids begin with `prefix`, and with the prefix
+    of an API token.
+
+    `token` is the secret of the API token. If `token` is empty, only `prefix` counts.
     """
 
     prefix: str = ""
     token: str = ""
 
     def beginning(self) -> str:
-        """Return the prefix that all visible ids have: the longer of `prefix` and the token's
-        prefix.
+        """Return the prefix that all visible ids have: `prefix` or the token's prefix, whichever is
+        longer.
 
-        Raises TokenRefused, and InvalidValue if neither prefix begins with the other.
+        Raises TokenRefused for an invalid token, and InvalidValue if neither prefix begins with the
+        other.
         """
         check_text(self.prefix, "the beginning of an id")
         token_prefix = token_of(self.token.encode()).prefix if self.token else ""

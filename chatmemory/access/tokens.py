@@ -35,8 +35,8 @@ def create_token(
     days: int | None = None,
     created_by: str = "",
 ) -> str:
-    """Create a token and return its secret. It expires after `days`, by default the setting
-    TOKEN_DAYS; 0 means never.
+    """Create a token and return its secret. The token expires after this number of `days`; None
+    stands for the setting TOKEN_DAYS, and 0 for never.
 
     Raises ValidationError, UnstorableText, and IntegrityError if the name is taken.
     """

@@ -1,12 +1,12 @@
 """Chooses the advised policy for a conversation, or for several.
 
-Each conversation has the same weight, so that long conversations decide no more than short ones.
-The cost is the mean of their relative costs, and the share of facts held is the mean of their
-shares. A conversation with far more needed facts or tokens than the rest is an outlier, and not
-counted.
+Each conversation has the same weight, so that a long conversation counts no more than a short one.
+The cost of a policy is the mean of its relative costs in the conversations. The share of facts held
+is a mean, too. Conversations that are far larger than the rest are not counted (see `outliers`).
 
-A digest of its id puts each conversation into one of two halves. So a new conversation does not
-move an earlier conversation to the other half. A window is only advised if it saves in both halves.
+A hash of the conversation's id puts each conversation into one of two halves. So a new conversation
+moves no earlier conversation to the other half. A window is only advised if it saves enough in both
+halves, or if sending everything does not fit the model.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def advise(
     prices: Prices = NO_PRICES,
     keeps: Policy | None = None,
 ) -> Advice:
-    """Return the advice for conversations. If groups of them get different advice, the verdict is
-    GROUPS_DIFFER.
+    """Return the advice for conversations. If conversations are in several groups
+    (`Measured.group`) and the groups' advice differs, the verdict is GROUPS_DIFFER.
 
-    `keeps` is a policy whose figures are also returned, such as the limit that would have kept a
-    fact.
+    `keeps` is a policy to report beside the advice, such as the limit that would have kept a fact.
+    `Advice.keeps` has the figures of this policy, unless there are several groups.
     """
     listed = list(measured)
     if len({each.group for each in listed}) > 1:
@@ -73,8 +73,8 @@ def _advised(
 def scope_of(
     counted: Sequence[Measured], left_out: Mapping[LeftOut, Sequence[str]], prices: Prices
 ) -> Scope:
-    """Return the scope of an advice: how many conversations, messages and calls were counted.
-    `left_out` are ids of conversations that were not counted, by reason.
+    """Return the scope of an advice: how many conversations, messages and model calls were counted.
+    `left_out` maps each reason to the ids of conversations that were not counted for this reason.
     """
     known = [(each, known_figures(each)) for each in counted]
     return Scope(
@@ -93,8 +93,9 @@ def scope_of(
 def advise_groups(
     measured: Iterable[Measured], goals: Goals = USUAL, prices: Prices = NO_PRICES
 ) -> tuple[Advice, dict[str, Advice]]:
-    """Return the advice for all conversations together, and for each group by its name. If the
-    groups' advice differs, the verdict for all is GROUPS_DIFFER, without an advised policy.
+    """Return the advice for all conversations together, and a dictionary that maps the name of each
+    group to the advice for this group. If the advice of the groups differs, the verdict for all
+    conversations is GROUPS_DIFFER, without an advised policy.
     """
     groups: dict[str, list[Measured]] = {}
     for each in measured:
@@ -168,9 +169,11 @@ def _counts_alike(each: Measured) -> bool:
 
 
 def outliers(measured: Sequence[Measured]) -> set[str]:
-    """Return the ids of conversations that are far larger than the rest, by their needed facts or
-    by their tokens. Far larger is more than four times the number that nine in ten of the rest do
-    not exceed.
+    """Return the ids of conversations that are far larger than the rest, by their tokens or by the
+    smallest limit that holds all needed facts.
+
+    A conversation is far larger if one of these numbers is more than four times the 90th percentile
+    of the other conversations.
     """
     known = {each.id: known_figures(each) for each in measured}
     apart: set[str] = set()

@@ -25,11 +25,11 @@ from chatmemory.windows.policies import Policy
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of setting other policies, measured on the same conversations, whose scope is
-    `measured`.
+    """The effect of setting other policies. `measured` is the scope: the conversations on which the
+    effect was measured.
 
-    `before` is the policy in force, `after` the previewed policy, and `everything` sending
-    everything; all three are None if no conversation was measured. `dearer` is the number of
+    `before` sums up the policies in force, `after` the previewed policies, and `everything` sending
+    everything. All three are None if no conversation was measured. `dearer` is the number of
     conversations for which the previewed policy costs more than sending everything.
     """
 
@@ -41,8 +41,8 @@ class Effect:
 
     @property
     def is_dominated(self) -> bool:
-        """Whether sending everything is better than the previewed policy: as many facts are held,
-        no more is repeated, the prompts fit the model and cost less.
+        """Whether sending everything is better than the previewed policy: it holds as many facts,
+        causes no more repetitions, fits the model and costs less.
         """
         return bool(self.after and self.everything and self.everything.dominates(self.after))
 
@@ -101,9 +101,10 @@ def or_everything(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Policy | None:
-    """Return the policy, or None if sending everything is better for this conversation. Better
-    means that as many facts are held, no more is repeated, and the prompts fit the model and cost
-    less.
+    """Return the policy, or None if sending everything is better for this conversation.
+
+    Sending everything is better if it holds as many facts, causes no more repetitions, fits the
+    model and costs less.
     """
     return None if effect_of([(each, policy)], goals, prices).is_dominated else policy
 

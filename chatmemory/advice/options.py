@@ -1,6 +1,4 @@
-"""Sums up, for each policy, how many facts it holds, what it makes users repeat, and its cost over
-all conversations.
-"""
+"""Sums up the effects of each policy over all conversations: facts held, repetitions and cost."""
 
 from __future__ import annotations
 
@@ -31,11 +29,12 @@ def is_of_first_half(id: str) -> bool:
 
 
 class Counted(NamedTuple):
-    """A conversation that counts for an advice, with numbers computed once.
+    """A conversation that counts for an advice, with numbers that are computed once.
 
-    `half` is 0 or 1. `parts` are the prices of a fresh, a cached and a written token, relative to
-    the cost of sending everything. `per_fact` is the share of one fact among all facts needed
-    again, 0 if there are none.
+    `half` is 0 or 1: the half to which the conversation belongs (see `is_of_first_half`). `parts`
+    are three prices of a token: sent anew, read from the prompt cache, and written to the prompt
+    cache. Each price is divided by the cost of sending everything. `per_fact` is 1 divided by the
+    number of facts needed again, or 0 if no fact was needed.
     """
 
     measured: Measured
@@ -65,9 +64,10 @@ class Counted(NamedTuple):
 class Sums:
     """The sums of one option, such as a limit, over conversations.
 
-    `conversations` and `costs` have an item for each half of the conversations: their number, and
-    the sum of their relative costs. `share` is the sum of the shares of facts held. `numbers` are
-    the sums of the fields of `Tally`: facts held, repetitions and tokens.
+    All conversations are divided into two halves. `conversations` has the number of conversations
+    in each half, and `costs` the sum of the relative costs in each half. `share` is the sum of the
+    conversations' shares of facts held. `numbers` has the sum of each field of `Tally`, in the
+    order of the fields.
     """
 
     __slots__ = ("conversations", "costs", "numbers", "share")
@@ -82,8 +82,8 @@ class Sums:
         """Add a conversation, in which the option has this tally of facts held, repetitions and
         tokens.
 
-        This takes most of the time of an advice on many conversations, so its code is written out
-        field by field.
+        Advice on many conversations spends most of its time in this method, so the code is written
+        out field by field.
         """
         held, user, call, tokens, read, written, by_index = tally
         numbers = self.numbers
@@ -132,10 +132,10 @@ def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Op
 class Options:
     """The policies among which advice is chosen, each with its effect on all conversations.
 
-    For a conversation that fits into a window whole, that window has the effect of sending
-    everything.
-    `needed` is the number of facts needed again in all conversations. `longest` is the longest
-    prompt in tokens, and `turn` the limit that the largest turn needs.
+    A window that holds a whole conversation has the same effect on this conversation as sending
+    everything. `needed` is the number of facts needed again in all conversations. `longest` is the
+    longest prompt in tokens. `turn` is the limit that the largest turn needs together with the
+    system message.
     """
 
     def __init__(self, measured: Sequence[Measured], goals: Goals, prices: Prices) -> None:
@@ -187,7 +187,8 @@ class Options:
     def windows(self) -> list[Option]:
         """The limits that were tried in every conversation, with their effects, cheapest first.
 
-        Limits below the largest turn, and limits that hold no needed fact, are left out.
+        Limits without room for the largest turn, and limits that hold none of the needed facts, are
+        left out.
         """
         options = (
             self._option(policy, found, self._fits(policy)) for policy, found in self._tried()

@@ -1,5 +1,5 @@
-"""Measures requested policies on conversations, as rows of a table, with the advice about the same
-conversations.
+"""Measures requested policies on conversations, one table row for each policy, and gives advice
+about the same conversations.
 
 The advice is chosen among many limits of one kind of policy, not only among the requested policies.
 """
@@ -28,8 +28,8 @@ from chatmemory.windows.policies import Policy, TokenWindow
 
 @dataclass
 class Recalls:
-    """The figures of the requested `policies` over conversations, and the conversations as
-    `measured` for the advice. `rules` are the rules of the prompt cache.
+    """The figures of the requested `policies`, summed over conversations. `measured` has the same
+    conversations for the advice, and `rules` are the rules of the prompt cache.
     """
 
     policies: Sequence[Policy | None]
@@ -41,7 +41,9 @@ class Recalls:
         self._of_each: dict[str, list[Recall]] = {}
 
     def add(self, histories: Sequence[History], measured: Measured) -> None:
-        """Add a conversation, given as one history for each requested policy, in their order."""
+        """Add a conversation. `histories` has its history once for each requested policy, in the
+        order of `policies`, because policies may count tokens differently.
+        """
         if histories:
             found = recalls_of(histories, self.policies, self.rules)
             self.rows = [row.plus(each) for row, each in zip(self.rows, found, strict=True)]
@@ -56,8 +58,11 @@ class Recalls:
         words: Words,
         today: Policy | None = None,
     ) -> None:
-        """Add a conversation of a file or a request, under a `name`. If it has more messages than
-        MEASURED_MAX, only the newest of them are measured.
+        """Add a conversation from a file or a request, with the messages `said`. If there are more
+        messages than MEASURED_MAX, only the newest MEASURED_MAX are measured.
+
+        `tried` are the policies to compare for the advice, and `today` is the policy in force.
+        `words` are additions to the rules that find facts.
         """
         newest = said[-MEASURED_MAX:]
         history, *histories = histories_for(newest, [tried.kind, *self.policies], words)
@@ -67,11 +72,11 @@ class Recalls:
         return advise(self.measured, goals, prices)
 
     def relative_costs(self, advice: Advice) -> list[float | None]:
-        """Return the cost of each requested policy, relative to sending everything; None if there
-        is no prompt.
+        """Return the cost of each requested policy, relative to sending everything. All costs are
+        None if no conversation has a prompt.
 
-        A cost is the mean over the conversations that the advice counts; if the advice counts none,
-        over all conversations. Each conversation has the same weight.
+        Each cost is the mean over the conversations that the advice counts, or over all
+        conversations if the advice counts none. Each conversation has the same weight.
         """
         prices, scope = advice.measured.prices, advice.measured
         out = {id for ids in scope.left_out.values() for id in ids} if scope.conversations else ()
@@ -95,8 +100,8 @@ def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) 
 def tried_for(
     kind: Policy, policies: Iterable[Policy | None], rules: CacheRules, today: Policy | None = None
 ) -> TriedPolicies:
-    """Return the policies to try for an advice: many limits of one kind. The requested `policies`
-    of that kind are among them.
+    """Return the policies to try for an advice: variants of the policy `kind`, under many limits.
+    Among these limits are those of `policies` and `today` in the same unit.
     """
     named = (each for each in (today, *policies) if each is not None)
     return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)
@@ -109,9 +114,10 @@ def measured_of(
     today: Policy | None = None,
     said: int | None = None,
 ) -> Measured:
-    """Return a conversation, from a file or a request, with its figures under the policies `tried`.
+    """Return a conversation with its figures under the policies `tried`. `name` becomes the id of
+    the conversation, and `today` is the policy in force.
 
-    `said` is the number of all its messages, None if `history` has all of them.
+    `said` is the number of all messages of the conversation; None if `history` has all of them.
     """
     needed = limit_needed(history.entries, tried.kind)
     beside = replace(tried, also=tuple(sorted({*tried.also, needed} - {0})))

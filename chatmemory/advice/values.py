@@ -24,11 +24,11 @@ DEARER = 1.005  # the least cost that is shown as more than sending everything
 
 @dataclass(frozen=True)
 class Goals:
-    """The goals that an advised window must reach: the `share` of needed facts to hold, and the
-    `saving`, a share of the cost of sending everything.
+    """The goals that an advised window must reach.
 
-    `context` is the model's context window in tokens, or None if unknown. With `spares_users`, a
-    window under which a user has to repeat anything does not reach the goals.
+    `share` is the least share of the needed facts to hold. `saving` is the least saving, as a share
+    of the cost of sending everything. `context` is the model's context window in tokens, or None if
+    unknown. With `spares_users`, users must not have to repeat anything under the window.
     """
 
     share: float = SHARE
@@ -48,8 +48,8 @@ class DecidedBy(StrEnum):
 
 
 class LeftOut(StrEnum):
-    """Why conversations are not counted. In a sentence, the value follows their number: `3 decided
-    by the client`.
+    """Why conversations are not counted. In a sentence, each value follows the number of
+    conversations: `3 decided by the client`.
     """
 
     UNREAD = "not read yet"
@@ -64,10 +64,13 @@ class LeftOut(StrEnum):
 class Verdict(StrEnum):
     """The action that an advice suggests, or the reason why it suggests none.
 
-    CHEAPEST is a change by cost alone, because no fact was needed again. CLIENT: the client decides
-    the window, so that the advised limit is only for the client. REFUSED: a provider would reject
-    the window under any limit. TOO_FEW: no conversation could be counted. DOES_NOT_FIT: no option
-    fits the model and holds enough. GROUPS_DIFFER: each group of conversations has its own advice.
+    - CHEAPEST is a change that is chosen by cost alone, because no fact was needed again.
+    - CLIENT: the client decides what is in memory, so that only the client can use the advised
+      limit.
+    - REFUSED: a provider would reject the window under any limit.
+    - TOO_FEW: no conversation could be counted.
+    - DOES_NOT_FIT: no option both fits the model and holds enough facts.
+    - GROUPS_DIFFER: the groups of conversations get different advice.
     """
 
     KEEP = "keep"
@@ -82,13 +85,13 @@ class Verdict(StrEnum):
 
 
 class Measured(NamedTuple):
-    """A conversation with its `figures` under the policies of `tried`; both are None if they are
-    not known yet.
+    """A conversation with its `figures` under the policies `tried`; both are None if they are not
+    known yet.
 
     `policy` is the policy in force, or None. `decided_by` says whether this policy or the client
-    decides the window. `refused` names the provider that would reject its window now. `state`
-    identifies the state of the conversation that was measured, with `said` messages in all. `group`
-    is the group of conversations to which it belongs.
+    decides what is in memory. `refused` names the provider that would reject the current window.
+    `state` identifies the state in which the conversation was measured, and `said` is the number of
+    all its messages. `group` is the name of the conversation's group.
     """
 
     id: str
@@ -139,16 +142,17 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Option:
-    """A policy with its measured effect. `policy` is None for sending everything, and if the option
-    is `mixed`.
+    """A policy with its measured effect. `policy` is None for sending everything. It is also None
+    if the option is `mixed`: then the conversations have different policies.
 
-    `tally` has the sums over `from_conversations` conversations, with `calls` model calls that
-    needed `needed` facts again. `cost` is relative to sending everything, and `share` the share of
-    needed facts held; both are means in which each conversation has the same weight. `fits` tells
-    whether the prompts fit the model's context window.
+    `tally` has the sums over all conversations, whose number is `from_conversations`. These
+    conversations have `calls` model calls, and `needed` facts were needed again. `cost` is relative
+    to sending everything, and `share` is the share of the needed facts that the policy holds. Both
+    are means in which each conversation has the same weight. `fits` tells whether the prompts fit
+    the model's context window.
 
-    `halves` are the costs in both halves of the conversations, None for an empty half. `mixed`
-    means that the conversations have different policies.
+    The conversations are divided into two halves. `halves` has the cost in each half, None for an
+    empty half.
     """
 
     policy: Policy | None
@@ -181,8 +185,8 @@ class Option:
         return text_of_policy(self.policy)
 
     def dominates(self, other: Option) -> bool:
-        """Return whether this option is better than `other` in every way: as many facts are held,
-        no more is repeated, the prompts fit the model and cost less.
+        """Return whether this option is better than `other`: it holds as many facts, causes no more
+        repetitions, fits the model and costs less.
         """
         return (
             self.fits
@@ -194,12 +198,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Scope:
-    """The conversations that an advice was measured on: `conversations` of `of` were counted.
+    """The conversations that an advice was measured on. `of` is the number of all conversations,
+    and `conversations` the number of the counted conversations.
 
-    These conversations have `said` messages, of which `messages` were replayed, with `calls` model
-    calls. Costs are at `prices`, and `rules` is the version of the rules of measuring. `left_out`
-    has the ids of conversations that were not counted, by reason. Of `in_part` long conversations
-    only the newest messages were replayed.
+    The counted conversations have `said` messages, of which `messages` were replayed, with `calls`
+    model calls. Of `in_part` long conversations, only the newest messages were replayed. Costs are
+    at `prices`, and `rules` is the version of the rules of measuring. `left_out` maps each reason
+    to the ids of conversations that were not counted for this reason.
     """
 
     conversations: int = 0
@@ -245,19 +250,20 @@ class Prefixes:
 class Advice:
     """The advice for a conversation, or for several.
 
-    `pick` is the advised option, which equals `today`, the policy in force, if the verdict is to
-    keep it. `pick` is None if nothing can be advised. `everything` is the option of sending
-    everything.
+    `pick` is the advised option, or None if nothing can be advised. `today` is the option of the
+    policy in force; if the verdict is to keep this policy, `pick` equals `today`. `everything` is
+    the option of sending everything. `keeps` is the option of a policy that the caller asked about.
 
-    `options` are all windows that were tried and are large enough, cheapest first. `dominated` is
-    the number of `options` that another option beats in every way. `others` are at most three
-    `options` that none beats. `checked` are the costs of the pick in each half of the
-    conversations, if both halves have conversations. `keeps` is the option of a requested policy.
+    `options` are all windows that were tried and have room for the largest turn, cheapest first.
+    `dominated` is the number of `options` to which another option is better in every way. `others`
+    are at most three further options to show, to which no option is better in every way. The
+    conversations are divided into two halves. `checked` has the cost of an advised window in each
+    half, or is None if a half is empty.
 
-    With `is_few`, too few facts were needed to choose by them. `refused` names the provider that
-    would reject the window now, and `longest` is the longest prompt in tokens. `needed_limit` is
+    With `is_few`, too few facts were needed to choose by facts. `refused` names the provider that
+    would reject the current window. `longest` is the longest prompt in tokens, and `needed_limit`
     the limit that the largest turn needs. `prefixes` says how well a prompt cache serves the
-    prompts of today's policy.
+    prompts of the policy in force.
     """
 
     verdict: Verdict
@@ -279,8 +285,8 @@ class Advice:
 
     @property
     def is_change(self) -> bool:
-        """Whether the advice is to set another policy than today's. Pages then offer a button that
-        sets it.
+        """Whether the advice is to replace the policy in force. Pages then offer a button that sets
+        the advised policy.
         """
         changing = (Verdict.CHANGE, Verdict.SEND_EVERYTHING, Verdict.CHEAPEST)
         return self.verdict in changing and self.pick is not None
@@ -298,7 +304,7 @@ class Advice:
         return self.pick.text if self.pick and not self.pick.mixed else None
 
     def is_dominated(self, option: Option) -> bool:
-        """Return whether any measured option is better than this option in every way."""
+        """Return whether some measured option is better than `option` in every way."""
         return any(each.dominates(option) for each in self.rivals)
 
     @property
@@ -309,8 +315,8 @@ class Advice:
         return [*self.options, *filter(None, (self.everything, self.today))]
 
     def at(self, policy: Policy | None) -> Option | None:
-        """Return a policy with its measured effect (None: sending everything), or None if it was
-        not measured.
+        """Return the option of a policy, which has the policy's measured effect. Return None if the
+        policy was not measured. For the policy None, return the option of sending everything.
         """
         if policy is None or policy.meters_only:
             return self.everything

@@ -50,8 +50,8 @@ def _limit_words(policy: Policy) -> str:
 
 
 def name_of(option: Option) -> str:
-    """Return the short name of an option: its policy, or `their own limits` if conversations have
-    several.
+    """Return the short name of an option: its policy, or `their own limits` if the conversations
+    have different policies.
     """
     return "their own limits" if option.mixed else policy_short(option.policy)
 
@@ -74,8 +74,9 @@ def cost_name(prices: Prices) -> str:
 
 
 def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
-    """Return the effect of an option compared with today's: `facts 24 → 25 of 25; cost 1.43 →
-    1.00`. Without `today`, only the option's own figures.
+    """Return the effect of an option compared with `today`, such as `facts 24 → 25 of 25; cost 1.43
+    → 1.00`. `today` is the option of the policy in force. If `today` is None, return the figures of
+    the option alone.
     """
     what = cost_name(prices)
     if today is None:
@@ -104,10 +105,10 @@ def effect_sums(effect: Effect) -> list[tuple[str, str]]:
 
 
 def effect_warning(effect: Effect) -> str:
-    """Return the warning that sending everything is better, or how many conversations would cost
-    more than sending everything.
+    """Return a warning if the previewed policy costs more than sending everything, else "".
 
-    Returns "" if neither is true.
+    If sending everything is better in every way, the warning says so. Otherwise it says how many
+    conversations would cost more than sending everything.
     """
     after, number = effect.after, effect.measured.conversations
     if after is None or after.cost < DEARER:
@@ -132,8 +133,8 @@ def more_or_less(cost: float) -> str:
 
 
 def cost_of_today(advice: Advice) -> str:
-    """Return the cost of the policy in force compared with sending everything, beginning with a
-    verb. "" if it is unknown, or if everything is sent.
+    """Return words for the cost of the policy in force, such as `costs 43 % more than sending
+    everything`. Return "" if the cost is unknown, or if everything is sent.
     """
     today, prices = advice.today, advice.measured.prices
     if today is None or (today.policy is None and not today.mixed):
@@ -146,10 +147,11 @@ def cost_of_today(advice: Advice) -> str:
 
 
 def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
-    """Return why the policy in force costs more than sending everything: most prompts are too short
-    for the cache, or their prefix changed. "" if neither explains most prompts.
+    """Return why the policy in force costs more than sending everything. Either most prompts are
+    too short for the prompt cache, or most prompts do not begin with the previous prompt. Return ""
+    if neither is the case.
 
-    `least` is the shortest prompt in tokens that the `provider` caches.
+    `least` is the length in tokens of the shortest prompt that the `provider` caches.
     """
     found, today = advice.prefixes, advice.today
     if today is None or today.cost < DEARER or not found.calls:
@@ -168,10 +170,10 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 
 
 def headline(advice: Advice) -> str:
-    """Return what to do, without a full stop.
+    """Return what the advice says to do, without a full stop.
 
-    A limit that was chosen by cost alone is only called the cheapest, not advised: whether answers
-    need earlier messages was not measured.
+    A limit that was chosen by cost alone is only called the cheapest, not advised: it was not
+    measured whether answers need earlier messages.
     """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:
@@ -359,7 +361,7 @@ def _apart(scope: Scope) -> str:
 
 def dominated_words(advice: Advice) -> str:
     """Return a sentence about the number of tried windows that are not shown; "" if all are shown.
-    A window is not shown if another option costs less and holds as much.
+    A window is not shown if another option costs less and holds as many facts.
     """
     if not advice.dominated:
         return ""

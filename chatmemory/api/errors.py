@@ -30,8 +30,8 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class InvalidField(core.InvalidValue):
-    """The request has an invalid parameter, header or member, which `field` names, such as
-    `messages[2]`.
+    """The request has an invalid parameter, header or member of its body. `field` is the name of
+    the invalid part, such as `messages[2]`.
     """
 
     def __init__(self, field: str, detail: str) -> None:

@@ -1,8 +1,8 @@
 """Fields of request bodies and queries that check more than plain fields of REST framework.
 
-Messages are read in their format, and traced to their positions in the request. A format may drop
-items, such as a blank system message, and join others, such as a text and the call after it. Client
-ids and errors refer to the items as they were sent.
+Sent messages are read in the format that the request names. A format may drop items of the sent
+list, such as a blank system message. A format may also join items, such as a text and the tool call
+after it. Client ids and errors still refer to the items of the sent list.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.CharField):
-    """One of the names that `choices` returns. The function is called for each request, because
-    plug-ins can add names.
+    """One of the names that the function `choices` returns. This function is called for each
+    request, because plug-ins can add names.
 
-    `today` is a function that maps a name of the previous release, which is still accepted, to its
+    Names of the previous release are still accepted: the function `today` maps such a name to its
     current name.
     """
 
@@ -114,8 +114,10 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 @extend_schema_field({"type": "string"})
 class CacheField(NameField):
-    """The name of a provider's prompt cache. The OpenAPI document shows it as a string: as an
-    enumeration, it would be shared with other fields named `provider`, which have other values.
+    """The name of a provider's prompt cache.
+
+    The OpenAPI document shows this field as a plain string. An enumeration would be shared with
+    other fields named `provider`, although those fields have other values.
     """
 
 
@@ -252,10 +254,10 @@ class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 
 @dataclass(frozen=True)
 class SentMessages:
-    """The messages that were read from a request with `count` items. `places` has the index of each
-    message's item, from 0.
+    """The messages that were read from a list of `count` items in a request.
 
-    `losses` are the details that could not be read.
+    `places` has, for each message, the index of the item from which the message was read. `losses`
+    are the details that could not be read.
     """
 
     messages: list[ChatMessage]
@@ -286,11 +288,11 @@ def read_messages(
     setting: str = "LISTED_MESSAGES",
     before: int = 0,
 ) -> SentMessages:
-    """Return the messages of a decoded list. Raises InvalidField, which names an item such as
-    `messages[2]`.
+    """Return the messages of a decoded list. Raises InvalidField, which names the invalid item by
+    `field` and its index, such as `messages[2]`.
 
-    `setting` names the setting of CHATMEMORY that limits the number of messages. `before` is the
-    number of messages that the request has before this list: the limit is for all of them.
+    `setting` names the setting of CHATMEMORY that limits the number of messages in a request.
+    `before` is the number of messages in earlier lists of the same request.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:

@@ -75,8 +75,8 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 
 
 class HasRole(BasePermission):
-    """Permits safe methods to roles that may READ, and other methods to roles that may WRITE. A
-    view's `needs` names another permission for a method.
+    """Permits safe methods to roles that may READ, and other methods to roles that may WRITE. The
+    attribute `needs` of a view maps a method to another permission.
 
     Raises MemoryNotFound for conversations whose id does not begin with the token's prefix.
     """

@@ -89,8 +89,8 @@ def reads(
     refusals: Sequence[int] = (),
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Return a decorator for a handler that changes nothing. `name` is its operation id, and
-    `refusals` are its error statuses beyond the usual.
+    """Return a decorator for a handler that changes nothing. `name` is the operation id of the
+    handler. `refusals` are the handler's error statuses beyond the usual ones.
 
     With `is_conditional`, the handler answers 304 if the caller already has the response.
     """

@@ -289,8 +289,8 @@ def checked(shape: Shape, values: Any) -> dict[str, Any]:
 def read_body(shape: Shape, request: Request) -> dict[str, Any]:
     """Return the checked values of a request's body. Raises ValidationError and InvalidField.
 
-    The body is read only once per request. Its decoded lists of messages are emptied after reading,
-    because they take more memory than the messages.
+    The body is read only once per request. The decoded lists of messages in the body are emptied
+    after reading, because these lists take more memory than the messages read from them.
     """
     body: dict[str, Any] | None = getattr(request, "checked_body", None)
     if body is None:
@@ -325,8 +325,9 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
 
 
 class ChangedBy(TypedDict):
-    """The arguments that every service takes that changes a conversation: the `actor`, who makes
-    the change, and the `expected_version`. None accepts any version.
+    """The arguments of every service that changes a conversation. `actor` names who makes the
+    change. `expected_version` is the version that the conversation must have; None accepts any
+    version.
     """
 
     actor: str

@@ -151,8 +151,8 @@ class MemoryPageSerializer(Json):
 
 
 class OfTable(Json):
-    """Base class of serializers of rows. Its fields are the fields of the class, and the columns
-    that plug-ins declared for the `table`.
+    """Base class of serializers for the rows of a `table`. Beside the fields of the class, the JSON
+    has the columns that plug-ins declared for the table.
     """
 
     table: ClassVar[type[Model]]

@@ -45,7 +45,8 @@ class Caption:
 def caption(change: ChangeResult, note: str = "") -> Caption:
     """Return the caption of a change, in the conditional if the change is only simulated.
 
-    `note` is the step's note; if an add evicted messages, it says why no summary replaced them.
+    `note` is the note of the step. After an add that evicted messages, the note says why no summary
+    replaced these messages.
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost

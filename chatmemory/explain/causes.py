@@ -1,7 +1,7 @@
-"""The words for why messages leave memory. No other module has such words.
+"""The words for the reasons why messages leave memory. No other module has such words.
 
-Each reason has one `Cause`, in all forms that pages, receipts, captions, the API, commands and
-agents need. The gaps in its texts are filled from the change.
+Each reason has one `Cause`: its words in all forms that pages, receipts, captions, the API,
+commands and agents need. Functions fill the gaps in these words with values of the change.
 
 For a new reason, add a member to `Reason` and an entry to `CAUSES`.
 """
@@ -21,15 +21,20 @@ from chatmemory.windows.stored_policies import can_decide
 
 @dataclass(frozen=True)
 class Cause:
-    """The words of one reason for which messages leave. The functions below fill the gaps in
-    braces. The cause is the message whose arrival made other messages leave.
+    """The words of one reason for which messages leave memory. The functions below fill the gaps in
+    braces.
+
+    Some texts name the *other message*, because of which a message left. For a tool result, the
+    other message is its tool call.
 
     - `short`: a few words, which can follow a step or a comma;
-    - `sentence`, and its `conditional` form for simulations;
-    - `beside`: a few words that name the cause; `short` is used if the cause is unknown;
+    - `sentence`: a sentence about the past, and `conditional`: the same sentence for simulations;
+    - `beside`: a few words that name the other message; `short` is used if the other message is
+      unknown;
     - `listed`: a caption's words for all messages that left for this reason;
-    - `line`: the words after a message in a receipt; `beside` if this is empty;
-    - `detail`: the sentence of *Why?* that names the cause; `other` stands for an unknown message.
+    - `line`: the words after a message in a receipt; if `line` is empty, `beside` is used;
+    - `detail`: a sentence for *Why?* that names the other message;
+    - `other`: the words for the other message if it is unknown.
     """
 
     short: str
@@ -205,11 +210,12 @@ _MISFITS = {
 def cause_of(
     reason: Reason, misfit: CannotFit | None = None, by_client: bool = False, kind: str = ""
 ) -> Cause:
-    """Return the words for a reason. `misfit` is why a message did not fit, if it left in the step
-    that added it.
+    """Return the words for a reason. If a message left in the step that added it, `misfit` says why
+    this message could not stay.
 
-    In a change `by_client`, reasons are inferred from the lists that the client sent. In a step of
-    `kind` "repair", messages missing in the new list were left out by the repair.
+    With `by_client`, a client decided the change, and the reasons are inferred from the lists that
+    the client sent. In a step of `kind` "repair", the repair left out the messages that are missing
+    in the new list.
     """
     if by_client and reason in _BY_CLIENT:
         return _BY_CLIENT[reason]
@@ -248,7 +254,7 @@ def choice(change: ChangeResult) -> str:
     """Return which messages a change evicted for its limit, in words that follow "was", such as
     `the oldest`.
 
-    If older messages could not leave, because they are pinned, it is `the oldest that could leave`.
+    The words are `the oldest that could leave` if older messages stayed because they are pinned.
     """
     oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
     return own_choice(change) or oldest

@@ -46,9 +46,9 @@ class Explanation:
 
 
 def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Explanation:
-    """Explain why a message left by this change. Raises LookupError if it did not leave.
+    """Explain why a message left by this change. Raises LookupError if the message did not leave.
 
-    `lines` is the receipt of the change, if the caller has already made it.
+    `lines` is the receipt of the change, if the caller has already made the receipt.
     """
     evicted = change.eviction_of(seq)
     if evicted is None:
@@ -116,7 +116,7 @@ def how_it_left(change: ChangeResult, seq: int) -> str:
 
 def short_cause(change: ChangeResult, seq: int) -> str:
     """Return why a message left, in a few words: `55 tokens over the limit`, or `memory was
-    cleared`. Raises LookupError if it did not leave.
+    cleared`. Raises LookupError if the message did not leave.
     """
     evicted = change.eviction_of(seq)
     if evicted is None:
@@ -283,8 +283,9 @@ def room_before(window: WindowView, position: int) -> int:
     """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
     All older messages leave first, except pinned messages and the first system message; a tool
-    result leaves with its call. If the policy has options, the message may also leave later. Then
-    the result is 1 while a lowered limit hides messages, because the next add evicts them.
+    result leaves with its tool call. If the policy has options, the message may leave later than
+    the result says. If, in addition, a lowered limit hides messages, the result is 1, because the
+    next add evicts the hidden messages.
     """
     policy = window.policy
     assert can_decide(policy)

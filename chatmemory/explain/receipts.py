@@ -29,9 +29,9 @@ class ReceiptLine:
     """A line of a receipt: a label and an amount.
 
     `kind` is `total`, `plus`, `minus`, `over` (the sum is above the limit), `ahead` (within the
-    limit, but trimming goes on) or `fits`. `amount` is in `unit`, and negative for `minus`;
-    `tokens` is the amount in tokens if the unit is another. A `sub` line details the line above it.
-    `seq` is the message of the line.
+    limit, but trimming goes on) or `fits`. `amount` is in `unit`, and negative for `minus`.
+    `tokens` is the same amount in tokens, or None if `unit` is tokens. A line with `sub` is a
+    detail of the line above it. `seq` is the number of the message that the line is about.
     """
 
     label: str
@@ -60,8 +60,8 @@ def receipt(change: ChangeResult) -> Receipt:
 
 
 def shortened(lines: Receipt) -> Receipt:
-    """Return a receipt. If it is very long, one line replaces the lines in its middle, and has
-    their sum.
+    """Return a receipt, without its middle lines if it is very long. One line with their sum then
+    stands in their place.
     """
     left_out = lines[SHORT_HEAD:-SHORT_TAIL]
     if len(left_out) <= 1:
@@ -79,8 +79,8 @@ def shortened(lines: Receipt) -> Receipt:
 
 
 def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
-    """Return the line of a receipt at which the limit was exceeded, so that the message had to
-    leave. None if no limit made it leave.
+    """Return the line of a receipt that says how far the limit was exceeded when the message had to
+    leave. Return None if the message did not leave because of a limit.
     """
     limits = [line for line in _before(lines, seq) if line.kind == "over"]
     over = [line for line in limits if not line.label.startswith(STILL)]
@@ -89,7 +89,7 @@ def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
     """Return whether a message left although memory was within the limit again, because the policy
-    trims to a lower mark.
+    trims further than to its limit.
     """
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]

@@ -91,8 +91,8 @@ def is_of_turns(policy: Policy | None) -> bool:
 
 
 def load_words(policy: Policy | None, totals: Totals) -> str:
-    """Return how much a window takes, in the policy's unit, or in tokens without an installed
-    policy.
+    """Return the load of a window in the unit of the policy, such as `16 messages`. Without an
+    installed policy, the load is in tokens.
     """
     if can_decide(policy):
         return in_unit(policy.load(totals), policy)
@@ -113,8 +113,8 @@ def window_size_words(policy: Policy | None, totals: Totals) -> str:
 def system_share(budget: Budget) -> str:
     """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`.
 
-    If the window is over its limit, the percentage is of the window's tokens, as in the bar on the
-    page.
+    If the window is over its limit, the text has the tokens of the system message instead of a
+    percentage of the limit.
     """
     limit = budget.limit or 0
     share = f"{budget.system_percent} % of the limit"
@@ -141,7 +141,9 @@ def decapitalized(words: str) -> str:
 
 
 def seqs(numbers: Sequence[int]) -> str:
-    """Format seqs: `#26`, `#26 and #27`, `#26, #27 and #30`, or `#26 to #40`."""
+    """Return the numbers of messages (seqs) as words: `#26`, `#26 and #27`, `#26, #27 and #30`, or
+    `#26 to #40`.
+    """
     names = [named(number) for number in numbers[:LISTED_SEQS]]
     if len(numbers) > LISTED_SEQS:
         run = range(numbers[0], numbers[-1] + 1)

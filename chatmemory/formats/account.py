@@ -1,9 +1,9 @@
-"""Accounts for the records of a conversation, so that none is dropped silently.
+"""Accounts for the records of a conversation, so that no record is dropped silently.
 
 A reader gets its records from an `Account`. The reader marks a record if a message was read from
 the record, if a loss reports the record, or if the record is refused. An unmarked record that has
-words in no message is reported as a loss, with its position and type. Types that the format lists
-as having no words are left out.
+words in no message is reported as a loss, with its position and type. Record types that the format
+lists as having no words are not reported.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ NOTHING: tuple[()] = ()
 
 
 class Places:
-    """The positions of a conversation's records in their file, for the sentences of errors and
-    losses.
+    """The positions of a conversation's records in a file, in words for errors and losses.
 
-    In JSON Lines, `numbers` has the line of each record. In a JSON document, the `root`, a record
-    has a path in the notation of jq, such as `.messages[2]`. A document on a `line` of its file has
-    that line before the path. A document in a list has the `prefix`, its own path in the list,
-    before the path.
+    - In JSON Lines, the position is a line: `numbers` has the line number of each record.
+    - In a JSON document, the position is a path in the notation of jq, such as `.messages[2]`.
+      `root` is the document.
+    - If the document is on a line of a file, the number of this `line` comes before the path.
+    - If the document is an item of a list, its own path in the list, `prefix`, comes before the
+      path.
     """
 
     def __init__(
@@ -103,10 +104,11 @@ def _step(name: str) -> str:
 
 
 class Account(Sequence[Any]):
-    """The records of one conversation, and for each whether a reader used, lost or refused it.
+    """The records of one conversation, each with a mark that says what a reader did with the
+    record: read, refused or reported as lost.
 
     Only a call of a method such as `read` marks a record. Looking at a record, such as to sort all
-    records, does not.
+    records, does not mark the record.
     """
 
     def __init__(self, records: Sequence[Any], places: Places | None = None) -> None:
@@ -186,8 +188,12 @@ class Account(Sequence[Any]):
         content_of: Callable[[Any], Any] | None = None,
         kinds: Kinds | None = None,
     ) -> Iterator[Loss]:
-        """Yield the losses of a conversation, whose transcript is `read`. A loss is an unmarked
-        record that has words, or a text in a record if no message has that text.
+        """Yield the losses of a conversation that was read as the transcript `read`.
+
+        Each property of a record with words that are in no message is one loss. If no message was
+        read from a record, and the format does not know where the record's words are, the whole
+        record is one loss. Records that are marked as lost, refused or part of another account have
+        no further losses.
 
         `content_of` and `kinds` are the fields of `Format` with these names.
         """
@@ -238,8 +244,10 @@ _ABOUT_WHOLE = {"settings", "extensiondata", "revert", "todos"}
 
 
 def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]:
-    """Yield a loss for each property of a conversation, outside its list of turns, that contains
+    """Yield a loss for each property that stands beside the messages of a conversation and has
     words that are in no message.
+
+    `value` is the whole conversation as JSON, and `turns` are its messages as JSON.
     """
     known = Words(read)
     inner = {id(unwrapped(each)) for each in turns}

@@ -2,12 +2,13 @@
 
 Source of the shapes: Anthropic's API reference, Messages.
 
-- A user's turn with tool results becomes one message for each result, and one message for the
-  text in the same turn.
-- Tools that run at Anthropic or on an MCP server have their calls and results in one turn of the
-  assistant. That turn becomes a call, its result, and the text after it. A JSON result becomes its
-  JSON text, without the encrypted parts.
-- A system turn that only changes the tools has no text for the model: it becomes a custom message.
+- An item of `messages` from the user may have tool results. Each tool result is read as one
+  message, and the text in the same item as one message.
+- If tools ran at Anthropic or on an MCP server, an item of the assistant has both tool calls and
+  tool results. This item is read as several messages: a tool call, its tool result, and the text
+  after it. A JSON result is read as JSON text, without the encrypted parts.
+- An item of the system that only changes the tools has no text for the model. This item is read as
+  a custom message.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ _OWN_BLOCKS = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of turns in a value: the list itself, the `messages` of an object, or a
-    single answer. None if the value is in another format.
+    """Return the conversation in a value, or None if the value is in another format. The value is a
+    list of messages, an object with the list under `messages`, or a single answer.
     """
     if isinstance(value, dict) and _is_answer(value):
         known = ("type", "role", "content")
@@ -208,8 +209,8 @@ class _Reader(TurnReader):
 
 
 def server_result(content: JsonValue) -> tuple[list[Content], bool | None]:
-    """Return the JSON text of a result of a tool that ran at Anthropic, and True if the result is
-    an error, else None.
+    """Return the result of a tool that ran at Anthropic, as JSON text, with True if the result is
+    an error, else with None.
     """
     is_error = True if type_in(content).endswith("_error") else None
     return [TextContent(arguments_text(_readable(content)) or "")], is_error

@@ -1,14 +1,14 @@
 """Amazon Bedrock's Converse: `{"system": […], "messages": [{"role": …, "content": [block]}, …]}`.
 
-A block is an object with one property, whose name is its kind: `{"text": …}`, `{"toolUse": {…}}`.
-Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
+A block is an object with one property, whose name is the kind of the block: `{"text": …}`,
+`{"toolUse": {…}}`. Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
 
-- A user's turn with tool results becomes one message for each result, and one message for the
-  text in the same turn.
-- A result has text, JSON or media. JSON is read as text, and is written as JSON only if the
-  original was JSON.
-- Reasoning is sent back with the signature that the model gave it. Reasoning without a signature
-  is a loss.
+- An item of `messages` from the user may have tool results. Each tool result is read as one
+  message, and the text in the same item as one message.
+- A tool result has text, JSON or media. JSON is read as text, and this text is written as JSON only
+  if it was read from JSON.
+- Reasoning is sent back with the signature that the model gave it. Reasoning without a signature is
+  a loss.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _KINDS = (*_OF_MODEL, *_MEDIA, *_OTHERS)
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of turns in a value: the list itself, the `messages` of a request, or a
-    single response. None if the value is in another format.
+    """Return the conversation in a value, or None if the value is in another format. The value is a
+    list of messages, a request with the list under `messages`, or a single response.
     """
     output = dict_in(value, "output")
     if _are_turns([dict_in(output, "message")]):

@@ -3,9 +3,10 @@
 {"conversation_id": …, "current_node": …, "mapping": {id: {"parent": …, "message": {…}}, …}}
 
 A node has a message or none. A message of the model whose `recipient` is a tool is a tool call. A
-call that runs code has the code as its only argument. Thoughts belong to the answer after them.
-Nodes that the page hides are read if they have text: the user's settings become a system message.
-Source of the shapes: public descriptions of the export; OpenAI documents none.
+tool call that runs code has the code as its only argument. Thoughts belong to the answer after
+them. Nodes that the page hides are read if they have text: the user's settings become a system
+message. Source of the shapes: public descriptions of the export; OpenAI does not document the
+export.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 {"uuid": …, "chat_messages": [{"uuid": …, "parent_message_uuid": …, "sender": …, …}, …]}
 
-A message repeats its text blocks under `text`, which is read only if there are no blocks. Text
-extracted from an attachment becomes text of the user. Tools run within an answer, which becomes a
-call, its result, and the text after it. Source of the shapes: public descriptions of the export;
-Anthropic documents none.
+A message repeats the text of its blocks under `text`. That text is read only if no block has a
+text. Text extracted from an attachment becomes text of the user. An answer during which tools ran
+becomes several messages: a tool call, its tool result, and the text after it. Source of the shapes:
+public descriptions of the export; Anthropic does not document the export.
 """
 
 from __future__ import annotations

@@ -83,8 +83,9 @@ _PUT_BACK = "compactions whose restored context, such as files read last, is not
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file: a list, or the list under `loglines`. None unless a record is a
-    message or names a session.
+    """Return the records of a file, or None if the file is in another format. The file has a list
+    of records, or an object with the list under `loglines`. At least one record must be a message
+    or name a session.
     """
     if isinstance(value, dict) and isinstance(value.get("loglines"), list):
         value = value["loglines"]

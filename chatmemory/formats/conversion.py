@@ -46,10 +46,14 @@ class ReadMessage:
     """A message and the JSON `values` that it was read from. From the values, the reader keeps
     details that have no field in a message.
 
-    `joins` is True if this message and the previous message were read from the same value, such as
-    two tool results. `joins` is False if each message had a value of its own, but the writer would
-    write both as one value. None leaves the choice to the writer. `response` is the provider's data
-    about its answer, such as token usage: the data is kept, but not sent back.
+    `joins` says whether this message and the previous message are written as one JSON value:
+
+    - True: both were read from the same value, such as two tool results.
+    - False: each was read from its own value, although the writer would write both as one value.
+    - None: the writer decides.
+
+    `response` is the provider's data about the answer, such as token usage. This data is kept, but
+    not sent back.
     """
 
     message: ChatMessage
@@ -76,13 +80,13 @@ class _Conversion:
 
 
 class Reader(_Conversion, ABC):
-    """Base class that reads the turns of one conversation; subclasses read one turn. A turn is a
-    JSON value in the format's list of messages. Errors call a turn by the text in `turn`, such as
-    "a message".
+    """Base class that reads the turns of one conversation; subclasses read one turn. Here, a turn
+    is a JSON value in the format's list of messages. Errors call such a value by the text in the
+    attribute `turn`, such as "a message".
 
     Details that have no field in a message are kept in the message's attributes, under the name of
-    the format. They are kept as the difference from the values that the `writer` would write (see
-    `difference`). Readers without a writer keep no details.
+    the format. Only the difference between the value that was read and the value that the `writer`
+    would write is kept (see `difference`). Readers without a writer keep no details.
     """
 
     writer: ClassVar[type[Writer] | None] = None
@@ -93,11 +97,11 @@ class Reader(_Conversion, ABC):
         self.messages: list[ReadMessage] | Packed[ReadMessage] = []
 
     def read_all(self, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
-        """Return a transcript with the messages of all turns. Raises UnreadableTranscript with the
-        index of a turn that cannot be read.
+        """Return a transcript with the messages of all turns, which are JSON values in the format's
+        list of messages. Raises UnreadableTranscript with the index of a turn that cannot be read.
 
-        `after` are the messages of the conversation before these turns; results in the turns may
-        answer their tool calls.
+        `after` are the messages of the conversation before these turns. Tool results in the turns
+        may answer tool calls in `after`.
         """
         after = tuple(after)
         account = Account.of(turns)

@@ -118,7 +118,7 @@ def unknown(request: HttpRequest, rest: str) -> HttpResponse:
     """Answer 404 to a URL whose conversation id is not encoded, instead of redirecting to a URL
     with a slash.
 
-    A client cuts off the part of an id after `#` or `?`. A redirect would lead it to another
-    conversation.
+    A client cuts off the part of an id after `#` or `?`, so that a redirect would lead the client
+    to another conversation.
     """
     return ID_NOT_ENCODED.to_http_response()

@@ -54,7 +54,8 @@ class MemoryMessages(Resource):
 
         Returns the window now or after a step, always complete. The response can be linted or
         repaired for a provider; the stored window stays as it is. If-None-Match works for the
-        current window without `lint` and `repair`, whose rules are not part of the version.
+        current window, but not with `lint` or `repair`, because the version does not cover their
+        rules.
         """
         if parameters.keys() == {"as"} and (unchanged := _not_modified(request, memory_id)):
             return unchanged
