@@ -26,8 +26,8 @@ _OTHERS = {
 
 
 def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
-    """Return the tables of rooms (plug-in features) that are not installed, by the app labels of
-    these rooms.
+    """Return the tables of rooms (plug-in features) that are not installed any more. The keys are
+    the app labels of the rooms, the values are names of tables.
     """
     installed = {each.label for each in apps.get_app_configs()}
     recorded = {app for app, _ in MigrationRecorder(connection).applied_migrations()}

@@ -108,11 +108,13 @@ class Memory(PolicyColumns):
 class Message(models.Model):
     """A message of a conversation.
 
-    `payload` is its JSON, exactly as the serializer writes it. The JSON is stored as the `text`,
-    and the `frame` around it (see `messages.codec.frames`). The JSON of a system message has no
-    attributes: the column `attributes` has them. A row never changes, except by redaction (see
-    `ledger.redaction`). A SYNTHETIC message was put into the window by a client and is not part of
-    the history.
+    `payload` is the message's JSON, exactly as the serializer writes it. The JSON is stored in two
+    columns: the `text`, and the `frame`, which is the JSON around the text (see
+    `messages.codec.frames`). The JSON of a system message has no attributes, so the column
+    `attributes` has them.
+
+    A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put
+    into the window by a client and is not part of the history.
     """
 
     class Origin(models.TextChoices):

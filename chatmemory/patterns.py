@@ -1,14 +1,16 @@
 r"""Regular expressions for texts from outside, such as messages, file names and requests.
 
-A regular expression holds the interpreter until it returns. If its time grows with the square of
-the text, it stops every request of its process. Each pattern is therefore declared by
-`declared_pattern`, where it is used. tests/growth/test_patterns.py runs each over hostile texts,
-and tests/architecture/test_patterns.py names patterns that are not declared.
+While a regular expression runs, the interpreter can do nothing else. If its time grows with the
+square of the text's length, one long text stops every request of the process. Each pattern is
+therefore declared by `declared_pattern`, where it is used. tests/growth/test_patterns.py runs each
+pattern over hostile texts. tests/architecture/test_patterns.py names patterns that are not
+declared.
 
 A pattern is compiled when it is first used: a process that only lists its commands needs none.
 
-Two things keep a pattern linear. A left boundary such as `(?<![\w-])` avoids that a run is searched
-from each of its characters. Possessive quantifiers such as `\w*+` give nothing back.
+Two things keep the time of a pattern linear. A left boundary such as `(?<![\w-])` prevents a new
+search from each character of a long word. A possessive quantifier such as `\w*+` never tries a
+shorter match.
 """
 
 from __future__ import annotations

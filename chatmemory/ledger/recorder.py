@@ -206,10 +206,11 @@ class Recorder:
         return self._redact(row, redacted(read_message(row), row.seq))
 
     def redact_index(self, row: Message, seqs: Collection[int]) -> ChangeResult | None:
-        """Erase the terms of an index message that only the redacted messages `seqs` contained, as
-        a step.
+        """Remove terms from an index message, as a step: the terms that only the redacted messages
+        `seqs` contained.
 
-        Returns None if the index has no such term. A later redaction may erase further terms.
+        `row` is the index message as it is stored. Returns None if the index has no such term. A
+        redaction of further messages may remove further terms.
         """
         index = index_of(read_message(row))
         if index is None or index.without(seqs) == index:
@@ -239,7 +240,9 @@ class Recorder:
         return self._step(transition, Step.Kind.REPAIR, note=note)
 
     def duplicate(self, seq: int) -> ChangeResult:
-        """Return the result for a message that was sent a second time: its seq, and no step."""
+        """Return the result for a message that was sent a second time. The result has the number
+        `seq` of the stored message, and no step.
+        """
         return replace(self._unchanged(Change.ADD), seq=seq)
 
     def write(self, cursor: CursorWrapper) -> bool:
@@ -319,8 +322,9 @@ class Recorder:
         return transition.change is Change.INDEX and self._index(transition) is not None
 
     def leave_out(self, terms: Collection[str]) -> ChangeResult | None:
-        """Renew the index so that it leaves out these terms and no others. Returns None if there is
-        no index that the policy renews.
+        """Renew the index message, as a step, so that it leaves out exactly the given terms.
+
+        Returns None if no step is recorded, for example because the window has no index message.
         """
         transition = chosen(self.window, terms, self.policy, self._counted)
         return self._index(transition) if transition.change is Change.INDEX else None

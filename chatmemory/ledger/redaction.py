@@ -1,9 +1,11 @@
-"""Redaction: replaces the text of a message by a tombstone, `[redacted #12]`. The type remains.
+"""Redaction: replaces the text of a message by a tombstone, such as `[redacted #12]`. The message
+keeps its type.
 
 What a redaction leaves:
 
-- A redacted message has the text of its tombstone everywhere, now and later. This holds even if
-  one of its stays (periods in memory) overrides its text (see `ledger.overrides`).
+- Everywhere, a redacted message has the text of its tombstone. A stay (one period of the message in
+  memory) may have had another text or other attributes, which are erased, too (see
+  `ledger.overrides`).
 - The placeholder of a redacted tool result has the text of the tombstone, too (see
   `clearing.stub_of`).
 - Stays keep the token counts of the erased text, so that the sums of the ledger stay valid: see
@@ -11,10 +13,10 @@ What a redaction leaves:
   tombstone.
 
 Tool names and call ids are kept, because they connect results to their call. The tombstone contains
-the number of the message, so that no two redacted messages are equal: a memory ignores a system
-message that is equal to the current one. A redacted summary is still a summary, so that another
-summary can replace it. An index message loses the terms that only redacted messages contained (see
-`Index.without`).
+the number of the message, so that no two redacted messages are equal. Otherwise a memory would
+ignore a redacted system message that equals the current one. A redacted summary is still a summary,
+so that another summary can replace it. An index message loses the terms that only redacted messages
+contained (see `Index.without`).
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
 
 
 def is_redacted(message: ChatMessage) -> bool:
-    """Return whether a message was redacted, also as the copy of a redacted message in a branch."""
+    """Return whether a message was redacted, or is a branch's copy of a redacted message."""
     mark = TOMBSTONE.search(text_of(message))
     return mark is not None and redacted(message, int(mark[1])) == message
 

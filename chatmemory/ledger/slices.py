@@ -1,8 +1,8 @@
 """Adds many messages in several short transactions, so that other writers need not wait.
 
 All messages are checked before anything is stored. Until the last transaction, the row of the
-conversation says how many messages are stored, and other changes raise ImportUnfinished. Calling
-again with the same messages continues an interrupted write.
+conversation says how many messages are stored, and other changes raise ImportUnfinished. After an
+interruption, `add_rest` adds the messages that are not stored yet.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def add_rest(
 
 
 def is_long(new: Sequence[NewMessage], characters: int) -> bool:
-    """Return whether messages are too many for one transaction, or their JSON too long, given its
-    `characters`.
+    """Return whether messages are too many or too long for one transaction. `characters` is the
+    length of their JSON in total.
     """
     return len(new) > SLICE or characters > INDEXED_AT_ONCE
 
@@ -163,13 +163,14 @@ def add_slices(
     copied: bool = False,
     session: Session | None = None,
 ) -> Iterator[ChangeResult]:
-    """Add the messages after the first `stored` ones, one step each. Yields the result of each
+    """Add the messages of `new` in several transactions, one step each. Yields the result of each
     change.
 
-    `copied` messages come from another conversation. Messages of an agent's `session` are added
-    with the windows that the agent saw. After the iteration all messages are stored; the caller
-    then ends the write by `set_stored` with None. Raises ImportUnfinished if another process
-    continues with the same messages.
+    The first `stored` messages of `new` are in the conversation already and are left out. `copied`
+    is True for messages of another conversation. Messages of an agent's `session` are added with
+    the windows that the agent saw. The import stays unfinished: after the iteration, the caller
+    must call `set_stored` with None. Raises ImportUnfinished if another process continues the same
+    import meanwhile.
     """
     add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
     for start, end in database.pausing_for_writers(_slices(new, stored)):
@@ -183,8 +184,11 @@ def add_slices(
 def adder(
     session: Session | None,
 ) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
-    """Return the function that adds the messages: under a policy, or with the windows that the
-    agent of a `session` saw.
+    """Return the function that adds messages through a recorder and returns the results of the
+    changes.
+
+    Without a `session`, the messages are added under the policy of the conversation. Messages of an
+    agent's `session` are added with the windows that the agent saw.
     """
     if session is None:
         return add_all
@@ -193,7 +197,9 @@ def adder(
 
 
 def set_stored(memory_id: str, count: int | None) -> None:
-    """Store how many messages of an unfinished import are stored. None ends the import, so that
-    other writers can change the conversation again.
+    """Write the progress of an unfinished import into the row of the conversation: how many
+    messages are stored so far.
+
+    If `count` is None, the import ends, and other writers can change the conversation again.
     """
     Memory.objects.filter(pk=memory_id).update(imported=count)

@@ -1,13 +1,14 @@
-"""The SQL of an add, for SQLite and PostgreSQL: the rows that it reads, inserts and changes.
+"""The SQL of an add, for SQLite and PostgreSQL: the statements that read, insert and change rows.
 
 For these small statements, Django's ORM takes several times as long as the database. Statements
 that are not part of every add, or of every read of a window or a step, use the ORM. Each statement
-names its conversation, so that a cluster sends it to one node. Rooms (plug-in features) with as
-frequent rows use `Table`.
+names its conversation, so that a cluster sends the statement to one node. Rooms (plug-in features)
+that write rows as often use `Table`.
 
-Opening a cursor takes as long as a short statement, so a transaction passes its own cursor on. Each
-cursor is closed after its last use: an exception keeps the cursor of the failed statement for a
-while, and an open cursor keeps SQLite's file open.
+Opening a cursor takes as long as a short statement, so a transaction passes its cursor to the
+functions that it calls. Each cursor is closed after its last use, because an open cursor keeps
+SQLite's file open. Otherwise an exception would keep the cursor of the failed statement open for a
+while.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -43,11 +44,14 @@ STAY = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size", "ov
 
 
 class WindowMessage(NamedTuple):
-    """A row of a window: a message, its stay (its period in memory), and the conversation's
-    estimator.
+    """A message in a window, with columns of three rows: of its stay, of the message and of the
+    conversation.
 
-    `n` to `overrides` are the columns `STAY` of the stay. `overrides` is what the stay shows
-    instead of the message's own text or attributes.
+    The columns `n` to `overrides` come from the stay (one period of the message in memory). `n` is
+    the number of the stay, and `seq` is the number of the message. The window is in the order of
+    `rank`. `size` is the length of the message's JSON in bytes. `overrides` is the text or the
+    attributes that the window shows instead of the message's own, as JSON. `frame` is the message's
+    JSON without the text.
     """
 
     n: int
@@ -109,7 +113,9 @@ class Table(Generic[M]):
         self._update = f"UPDATE {name} SET {pairs} WHERE {self.names[0]} = %s"
 
     def read(self, cursor: CursorWrapper, condition: str, **values: Any) -> M | None:
-        """Return the row for which a condition is true, as an instance, or None."""
+        """Return the first row that meets a SQL condition, as an instance of the model; None if
+        there is no such row. `values` are the parameters of the condition.
+        """
         cursor.execute(f"{self._select} {condition}", values)
         row = cursor.fetchone()
         if row is None:
@@ -142,8 +148,8 @@ class Table(Generic[M]):
         return values
 
     def changed(self, row: Any, before: Sequence[Any], db: BaseDatabaseWrapper) -> dict[str, Any]:
-        """Return the columns whose values differ from `before`, by name, with values converted for
-        the database driver.
+        """Return the changed columns of a row: the name of each with its new value, converted for
+        the database driver. `before` has the former values of all columns.
         """
         columns = zip(self.names, self.values(row), before, strict=True)
         changed = {name: value for name, value, old in columns if value != old}
@@ -201,8 +207,8 @@ def read_step(memory_id: str, n: int) -> Step | None:
 
 
 def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
-    """Return the columns named in `STAY` for the first `HEAD_PAGE` messages of the current window,
-    in order.
+    """Return the columns `STAY` of the first stays (periods of messages in memory) in the current
+    window, in order. At most `HEAD_PAGE` stays are read.
     """
     return rows(_FIRST_STAYS, {"id": memory_id}, cursor)
 
@@ -297,10 +303,13 @@ def write(
 ) -> None:
     """Write the changed columns of a conversation's row, the ends of stays, and new rows.
 
-    `before` are the former values of the conversation's row. `ended` maps the number of each stay
-    that ends to its last step and its reason; a stay is a message's period in memory. The
-    conversation's row is written last, so that its triggers find the other rows. Only many new rows
-    on PostgreSQL are written after it, by COPY; foreign keys are checked on commit.
+    A stay is one period of a message in memory. `before` has the former values of all columns of
+    the conversation's row. `ended` maps the number of each stay that ends to the step that ended
+    the stay, and the reason.
+
+    The conversation's row is written after the other rows, so that the triggers of this row find
+    them. Exception: on PostgreSQL, `COPIED` or more new rows of a table are written last, by COPY.
+    Foreign keys are checked on commit.
     """
     with _given_or_new(cursor) as cursor:
         db, is_piped = cursor.db, cursor.db.vendor == "postgresql"

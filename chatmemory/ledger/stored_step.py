@@ -1,8 +1,8 @@
-"""Decides a stored step again, by the functions that decide an add, a list or a compaction, to
-verify the step.
+"""Verifies a stored step: decides the step again, by the functions that decide an add, a list or a
+compaction.
 
-What the step's row does not say, such as the position of a summary, follows from its stays (periods
-of messages in memory).
+The step's row does not say everything, such as the position of a summary. The rest follows from the
+stays (periods of messages in memory) that the step began or ended.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ DECIDED = (
 
 
 class End(NamedTuple):
-    """The end of a message's stay in memory, with its reason."""
+    """The end of a stay, which is one period of a message in memory. `entry` is the message in the
+    window, and `reason` says why the stay ended.
+    """
 
     entry: Entry
     reason: str
@@ -55,12 +57,13 @@ Ends = Mapping[int, End]  # by the number of the stay
 
 @dataclass(frozen=True)
 class StoredStep:
-    """A step of the ledger with everything that is needed to decide it again.
+    """A step of the ledger with everything that is needed to decide the step again.
 
-    `window` is the window before the step. `arrived` are the messages that came into memory, and
-    `left` are the ends of stays (periods in memory). `before` has the last two steps with the stays
-    that they ended, the newest step first. Entries have their message only where a decision needs
-    the message: system messages, tool calls, and tool results without their contents.
+    `window` and `policy_before` are the window and the policy before the step. `arrived` are the
+    messages that came into memory, and `left` has the ends of stays (periods of messages in
+    memory), by the number of the stay. `before` has the last two steps, the newest first, each with
+    the stays that it ended. Only these entries have their message: system messages, tool calls,
+    index messages, and tool results without their contents.
     """
 
     memory: Memory
@@ -74,8 +77,11 @@ class StoredStep:
     before: Sequence[tuple[Step, Ends]]  # the last two steps, newest first
 
     def decided(self) -> Transition:
-        """Return the transition that the rules decide for this step, or decided in earlier
-        versions. If the rules cannot decide the step, the stored transition is returned.
+        """Return the transition that the rules decide for this step. If the rules cannot decide the
+        step, such as a step of a client, the stored transition is returned.
+
+        Raises Contradicted if the stored rows differ from what the rules decide. Before that, the
+        rules of earlier versions are tried for a turn window.
         """
         try:
             return self._decided_now()
@@ -261,8 +267,8 @@ class StoredStep:
                 raise Contradicted(stay_name(n, seq), what)
 
     def check_pins(self) -> None:
-        """Raise Contradicted if a message of the step is pinned that was not pinned before, or the
-        reverse. A message that only moves keeps its pin.
+        """Raise Contradicted if a message came into the window with a wrong pin. A message that
+        only moved must keep its pin; every other message must come without a pin.
         """
         moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
         pinned = {entry.seq for entry in moved if entry.pinned}

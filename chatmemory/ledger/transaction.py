@@ -1,9 +1,9 @@
 """The transaction of every write: lock the conversation, record, write, notify.
 
 On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
-block each other. SQLite has one writer per database: a transaction of `chatmemory.database` takes
-that lock before the first read. Otherwise two transactions could read the same window, and SQLite
-would reject the second one when it writes.
+block each other. SQLite has one lock for the whole database: a transaction of `chatmemory.database`
+takes that lock before the first read. Otherwise two transactions could read the same window, and
+SQLite would reject the write of the second transaction.
 """
 
 from __future__ import annotations
@@ -63,10 +63,9 @@ def locked(
     block.
 
     For an unknown id, `create` returns the unsaved row to insert; without `create`, MemoryNotFound
-    is raised. All steps get the `note`. Pass `counts=True` if the block counts tokens: an
-    estimator's encoding that must be loaded first is then loaded without holding the lock. Raises
-    InvalidValue for an invalid id, actor or version, VersionConflict, ImportUnfinished,
-    DeletionUnfinished.
+    is raised. All steps get the `note`. Pass `counts=True` if the block counts tokens: then the
+    encoding of the estimator is loaded first, while no lock is held. Raises VersionConflict,
+    ImportUnfinished, DeletionUnfinished, and InvalidValue for an invalid id, actor or version.
     """
     check_change(memory_id, actor, expected_version)
     while True:
@@ -85,11 +84,12 @@ def locked(
 def locked_new(
     memory_id: str, create: Callable[[], Memory], *, actor: str, note: str
 ) -> Iterator[Recorder]:
-    """Insert the row that `create` returns, yield its recorder, and write the recorded changes at
-    the end of the block.
+    """Insert the row of a new conversation, yield the conversation's recorder, and write the
+    recorded changes at the end of the block.
 
-    Raises MemoryExists for a known id, without waiting for a transaction that holds its row, and
-    InvalidValue, DeletionUnfinished.
+    `create` returns the unsaved row. Raises InvalidValue, DeletionUnfinished, and MemoryExists for
+    a known id. MemoryExists is raised without waiting, even if another transaction has locked the
+    row with this id.
     """
     check_change(memory_id, actor, None)
     with database.atomic(), database.cursor() as cursor:
@@ -143,11 +143,12 @@ class Prepared(NamedTuple, Generic[Result]):
 
 @dataclass(frozen=True)
 class Planned(Generic[Result]):
-    """A planned change of a conversation: the function `change`, its arguments, and maybe its
-    result computed before the lock (`prepared`).
+    """A change of a conversation that is not written yet. `change` is the function that makes the
+    change by a recorder.
 
-    For an unknown id, `create` returns the row to insert. `derives` is True for a change that takes
-    too long to be computed under the lock.
+    `prepared` is the change if it was computed without a lock, else None. For an unknown id,
+    `create` returns the row to insert. `derives` is True for a change that takes too long to be
+    computed under the lock.
     """
 
     memory_id: str
@@ -206,8 +207,11 @@ class Planned(Generic[Result]):
             return replace(self, prepared=Prepared(recorder, self.change(recorder), before))
 
     def new_row(self) -> Memory:
-        """Return the row to insert for a new conversation: the row for which the change was
-        prepared. If a conversation with this id was deleted meanwhile, the row is a fresh one.
+        """Return the row to insert for a new conversation: the row with which the change was
+        prepared.
+
+        A fresh row is returned if nothing was prepared, or if a conversation with this id was
+        deleted meanwhile.
         """
         assert self.create is not None
         row = self.create()
@@ -226,11 +230,12 @@ def planned(
     messages: int | None = None,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Plan a change of a conversation so that other writers need not wait. The result's `write`
-    stores the change.
+    """Plan a change of a conversation so that other writers need not wait. The method `write` of
+    the returned plan stores the change.
 
-    A change by a short list of `messages` is computed under the lock; all other changes are
-    computed now, without a lock. Raises InvalidValue and the exceptions of `Planned.again`.
+    `messages` is the number of messages that the change handles, or None. A change of fewer than
+    `MANY` messages is computed later, under the lock. Any other change is computed now, without a
+    lock. Raises InvalidValue and the exceptions of `Planned.again`.
     """
     check_change(memory_id, actor, expected_version)
     derives = messages is None
@@ -294,7 +299,7 @@ def _lock_or_create(
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
     """Raise ImportUnfinished unless the conversation's unfinished import has stored exactly
-    `imported` messages. With None, raise it for any unfinished import.
+    `imported` messages. If `imported` is None, any unfinished import raises this error.
     """
     if memory.imported != imported:
         again = (

@@ -53,10 +53,10 @@ def _shown(value: str) -> str:
 
 
 def check_ids(memory_ids: object) -> set[str]:
-    """Return the memory ids of a list or another collection.
+    """Return the memory ids of a list or another collection, as a set.
 
-    Raises UnstorableText, and InvalidValue, also for a single string, whose letters would be read
-    as ids.
+    Raises InvalidValue, UnstorableText, and MemoryNotFound for an id that is too long. A single
+    string raises InvalidValue, because each of its letters would be read as an id.
     """
     if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
         raise InvalidValue(f"expected a list of ids, not {brief(memory_ids)}")
@@ -114,10 +114,10 @@ def check_policy(policy: Policy) -> Policy: ...
 @overload
 def check_policy(policy: None) -> None: ...
 def check_policy(policy: Policy | None) -> Policy | None:
-    """Return a policy with its overhead taken from its estimator, if its limit can be stored. None
-    stays None.
+    """Return a policy if its limit can be stored. None stays None.
 
-    Raises InvalidValue, UnknownEstimator.
+    A policy that counts tokens gets its overhead from its estimator: the tokens of a request
+    without messages. Raises InvalidValue, UnknownEstimator.
     """
     if policy is None:
         return None

@@ -3,9 +3,10 @@ rows.
 
 The rows of steps, messages and stays (periods of messages in memory) are each read once. They are
 read in the order of the ledger, so that the first contradiction is the first wrong row. Each step
-that a policy decided is decided again by the same functions, and its evictions, reasons and totals
-are compared. Steps of a client (`by_client`) are only checked for consistency. Only one window is
-in memory, without the messages that no decision needs.
+that a policy decided is decided again by the same functions. The evictions, reasons and totals of
+the step are then compared with the stored rows. Steps of a client (`by_client`) cannot be decided
+again: only their rows are compared with each other. Only one window is loaded at a time, without
+the messages that no decision needs.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def verify(memory_id: str) -> Contradiction | None:
     all rows agree.
 
     A row that cannot be read is a contradiction, too. Other writers may continue meanwhile. Raises
-    MemoryNotFound, also for a conversation whose deletion has begun and was audited.
+    MemoryNotFound, also for a conversation that is being deleted if an audit entry records the
+    deletion.
     """
     try:
         with one_snapshot(), naming("the conversation"):

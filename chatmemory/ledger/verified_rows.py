@@ -19,8 +19,8 @@ Numbered = TypeVar("Numbered", Step, Stay)
 
 
 class UnreadableBatch(Contradicted):
-    """Raised for a batch with an unreadable row. The database driver then returns none of its rows,
-    so that the caller reads them one by one.
+    """Raised for a batch of rows with an unreadable row. The database driver then returns no row of
+    the batch, so that the caller reads the rows one by one.
     """
 
 

@@ -32,11 +32,11 @@ Page = list[tuple[Any, ...]]  # the columns `STAY` of some stays
 
 
 def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
-    """Return the window entry of a stored stay (a message's period in memory), given its columns
-    `STAY`.
+    """Return the window entry of a stored stay, which is one period of a message in memory. `stay`
+    has the values of the columns `STAY`.
 
-    `message` is the stay's message, if the caller has read it. Booleans may be 0 and 1, as in
-    SQLite.
+    `message` is the stay's message, or None if the caller has not read the message. Booleans may be
+    given as 0 and 1, as SQLite returns them.
     """
     n, seq, rank, type, has_calls, tokens, pinned, size, overrides = stay
     is_stub = False
@@ -47,8 +47,8 @@ def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> Entry:
-    """Return the window entry of a stored stay (a message's period in memory). `message` is its
-    message, if the caller has read it.
+    """Return the window entry of a stored stay, which is one period of a message in memory.
+    `message` is the stay's message, or None if the caller has not read the message.
     """
     return entry_of(_columns_of(stay), message)
 
@@ -100,8 +100,10 @@ def read_message(row: FramedRow) -> ChatMessage:
 
 
 def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
-    """Return the message of a stored row as a window shows it, with `overrides` for its text or
-    attributes applied. Raises CorruptRow if the row cannot be read.
+    """Return the message of a stored row as a window shows it. `overrides` is JSON of the text or
+    the attributes that the window shows instead of the stored ones, or None.
+
+    Raises CorruptRow if the row or the JSON cannot be read.
     """
     message = read_message(row)
     if overrides is None:
@@ -121,13 +123,13 @@ def open_stays(memory_id: str) -> QuerySet[Stay]:
 
 
 def stays_at(step: Step) -> QuerySet[Stay]:
-    """Return the rows of the messages that were in the window after a step, in the order of the
-    window.
+    """Return the stays (periods of messages in memory) in the window after a step, in the order of
+    the window.
 
-    For speed, the query is bounded by the step's columns `oldest` and `last_stay` (see
-    `ledger.numbers`). System messages and pins may be older than `oldest`; an index finds them.
-    Both conditions are in one query, so that PostgreSQL knows how few rows match, and does not read
-    all messages.
+    The step's columns `oldest` and `last_stay` bound the numbers of these stays, so that few rows
+    are read (see `ledger.numbers`). Only stays of system messages and of pinned messages may have
+    lower numbers; an index of the table finds them. One query asks for both kinds, so that
+    PostgreSQL can estimate how few rows match.
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
@@ -258,8 +260,8 @@ class StoredWindow(Window):
         super().count_with(family, count)
 
     def with_messages(self) -> list[Entry]:
-        """Return every entry with its message. Messages that are not in the entries, as after a
-        refill, are read from the database.
+        """Return every entry with its message. Messages that the window has not loaded are read
+        from the database.
         """
         entries = super().with_messages()
         unread = [entry for entry in entries if entry.message is None]
@@ -281,8 +283,10 @@ class StoredWindow(Window):
 def stored_window(
     memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
 ) -> Window:
-    """Return the window of a conversation, given its row; `stays` are the rows of a past window.
-    The `cursor` is that of the current transaction.
+    """Return the window of a conversation, given the conversation's row. This is the current
+    window, or a past window if `stays` has the rows of that window.
+
+    `cursor` is the cursor of the current transaction, if there is one.
     """
     source = OpenStays(memory.id, cursor) if stays is None else StoredStays(stays)
     policy = memory.policy
@@ -293,10 +297,12 @@ def stored_window(
 
 
 def window_totals(memory: Memory, policy: Policy | None) -> Totals:
-    """Return the totals of the current window from the conversation's row, given its policy."""
+    """Return the totals of the current window, as the row of the conversation has them. `policy` is
+    the policy of the conversation.
+    """
     return stored_totals(policy, memory.window_count, memory.window_tokens, memory.window_load)
 
 
 def totals_after(step: Step) -> Totals:
-    """Return the totals of the window after a step, from its row."""
+    """Return the totals of the window after a step, as the row of the step has them."""
     return stored_totals(step.policy, step.count_after, step.tokens_after, step.load)

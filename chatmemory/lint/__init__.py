@@ -44,15 +44,21 @@ LESSON_PROVIDERS = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
-    """Return why a provider would reject or misunderstand a window, in the order of the window."""
+    """Return the findings about a window, in the order of the window: why a provider would reject
+    or misunderstand it.
+
+    `turns` are the messages of the window in the linter's form.
+    """
     from chatmemory.lint.catalog import RULES  # many programs examine no window
 
     return findings(ProviderWindow(turns, provider, model=model), RULES.values())
 
 
 def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:
-    """Return the findings for which a provider, or any of the named models, would reject a
-    window.
+    """Return the findings for which a provider would reject a window. With `models`, the findings
+    for each of these models are returned, one model after the other.
+
+    `turns` are the messages of the window in the linter's form.
     """
     from chatmemory.lint.catalog import RULES  # many programs examine no window
 
@@ -63,8 +69,8 @@ def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a provider to a window, as the rules predict it. `provider` is its name for
-    people.
+    """The answer of a provider to a window, as the rules predict it. `provider` is the name of the
+    provider for people, such as OpenAI.
     """
 
     provider: str
@@ -80,8 +86,8 @@ class Verdict:
 
     @property
     def answer(self) -> str:
-        """The answer in words, such as "Yes." or "No.", with the first reason for a rejection or a
-        misunderstanding.
+        """The answer in words: "Yes.", or "No." or "Not yet." with the first reason for a
+        rejection. A window that is accepted but misunderstood has "Yes, although …".
         """
         if refusal := self._refusal:
             return f"{'Not yet' if refusal.is_pending else 'No'}. {refusal.message}"

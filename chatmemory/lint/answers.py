@@ -39,8 +39,9 @@ class ErrorPlace(NamedTuple):
 class TooLong:
     """The error that a prompt is too long. Numbers are None if the error does not give them.
 
-    The prompt has `tokens` of at most `maximum`, of which `reply` are reserved for the model's
-    answer. `excess` is the number of tokens that are too many, if the error gives only that.
+    `tokens` is the size of the prompt. `maximum` is the number of tokens for the prompt and the
+    model's answer together, and `reply` is the part that is reserved for the answer. `excess` is
+    the number of tokens that are too many, if the error gives only that number.
     """
 
     tokens: int | None = None
@@ -67,10 +68,11 @@ class TooLong:
 
 @dataclass(frozen=True)
 class RateLimited:
-    """The error that a rate limit is exceeded: `limit` of `unit` per `period`, and the time to
-    `wait`. "" and None stand for what the error does not say.
+    """The error that a rate limit is exceeded, such as 30,000 tokens per minute.
 
-    With `is_spending`, the credit or the budget is used up, so that waiting does not help.
+    In this example, `limit` is 30000, `unit` is "tokens" and `period` is "minute". `wait` is the
+    time until the next attempt, such as "20s". What the error does not say is "" or None. With
+    `is_spending`, the credit or the budget is used up, so that waiting does not help.
     """
 
     limit: int | None = None

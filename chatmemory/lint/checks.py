@@ -94,7 +94,7 @@ def first_user(sent: ProviderWindow) -> int | None:
 def equal_roles(sent: ProviderWindow) -> Iterator[Fault]:
     """Find two user messages, or two AI messages, in a row.
 
-    A message that `joins` the previous one counts as the same turn.
+    An AI message that `joins` the previous message is no fault: both are parts of one answer.
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     for one, other in pairwise(dialogue):
@@ -219,8 +219,8 @@ def _is_object(text: str) -> bool:
 
 
 def empty_content(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages without content. Tool results may be empty, and for Anthropic also a last
-    answer, which the model continues (a prefill).
+    """Find user messages and AI messages without content. For Anthropic, an AI message at the end
+    may be empty, because the model continues it (a prefill).
     """
     for turn in sent.turns:
         if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:

@@ -45,13 +45,15 @@ def _shape(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Limit:
-    """The values that are allowed in a field at `path`: texts that match `pattern`, with `least` to
-    `most` characters or items.
+    """The values that are allowed in a field of a provider's JSON. `path` leads from a message to
+    the field.
 
-    `what` is the field's name for people, and `but` says what is wrong with a text that does not
-    match. A given `kind`, `roles` or `without` restricts the limit: to values of that type, to
-    messages with these roles, or to values that lack that field. With `is_needed`, a missing value
-    is a fault.
+    A text must match `pattern`. `least` and `most` bound the number of characters or items. `what`
+    is the field's name for people, and `but` says what is wrong with a text that does not match.
+
+    `kind`, `roles` and `without` restrict the limit to some messages. Their JSON must have the type
+    `kind`, must have one of the `roles`, or must lack the field that `without` names. With
+    `is_needed`, a missing value is a fault.
     """
 
     path: str
@@ -81,8 +83,10 @@ class Limit:
 
     @cached_property
     def parts(self) -> list[tuple[str, str | None]]:
-        """The names on the path, such as `tool_calls`, each with the type that items of its list
-        must have: "" for any type, None if the name leads to no list.
+        """The names on the path, such as `tool_calls`, each with the type of the list items that
+        the path enters.
+
+        The type is "" for items of any type, and None if the name leads to no list.
         """
         return [(each[1], each[2]) for each in _PART.finditer(self.path)]
 
@@ -158,9 +162,10 @@ def _walked(place: JsonField, parts: Sequence[tuple[str, str | None]]) -> Iterat
 class Order:
     """The order of roles in a provider's list of messages.
 
-    `after` says which roles may follow each role; `first` and `last` name the roles that may begin
-    and end the list, separated by spaces. Consecutive tool results count as one turn. Empty texts
-    allow every role. `results` is the role in which tool results are sent.
+    `after` maps a role to the roles that may follow; any role may follow a role without an entry.
+    `first` and `last` are the roles that may begin and end the list. Several roles are separated by
+    spaces. A tool result may always follow a tool result. `results` is the role in which tool
+    results are sent.
     """
 
     after: Mapping[str, str]

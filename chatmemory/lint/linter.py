@@ -116,8 +116,8 @@ def example(window: Example, provider: str) -> list[ChatMessage]:
 
 
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
-    """Return one or more lines that show each message of a small window, such as an example of a
-    rule.
+    """Return the lines that show a small window, such as the example of a rule. Each message has
+    one or more lines.
 
     A message that keeps JSON of the provider is shown as this JSON. Long lines are cut.
     """

@@ -150,7 +150,7 @@ _BEGINNINGS = {
 
 
 def other_media_type(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find images whose bytes do not have the declared media type."""
+    """Find images whose bytes are of another type than the `media_type` that their JSON gives."""
     for turn, block in _all_blocks(sent):
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, Mapping):
@@ -175,7 +175,9 @@ def _kind_of_bytes(data: JsonValue) -> str:
 
 
 def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find answers of the current turn whose first tool call has no thought signature."""
+    """Find answers after the user's last message whose first tool call has no `thoughtSignature`,
+    which Gemini adds to its calls.
+    """
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
         if turn.position > current_turn:
@@ -183,8 +185,8 @@ def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsigned_earlier_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find answers before the user's last message whose first tool call has no thought
-    signature.
+    """Find answers before the user's last message whose first tool call has no `thoughtSignature`,
+    which Gemini adds to its calls.
     """
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
@@ -217,7 +219,9 @@ def _calling(turn: Turn) -> dict[str, object]:
 
 
 def empty_part(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages without parts, and empty texts without a signature."""
+    """Find messages without parts, and messages with a part that has only an empty text. A part
+    that has a signature besides is no fault.
+    """
     for turn in sent.turns:
         if isinstance(turn.message, UserMessage) and not text_of(turn.message).strip():
             continue  # the message as a whole is empty
@@ -313,8 +317,8 @@ SMALLEST_CONTEXTS = "|".join(
 
 
 def long_window(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find a window with more tokens than the model's context window. If no model is named, the
-    smallest common context window counts.
+    """Find a window with more tokens than the model's context window. If the model is unknown or
+    not named, 128,000 tokens count, the smallest context window that is common.
     """
     known = known_model(sent.model)
     most = known.prompt if known else _SMALLEST
@@ -361,8 +365,8 @@ def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find reasoning items of OpenAI that no item with an id follows: the text or call to which the
-    reasoning led.
+    """Find reasoning items of OpenAI that have lost the item to which the reasoning led, a text or
+    a call. That item must follow directly and have an id.
 
     Other hosts of this API make different ids, and do not require the next item.
     """

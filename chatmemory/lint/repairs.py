@@ -31,10 +31,11 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class RepairChange:
-    """A change that a repair made or would make. `what` describes it in words that fit both cases.
+    """A change that a repair made or would make. `repair` is the name of the repair.
 
-    `position` is the index of the message in the original window; for a placeholder, the index of
-    its call.
+    `what` describes the change in words that fit before and after the repair. `position` is the
+    index of the changed message in the original window. For a placeholder, `position` is the index
+    of its tool call.
     """
 
     repair: str
@@ -44,8 +45,8 @@ class RepairChange:
 
 @dataclass(frozen=True)
 class Repaired:
-    """A repaired window. `sources` are the original indices of its messages, None for a
-    placeholder.
+    """A repaired window. `sources` has the index of each message in the original window, or None
+    for a placeholder.
 
     `done` are the changes that were made. `left` are the remaining findings, with indices of the
     repaired window.
@@ -158,12 +159,12 @@ def move_results(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def add_placeholders(sent: ProviderWindow, bench: Bench) -> None:
-    """Add a placeholder for each tool call without a result; its text says that the result is
-    missing.
+    """Add a placeholder for each tool call without a result. The text of the placeholder says that
+    the result is missing.
 
-    An answer may have several messages with calls. If any of its calls has a result, the
-    placeholders go to the results, after all messages of the answer. Otherwise each placeholder
-    directly follows its call.
+    An answer may have several messages with calls. If any of these calls has a result, the
+    placeholders come after all messages of the answer, beside the results. Otherwise each
+    placeholder directly follows its call.
     """
     added: dict[int, list[BenchMessage]] = {}
     for left in sent.pairing.dangling:

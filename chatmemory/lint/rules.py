@@ -1,5 +1,5 @@
-"""Provider rules, how each provider treats their faults (its law), and the examination of a
-window.
+"""Provider rules, their laws, and the examination of a window. A law says how one provider treats
+the faults of a rule.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _BRACES = declared_pattern(r"\{(\w+)\}")
 
 
 class Fault(NamedTuple):
-    """Messages that break a provider rule, with a sentence about the fault.
+    """Messages that break a provider rule. `message` is a sentence about the fault.
 
-    `turns` are the messages at fault, in the linter's form. `error` has the values for the
-    provider's error text. `is_repairable` is False if no repair applies. `is_pending` means that
-    the fault ends with the messages that must come next anyway, such as tool results.
+    `turns` are the messages at fault, in the linter's form. `error` maps the names in braces in the
+    provider's error text to values. `is_repairable` is False if no repair applies. `is_pending`
+    means that the fault ends with the messages that must come next anyway, such as tool results.
     """
 
     turns: Sequence[Turn]
@@ -43,18 +43,20 @@ Example = Sequence[ChatMessage] | Sequence[JsonMap]
 
 @dataclass(frozen=True)
 class Law:
-    """The behavior of one provider if a window has a fault: whether it rejects the window, with the
-    source of this knowledge.
+    """The behavior of one provider if a window has a fault: whether the provider rejects the
+    window, and how this is known.
 
-    `check` finds the faults if the provider has bounds of its own; otherwise the check of the rule
-    does. `error` is the wording of the provider's error, with {at} for the position of the first
-    message at fault; empty if no wording is known. `source` is the URL of the report, and `date`
-    its month, empty if unknown. `conflict` describes the report of another source that disagrees.
+    `check` finds the faults if the provider has bounds of its own; None stands for the check of the
+    rule. `error` is the wording of the provider's error, with {at} for the position of the first
+    message at fault; "" if no wording is known. `source` is the URL of the report, and `date` is
+    the month of the report, "" if unknown. `conflict` describes another report that disagrees.
 
-    A `conditional` law applies only under a `condition`. If the condition is the model, `refusing`
-    is a pattern of the models that reject the window. `taking` is a pattern of the models that are
-    known to accept it. The check may find more or fewer faults for a named model. Then `sure` is a
-    pattern of models that reject each fault that is found without naming a model.
+    If the `severity` is "conditional", the law applies only under the `condition`, which is given
+    in words. If the condition is the model, `refusing` is a pattern of the models that reject the
+    window. `taking` is a pattern of the models that are known to accept the window.
+
+    The check may find more or fewer faults for a named model. Then `sure` is a pattern of the
+    models that reject each fault that is found without naming a model.
     """
 
     severity: Severity
@@ -85,14 +87,18 @@ class Law:
         return self.date or "no source with a date found"
 
     def severity_for(self, model: str | None) -> Severity | None:
-        """Return how severe a fault is for a model; None if the model is known to accept it."""
+        """Return how severe a fault is that was found for this model; None if the model is known to
+        accept the fault. Without a model, the severity of the law is returned.
+        """
         if self.severity != "conditional" or not model:
             return self.severity
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return how a model treats a fault that was found without naming a model: its severity, or
-        None if the model is known to accept the fault.
+        """Return how severe a fault is for this model, if the fault was found without naming a
+        model.
+
+        Returns None if the model is known to accept the fault.
         """
         if self.severity != "conditional":
             return self.severity
@@ -111,15 +117,18 @@ class Law:
 
 @dataclass(frozen=True)
 class Rule:
-    """A provider rule: what can be wrong with a window, and how each provider treats this (`laws`).
+    """A provider rule: what can be wrong with a window. `laws` says how each provider treats the
+    fault, by the provider's name.
 
-    `check` is the function that finds the faults, and its name is the rule's `id`. If every law has
-    a check of its own, `check` is only that name. `bad` is a minimal window that breaks the rule,
-    and `good` a window that does not; both are messages, or JSON of the `example_provider`. `since`
-    finds the step from which on a window breaks the rule, and `began` says what happened at this
-    step. `repairs` are the names of the repairs for it, and `prevention` is advice; `by_policy`
-    means that the advice names an option of a policy. `is_listed` says whether the doctor lists
-    conversations that break the rule.
+    `check` is the function that finds the faults. The function's name is the `id` of the rule. If
+    every law has a check of its own, `check` is only the id. `bad` is a minimal window that breaks
+    the rule, and `good` is a window that does not break it. Both have messages, or JSON of the
+    `example_provider`.
+
+    `since` finds the step since which a window breaks the rule, and `began` says what happened at
+    this step. `repairs` are the names of the repairs that apply. `prevention` is advice;
+    `by_policy` means that the advice names an option of a policy. `is_listed` says whether the
+    doctor lists conversations that break the rule.
     """
 
     check: Check | str
@@ -186,13 +195,15 @@ def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
 
 
 def refusing(rules: Iterable[Rule], sent: ProviderWindow) -> Iterator[Rule]:
-    """Return the rules for which the provider of a window refuses what breaks them."""
+    """Return the rules that the window's provider enforces: the provider rejects every window that
+    breaks such a rule.
+    """
     return (rule for rule in rules if _refusing_law(rule, sent) is not None)
 
 
 def refuses(sent: ProviderWindow, rule: Rule) -> bool:
-    """Return whether the provider of a window rejects it because of a rule. This is faster than
-    `findings`.
+    """Return whether the provider rejects the window because the window breaks this rule. This is
+    faster than `findings`.
     """
     law = _refusing_law(rule, sent)
     return law is not None and any(True for _ in rule.check_of(law)(sent))

@@ -39,8 +39,8 @@ class PastStay(NamedTuple):
 
     @property
     def was_seen(self) -> bool:
-        """Whether the message was in memory after the step that added it. The same step can evict a
-        message.
+        """Whether the message was in memory after the step that added it. This is False if the same
+        step also evicted the message.
         """
         return self.left is None or self.left > self.entered
 
@@ -50,11 +50,10 @@ class PastStay(NamedTuple):
 
 
 class Past:
-    """The times at which the messages of a window came, and at which messages left it, from step
-    `known_from` on.
+    """The times at which messages came into a window and left it, from step `known_from` on.
 
-    `read_ids` returns the ids of the tool calls that messages make or answer, by message number.
-    `read_ids` may leave out messages if there are too many to read.
+    `read_ids` takes message numbers. For each number, it returns the ids of the tool calls that the
+    message makes or answers. If there are too many messages to read, some may be missing.
     """
 
     def __init__(
@@ -99,8 +98,10 @@ class Past:
         return self._entered_at[self.stay(seq).n]
 
     def sure(self, step: int, *named: PastStay) -> int | None:
-        """Return `step` if the order of the window is known from that step on; None if the order
-        changed later. `named` are the messages that the answer depends on.
+        """Return `step` if the order of the window is known from that step on, else None. `named`
+        are the messages that the answer depends on.
+
+        Also returns None if one of the messages in `named` only moved at that step.
         """
         if step < self._ordered_since:
             return None
@@ -108,8 +109,8 @@ class Past:
         return step if all(each == step for each in steps) else None
 
     def touching(self, seqs: Iterable[int], since: int) -> list[PastStay] | None:
-        """Return the messages that left after step `since` and share the id of a tool call with
-        these messages. None if the ids cannot be read.
+        """Return the messages that left after step `since` and have a tool call's id in common with
+        the messages `seqs`. None if the ids cannot be read.
         """
         left = [each for each in self.left_after(since) if each.has_calls or each.type is _RESULT]
         if not left:
@@ -153,8 +154,8 @@ def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the last of the messages came: they break the rule at any
-    position.
+    """Return the step at which the last of the messages came. Together they break the rule, at any
+    position in the window.
     """
     return max(map(past.entered_at, seqs))
 
@@ -212,8 +213,8 @@ def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which another message came after a tool call before its result did. None
-    if uncertain.
+    """Return the step since which a tool call has no result although another message follows the
+    call. None if uncertain.
     """
     call = past.stay(seqs[0])
     if not call.has_calls:
@@ -244,8 +245,10 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which message `seqs[0]` came, because the message that must follow never
-    came. None if a message after it has left, or the step is uncertain.
+    """Return the step at which message `seqs[0]` came: since then the message that must follow is
+    missing. None if the step is uncertain.
+
+    The step is uncertain, for example, if a message directly after `seqs[0]` has left.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)

@@ -1,7 +1,8 @@
 """A window as a provider receives it, and the pairing of tool calls and results.
 
-Rules examine a `ProviderWindow`. Its turns are made from messages, or from stored rows that have
-only types and ids of calls: then rules about contents find nothing.
+Rules examine a `ProviderWindow`. Each `Turn` in it is one message, in the linter's form. Turns are
+made from messages, or from stored rows that have only types and ids of calls. For stored rows,
+rules about contents find nothing.
 """
 
 from __future__ import annotations
@@ -40,13 +41,16 @@ _BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt besi
 
 
 class Turn(NamedTuple):
-    """A message in the form that provider rules check.
+    """One message, in the form that provider rules check.
 
-    `position` is its index in the window, and `number` its number for people. `calls` are the ids
-    of its tool calls; the calls in `optional` need no result. `answers` is the id of the call that
-    a tool result answers. `joins` means that the message belongs to the same turn as the previous
-    message. `values` is the message in the provider's JSON; `is_own` says that it keeps JSON of the
-    provider. `continues` marks a request that continued a response stored at OpenAI.
+    `position` is the index of the message in the window, and `number` is its number for people.
+    `calls` are the ids of its tool calls; the calls in `optional` need no result. `answers` is the
+    id of the call that a tool result answers. `joins` means that the message and the previous
+    message are parts of one answer.
+
+    `values` is the message in the provider's JSON. `is_own` means that the message keeps JSON of
+    the provider, which is then in `values`. `continues` is True if the request for this message
+    continued a response stored at OpenAI.
     """
 
     position: int
@@ -67,8 +71,10 @@ class Turn(NamedTuple):
 
     @classmethod
     def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
-        """Return a message in the linter's form, without its contents: only its type and the ids of
-        its tool calls or of the call that it answers.
+        """Return a message in the linter's form, without its contents.
+
+        The result has only the type of the message, and the ids of the tool calls that the message
+        makes or answers.
         """
         match message:
             case AiMessage(tool_execution_requests=calls):
@@ -87,10 +93,11 @@ NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The tool calls of a turn that have no result yet (`ids`), and the results of its other calls
-    by id (`answered`).
+    """The tool calls of one message, and the results that have come so far.
 
-    `before` is the turn that came while these calls waited; None means the end of the window.
+    `call` is that message. `ids` are the calls without a result. `answered` maps the id of each
+    other call to its result. `before` is the message that came while calls still waited; None means
+    the end of the window.
     """
 
     def __init__(self, call: Turn = NO_CALL) -> None:
@@ -112,8 +119,8 @@ class Waiting:
 
     @property
     def open(self) -> list[str | None]:
-        """The ids of the tool calls that still must be answered; calls for which a result is
-        optional are left out.
+        """The ids of the tool calls that still must be answered. Calls whose result is optional are
+        left out.
         """
         return [id for id in self.ids if id not in self.call.optional] if self.is_open else []
 
@@ -129,7 +136,8 @@ class Waiting:
             self._open += id not in self.call.optional
 
     def take(self, result: Turn) -> bool:
-        """Accept a tool result if it answers one of the waiting calls. Returns whether it does.
+        """Accept a tool result if it answers one of the waiting calls. Returns whether the result
+        was accepted.
 
         A result without an id answers the first call without an id, otherwise the first call
         without a result.
@@ -164,8 +172,8 @@ class Pairing:
     """Tool calls and results of a window that do not fit together.
 
     `orphans` are results without a call, and `dangling` are calls that wait for a result. `apart`
-    has each result that does not directly follow its call, with the call. `repeated` has each
-    further result of an answered call, with the result that answered it.
+    has pairs of a result and its call, if the result does not directly follow the call. `repeated`
+    has pairs of two results of one call: the further result, and the result that answered the call.
     """
 
     orphans: list[Turn] = field(default_factory=list)
@@ -178,8 +186,8 @@ class ProviderWindow:
     """A window as one provider's model receives it, without custom messages. `has_left` is True if
     any message has left the window.
 
-    `systems` are the system messages. `has_system_beside` says whether the provider takes them
-    apart from its list of messages.
+    `systems` are the system messages. `has_system_beside` says whether the provider receives the
+    system messages outside its list of messages.
     """
 
     def __init__(
@@ -198,8 +206,8 @@ class ProviderWindow:
 
     @cached_property
     def listed(self) -> list[Turn]:
-        """The turns as the provider's list of messages has them, after messages of one role were
-        combined.
+        """The provider's list of messages, in the linter's form. Messages that the provider
+        combines are a single item.
         """
         return [_as_one(parts) for parts in self._parts.values()]
 
@@ -221,7 +229,9 @@ class ProviderWindow:
         return turn.joins or (is_ai and self.provider in COMBINING)
 
     def parts(self, turn: Turn) -> list[Turn]:
-        """Return the turns that the provider combines into one message, given the first of them."""
+        """Return the messages that the provider combines into one item of its list. `turn` is the
+        first of these messages.
+        """
         return self._parts[turn.position]
 
     @cached_property

@@ -20,10 +20,11 @@ from chatmemory.recall.facts import Words
 
 
 class DatabaseCommand(BaseCommand):
-    """Base class of commands. It checks models and schema before the command begins, and reports an
-    error of arguments, database or output in one sentence.
+    """Base class of the management commands.
 
-    The command ends silently if its output is not read any more, such as by `head`.
+    Models and schema are checked before a command begins. An invalid argument, or an error of the
+    database or the output, is reported in one sentence. The command ends silently if nobody reads
+    its output any more, such as after `head`.
     """
 
     requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models, Tags.database)

@@ -29,8 +29,9 @@ class Verified:
 class Slice:
     """A part of a verification of all conversations.
 
-    With a `file`, a slice continues after the previous slice, otherwise it begins with the first
-    conversation. It ends after `seconds`, or if that is None, at the last conversation.
+    With a `file`, a slice continues after the previous slice. Otherwise the slice begins with the
+    first conversation. It ends after `seconds`; if `seconds` is None, the slice ends after the last
+    conversation.
     """
 
     def __init__(self, file: Path | None, seconds: int | None) -> None:

@@ -140,15 +140,17 @@ class ChatMemory(ABC):
         self._transact([decide], reads=False)
 
     def add_from(self, values: LibraryValue, format: str) -> tuple[Loss, ...]:
-        """Add the messages of another library, one by one. Returns the losses: details that
-        messages here cannot express.
+        """Add the messages of another library, one by one. Returns the losses: details that this
+        library's messages cannot express.
 
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 
-        `values` are messages, one message or a response: objects of the library, or their JSON
-        values. For a stream, add the response at its end. Tool results may answer calls that are
-        already in the window. Details that only `format` can express are kept in the messages'
-        attributes, and `render` writes them again. If a value cannot be read, or the list is empty,
+        `values` are messages, one message or a response: objects of the other library, or their
+        JSON values. Do not add a stream itself, but the whole response when the stream has ended.
+        Tool results may answer calls that are already in the window.
+
+        Details that only `format` can express are kept in the messages' attributes, and `render`
+        writes these details again. If a value cannot be read, or the list is empty,
         UnreadableTranscript is raised and nothing is added.
         """
         if isinstance(values, list | tuple) and not values:
@@ -245,10 +247,12 @@ class ChatMemory(ABC):
 
             memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
 
-        The summary replaces the messages at the positions `covering` of `messages()`, or all but
-        the last `keep_last` messages or `keep_tokens` tokens. A tool call stays with its results.
+        One option selects the messages to replace. `covering` has their positions in `messages()`.
+        With `keep_last` or `keep_tokens`, the summary replaces all but the last so many messages or
+        tokens. A tool call stays with its results.
+
         Up to `append_terms` exact terms that the summary would lose are appended to its text, if
-        there is room. `attributes` are attributes for the message of the summary. A store with a
+        there is room. `attributes` become the attributes of the summary's message. A store with a
         history keeps the replaced messages there. Raises InvalidValue, InvalidMessage,
         MessageNotFound and NotCompactable, and then changes nothing.
         """

@@ -28,7 +28,7 @@ class ChatMemoryProvider:
     def get(self, memory_id: str) -> ChatMemory:
         """Return the memory of a conversation: the same object until `evict` is called.
 
-        Raises InvalidValue if `create`, while it makes a memory, asks for that same memory.
+        Raises InvalidValue if the function `create` asks for the very memory that it is making.
         """
         with self._lock:
             if string_id(memory_id) not in self._memories:

@@ -48,14 +48,15 @@ class SummarizingChatMemory(TokenWindowChatMemory):
 
     - Messages are stored first. If memory is then fuller than the share `start_at` of `max_tokens`,
       `summarize` gets all messages but a leading system message and the last `keep_tokens` tokens.
-    - `summarize` runs outside any transaction, and once at a time for each memory. Its text is
-      applied if all the messages that it got are still in the window, whatever came later.
-    - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
-      no room, the last of them are left out first. With `index_terms`, the index message lists
-      these terms.
-    - While no summary was applied yet, and if `summarize` fails, the plain window decides. A
-      failure is only logged, because the messages are already stored. A step that evicts messages
-      meanwhile has the reason in its note, if the store has notes.
+    - `summarize` runs outside any transaction. A process never runs it twice at the same time for
+      one memory. The summary is applied if all the messages that `summarize` got are still in the
+      window. Messages that came later do not matter.
+    - Up to `append_terms` exact terms that the summary would lose are appended to its text. If
+      there is no room for all these terms, the last terms are left out first. With `index_terms`,
+      the terms are not appended: the index message lists them.
+    - Until there is a summary, and if `summarize` fails, messages leave as in a plain token window.
+      A failure is only logged, because the messages are already stored. The note of a step that
+      evicts messages then says why no summary replaced them, if the store has notes.
 
     `keep_tokens` is a quarter of `max_tokens` by default.
     """

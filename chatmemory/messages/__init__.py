@@ -1,8 +1,9 @@
 """Messages and their contents, as JSON and as database rows, and their token counts. No Django.
 
-Another package on PyPI is called chatmemory. If both are installed, they write into the same
-folder, and the later one replaces `__init__.py`. In either case, this module is the first of ours
-that is imported, so it reports the problem.
+Another package on PyPI is called chatmemory. If both packages are installed, they write into the
+same folder, and the package that was installed later replaces `__init__.py`. Whichever
+`__init__.py` is there, this module is the first module of this library that is imported. Therefore
+this module reports the problem.
 """
 
 import sys

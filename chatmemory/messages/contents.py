@@ -66,7 +66,9 @@ class Image(Media):
 
 @dataclass(frozen=True)
 class Audio(Media):
-    """A sound. `binary_data` is base64 text, too: LangChain4j writes its byte array so."""
+    """A sound. `binary_data` is base64 text, which is how LangChain4j writes the byte array of this
+    name to JSON.
+    """
 
     binary_data: str | None = None
 

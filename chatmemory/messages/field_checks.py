@@ -27,8 +27,8 @@ def brief(value: object) -> str:
 
 
 def check_texts(**values: object) -> None:
-    """Raise InvalidMessage unless each value is a string or None. The keywords are the names for
-    the error.
+    """Raise InvalidMessage unless each value is a string or None. The error names the keyword of
+    the wrong value.
     """
     for name, value in values.items():
         if value is not None and not isinstance(value, str):
@@ -36,8 +36,8 @@ def check_texts(**values: object) -> None:
 
 
 def check_kind(**values: tuple[object, type]) -> None:
-    """Raise InvalidMessage unless each value is an instance of the class given with it, or None.
-    The keywords are the names for the error.
+    """Raise InvalidMessage unless each value is None or an instance of a class. Each keyword has a
+    pair of value and class; the error names the keyword.
     """
     for name, (value, kind) in values.items():
         if value is not None and not isinstance(value, kind):
@@ -45,8 +45,8 @@ def check_kind(**values: tuple[object, type]) -> None:
 
 
 def check_iterable(**values: object) -> None:
-    """Raise InvalidMessage unless each value is None, or a list or similar. The keywords are the
-    names for the error.
+    """Raise InvalidMessage unless each value is None, or a list or similar. The error names the
+    keyword of the wrong value.
     """
     for name, value in values.items():
         if value is not None and not isinstance(value, _ITERABLE):
@@ -54,8 +54,8 @@ def check_iterable(**values: object) -> None:
 
 
 def check_mapping(**values: object) -> None:
-    """Raise InvalidMessage unless each value is None, or a dictionary or similar. The keywords are
-    the names for the error.
+    """Raise InvalidMessage unless each value is None, or a dictionary or similar. The error names
+    the keyword of the wrong value.
     """
     for name, value in values.items():
         if value is not None and not isinstance(value, _MAPPING):

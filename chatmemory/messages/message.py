@@ -48,7 +48,9 @@ class ChatMessage:
     type: ClassVar[MessageType]
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave what is remembered of a message, such as its tokens, out of copies and pickles."""
+        """Return the fields for a copy or a pickle. Remembered values, such as the number of
+        tokens, are left out.
+        """
         return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
 
     @property
@@ -222,16 +224,17 @@ def with_attributes(message: ChatMessage, attributes: JsonMap) -> ChatMessage:
 
 
 class OpenAttributes(JsonDict):
-    """The attributes of a message whose source does not tell which attributes it has. The
-    dictionary is empty.
+    """An empty dictionary in place of attributes that are unknown, because the source of the
+    message does not tell them.
 
-    In a client's list, such a message equals a known message with any attributes.
+    In a client's list, a message with unknown attributes equals a known message with any
+    attributes.
     """
 
 
 def with_open_attributes(message: ChatMessage) -> ChatMessage:
-    """Return the message, marked as having a source that does not tell its attributes
-    (`OpenAttributes`). A message with attributes is returned unchanged.
+    """Return the message with `OpenAttributes`, which mark its attributes as unknown. A custom
+    message, or a message with attributes, is returned unchanged.
     """
     if isinstance(message, CustomMessage) or getattr(message, "attributes", None):
         return message

@@ -45,7 +45,9 @@ _NOT_ASCII = declared_pattern(r"[^\x00-\x7f]+")
 
 
 def folded(text: str) -> str:
-    """Return a text in lowercase without accents. It can be shorter or longer."""
+    """Return a text in lowercase without accents. The result can be shorter or longer than the
+    text.
+    """
     if not text.isascii():
         text = _NOT_ASCII.sub(_in_plain_letters, text)
     return text.lower().replace("ς", "σ")
@@ -173,8 +175,8 @@ def phrase_place(text: str, phrase: str) -> slice | None:
 def word_places(text: str, words: str) -> list[slice]:
     """Return the slices where searched words occur in a text, in order and without overlaps.
 
-    If the text has the words as one phrase, this is the only slice; else the first occurrence of
-    each word.
+    If the text has all the words as one phrase, the slice of the phrase is the only one. Otherwise
+    each word has the slice of its first occurrence.
     """
     if whole := phrase_place(text, words.strip()):
         return [whole]
@@ -216,11 +218,11 @@ def _place(text: str, sought: str, fold: Callable[[str], str]) -> slice | None:
 
 class Speaker(IntEnum):
     """The speaker of a message: OTHERS are users and tools, and CLIENT is a program that put the
-    message into the window. Search results separate statements of users and tools (OTHERS) from
-    repetitions and questions.
+    message into the window.
 
-    The lower the number, the more the speaker's words count as knowledge. Only the role decides: a
-    user's question also counts as a statement.
+    Search results show what users and tools said (OTHERS) apart from what the assistant repeated or
+    asked. The lower the number, the more the speaker's words count as knowledge. Only the role
+    decides: a user's question also counts as a statement.
     """
 
     OTHERS = 0

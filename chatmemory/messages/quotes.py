@@ -163,8 +163,8 @@ def is_own(message: ChatMessage) -> bool:
 def quotes_in(
     history: Sequence[ChatMessage], window: Iterable[ChatMessage], query: Query
 ) -> Quotes:
-    """Search a history that is in this process. `window` are the messages in memory; hits have no
-    times.
+    """Search a history, given as a list, and return the answer to the query. `window` are the
+    messages in memory. The hits have no times.
     """
     waiting = list(window)[::-1]
     found = list[tuple[int, bool, int, str, MessageType]]()
@@ -187,7 +187,7 @@ def quotes_in(
 
 
 def matched_words(best: int, query: Query) -> str:
-    """Return the `matched` of an answer ("all", "some" or "none"), given how many words of the
-    query the best hit has.
+    """Return the value of `Quotes.matched`: "all", "some" or "none". `best` is the number of the
+    query's words that the best hit has.
     """
     return "none" if not best else "all" if best == len(query.words) else "some"

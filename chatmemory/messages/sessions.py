@@ -41,11 +41,11 @@ class Compaction:
         return tuple(position for position in self.window if position != self.summary)
 
     def after(self, window: Sequence[int]) -> list[int]:
-        """Return the window after the compaction, as positions, given the window before it. Only
-        messages of that window can stay, in their order.
+        """Return the window after the compaction, given the window before the compaction. Both are
+        positions of messages.
 
-        The result equals `window` of the compaction unless the agent put messages back or reordered
-        them.
+        Only messages of the given window can stay, in the same order. The result equals the field
+        `window` unless the agent put messages back or reordered them.
         """
         expected, in_window = set(self.kept), set(window)
         stay = [position for position in window if position in expected]
@@ -58,9 +58,9 @@ class Session:
     """The messages of an agent's session, and its compactions in order.
 
     `by_programs` are the positions of messages that a program wrote in the name of the user or the
-    model, such as reminders. `cleared` maps the position of a tool result to the number of messages
-    after which the agent no longer saw its text. `prompts` are the provider's token counts of the
-    prompts, by the answer's position.
+    model, such as reminders. `cleared` maps the position of a tool result to a number: once the
+    session had that many messages, the agent no longer saw the result's text. `prompts` maps the
+    position of an answer to the tokens of its prompt, as the provider counted them.
     """
 
     messages: Sequence[ChatMessage]
@@ -74,8 +74,8 @@ class Session:
         return frozenset(each.summary for each in self.compactions)
 
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
-        """Yield each compaction, with the window after it as positions. Messages that the agent put
-        back later are not in it.
+        """Yield each compaction, with the window after the compaction as positions of messages. The
+        window leaves out messages that the agent put back later.
         """
         window: list[int] = []
         end = 0

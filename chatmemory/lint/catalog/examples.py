@@ -57,7 +57,9 @@ def developer_message() -> SystemMessage:
 
 
 def reasoned(answer: JsonValue) -> AiMessage:
-    """Return an answer of OpenAI Responses that has a reasoning item before the given item."""
+    """Return an AI message of OpenAI Responses with two items: a reasoning item, and then the item
+    `answer`.
+    """
     reasoning = {"=": {"id": "rs_1", "summary": [], "type": "reasoning"}}
     inner = {"items": {"items": [reasoning, answer]}}
     differs = {"items": [{"at": "items#0", "in": inner}]}
@@ -107,6 +109,8 @@ def result_turn(id: str, **others: object) -> JsonDict:
 
 
 def picture(media_type: str) -> JsonDict:
-    """Return a PNG image as a block in Anthropic's format, declared as `media_type`."""
+    """Return a PNG image as a block in Anthropic's format. The block gives `media_type` as the type
+    of the image.
+    """
     source = {"type": "base64", "media_type": media_type, "data": "iVBORw0KGgoAAAANSUhEUg=="}
     return {"type": "image", "source": source}

@@ -18,9 +18,11 @@ from chatmemory.management.base import DatabaseCommand
 
 @contextmanager
 def terminated_by_exit() -> Iterator[None]:
-    """Turn SIGTERM into an exit from the block, when the current call returns.
+    """Let SIGTERM end the block by SystemExit, so that the block can clean up. The exit comes when
+    the current call returns.
 
-    Only the main thread receives signals. A program's own handler of SIGTERM stays in force.
+    Only the main thread receives signals. If the program has its own handler of SIGTERM, that
+    handler stays in force.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -32,8 +32,10 @@ TO_A_FILE = 120
 
 
 class ShownRow(NamedTuple):
-    """A message as a line of two columns: its text in the history, and its state in memory. `is_in`
-    means that it is in memory.
+    """A message as a line of two columns: `text` is its text in the history, and `memory` is its
+    state in memory, in words.
+
+    `seq` is the number of the message. `is_in` says whether the message is in memory.
     """
 
     seq: int

@@ -50,8 +50,8 @@ def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return the ids without repetition. Raises CommandError if an id belongs to no conversation,
-    not even to a hidden one.
+    """Return the ids without repetition. Raises CommandError if an id belongs to no conversation. A
+    conversation that is being deleted counts, too.
     """
     for memory_id in ids:
         check_id(memory_id)
@@ -159,10 +159,12 @@ class Command(DatabaseCommand):
             self.stderr.write(str(contradiction))
 
     def replay(self, ids: list[str], part: Slice, is_quiet: bool) -> list[tuple[str, str]]:
-        """Verify the conversations with these ids, or if there are none, those of a slice.
+        """Verify the conversations with these ids. Without ids, verify all conversations that come
+        next, until the slice `part` ends.
 
-        Return the derived rows that differed and were computed again, as (conversation id, name of
-        the row). If a conversation has contradictions, its derived rows are not computed.
+        Returns the derived rows that differed and were computed again, each as a pair: the id of
+        the conversation, and the name of the row. If a conversation has contradictions, its derived
+        rows are not computed.
         """
         rows = Memory.with_deleted.all()
         if after := part.so_far.after:

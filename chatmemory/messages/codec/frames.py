@@ -31,8 +31,10 @@ def frame_of(message: ChatMessage) -> str:
 
 
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
-    """Return the frame of a message (its JSON with a gap for its text), and the number of bytes of
-    its JSON and separate attributes.
+    """Return the frame of a message (its JSON with a gap for its text), and the size of the message
+    in bytes.
+
+    The size is the length of the whole JSON, and of the attributes that are stored separately.
     """
     text, frame = _single_text(message)
     if text is None:
@@ -57,10 +59,11 @@ def payload_of(frame: str, text: str) -> str:
 
 
 def message_from_frame(frame: str, text: str, beside: str | None = None) -> ChatMessage | None:
-    """Return the message with this frame (its JSON with a gap), text, and separately stored
-    attributes (`beside`); None for `null`.
+    """Return the message that is stored as a frame (its JSON with a gap for its text) and a text.
+    The JSON `null` gives None.
 
-    Raises InvalidMessage, naming the property.
+    `beside` is the JSON of attributes that are stored separately, or None. Raises InvalidMessage,
+    naming the property.
     """
     kind = _PLAIN.get(frame)
     message = kind(text) if kind else message_from_json(payload_of(frame, text))

@@ -54,10 +54,11 @@ class Properties:
         self.type = ""
 
     def make(self, kind: Callable[..., T], *values: object) -> T:
-        """Return an object of `kind` with the values.
+        """Return an object of `kind`, made from `values`. Call this method after all properties
+        have been taken.
 
-        Raises InvalidMessage if a property was not taken before: LangChain4j refuses unknown
-        properties.
+        Raises InvalidMessage if the JSON object has further properties, because LangChain4j refuses
+        unknown properties.
         """
         if self._values:
             name = f"{self.type} {self._what}".lstrip()
@@ -96,14 +97,14 @@ class Properties:
         return value or {}
 
     def attributes_if_stated(self) -> JsonDict:
-        """Take the attributes of an AI message. If the JSON has none, return `OpenAttributes`:
-        this source does not tell which attributes the message has.
+        """Take the attributes of an AI message or of a tool result. If the JSON has none, return
+        `OpenAttributes`: it is unknown which attributes the message has.
         """
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 
     def items(self, name: str, read: Callable[[JsonValue], T]) -> list[T | None] | None:
-        """Take an array and return its items, each passed through `read`. A null item becomes None,
-        and so does a missing array.
+        """Take an array and return its items; the function `read` reads each item. A null item
+        becomes None. If the array is missing, return None.
         """
         value = self.take(name)
         if value is not None and not isinstance(value, list):
@@ -112,11 +113,11 @@ class Properties:
 
 
 def read_typed(value: JsonValue, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
-    """Return the object that a JSON value describes, made by the function that `known` has for its
-    `type`.
+    """Return the object that a JSON value describes. `known` maps each type to the function that
+    makes the object.
 
-    `what` names the object in errors. Raises InvalidMessage for a type that is missing, unknown or
-    given twice.
+    The value's property `type` selects the function. `what` names the kind of object in errors.
+    Raises InvalidMessage for a type that is missing, unknown or given twice.
     """
     if not isinstance(value, dict):
         raise InvalidMessage(f"a {what} must be a JSON object with a type")

@@ -184,10 +184,11 @@ def split_attributes(payload: str) -> tuple[str, str]:
 
 
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
-    """Yield all strings in a message's JSON and separate attributes, names of properties included,
-    each with its path.
+    """Yield each string of a message with its path: in the JSON, and in the attributes that are
+    stored separately. Names of properties are yielded, too.
 
-    A path is a linked list, because attributes may be deep and their names long: see `path_text`.
+    A path is a linked list, because attributes may be deep and their names long. `path_text` turns
+    a path into text.
     """
     values = _values(message)
     if isinstance(message, SystemMessage):

@@ -40,8 +40,8 @@ class TokenCountEstimator(Protocol):
     - A count is an int, 0 or more.
     - Equal messages must always have equal counts.
     - Counts must add up: a list costs what an empty list costs, plus the sum of its messages.
-    - All estimators that count alike have the same optional attribute `family` (str), and reuse
-      each other's counts.
+    - The optional attribute `family` (str) is the same for all estimators that count alike.
+      Estimators of one family reuse each other's counts.
     - The optional attribute `model_name` (str) is the name by which `estimator_for` finds the
       estimator.
     """
@@ -62,8 +62,8 @@ def family_of(estimator: TokenCountEstimator) -> str:
 
 
 def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
-    """Return the tokens of a message. They are counted once per estimator family, and remembered in
-    the message object.
+    """Return the tokens of a message. The message is counted once per estimator family, and the
+    message object remembers the count.
 
     Estimators without a `family` do not share counts. Raises InvalidValue if the estimator returns
     an invalid number of tokens.
@@ -117,8 +117,8 @@ ESTIMATORS: Registry[EstimatorFactory] = Registry("chatmemory.estimators", {}, a
 class NamedEstimator:
     """A registered estimator under the name by which it was requested.
 
-    `family` is the estimator's own family. For an estimator without a family, it is the name:
-    estimators of one class may count differently under different names.
+    `family` is the estimator's own family. If the estimator has no family, `family` is the
+    requested name, because estimators of one class may count differently under different names.
     """
 
     def __init__(self, name: str, estimator: TokenCountEstimator) -> None:

@@ -49,11 +49,13 @@ _CL100K = declared_pattern(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-00
 class OpenAiTokenCountEstimator:
     """An estimator that counts with tiktoken as LangChain4j does for `model_name`.
 
-    - `strict` raises UnsupportedMessage for messages that LangChain4j refuses to count. Otherwise
-      they are estimated. Pictures cost what OpenAI's rule for the model says; other media cost as
-      much as a picture of unknown size. Custom messages are counted by their attributes, and
-      unreadable arguments of several calls by their text. The name of a system message is counted,
-      too; LangChain4j has no such names.
+    - LangChain4j refuses to count some messages. With `strict`, these messages raise
+      UnsupportedMessage; otherwise they are estimated.
+    - In an estimate, pictures cost what OpenAI's rule for the model says; other media cost as much
+      as a picture of unknown size. Custom messages are counted by their attributes. If a message
+      has several tool calls, arguments that cannot be read are counted as text.
+    - Without `strict`, the name of a system message is counted, too. In LangChain4j, system
+      messages have no names.
     - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as its base model.
     - Long texts are counted in parts. If LONGEST_RUN characters contain no end of a word, the count
       is at most a few tokens too high. A strict estimator refuses texts of more than LONGEST_EXACT

@@ -1,8 +1,8 @@
 """Computes the tokens of pictures by the rules in OpenAI's guide "Images and vision".
 
-Most models count tiles. A picture of low detail costs a base amount of tokens. Any other picture is
-scaled to fit into 2048 x 2048, then until its shorter side is at most 768. It costs the base
-amount, and a further amount for each tile of 512 x 512.
+Most models count tiles. Each picture costs a base amount of tokens, and a picture of low detail
+costs nothing more. Any other picture is scaled down to fit into 2048 x 2048. Then its shorter side
+is scaled down to at most 768. Each tile of 512 x 512 of the result costs a further amount.
 
 Small models count patches of 32 x 32, at most 1,536 of them. Each patch costs a little more than a
 token, whatever the detail.
