@@ -1,7 +1,8 @@
 """The rows that changes insert: messages, stays (periods of messages in memory) and steps.
 
-A row has the columns of its model (tests/ledger/test_sql.py compares them). Making an instance of
-the model takes several times as long, and an import makes three rows for each message.
+These classes have the columns of the models (tests/ledger/test_sql.py compares them). An import
+makes three rows for each message, and making instances of the models would take several times as
+long.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from chatmemory.windows.window import Entry, Totals
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be added, with the client's id for it and the time at which it was said.
+    """A message to be added. `client_id` is the client's id for the message, and `said_at` the time
+    at which it was said. A redaction keeps both.
 
-    A redaction keeps both. `columns` are the values of declared columns, which a branch copies from
-    the original.
+    `columns` has the values of declared columns by name (see `chatmemory.columns`). A branch copies
+    these values from the original message.
     """
 
     message: ChatMessage
@@ -55,8 +57,9 @@ class InsertedMessage:
     def of(
         cls, memory_id: str, entry: Entry, sent: NewMessage | None, now: datetime
     ) -> InsertedMessage:
-        """Return the row for a window entry that has its numbers. `sent` has the client's id and
-        time, if the client gave them.
+        """Return the row of a new message. The `entry` of the message in the window already has its
+        numbers, such as `seq`. `sent` has the client's id and the time of the message, if the
+        client gave them; otherwise the time is `now`.
         """
         message = entry.message
         assert message is not None
@@ -98,8 +101,8 @@ class InsertedStay:
 
     @classmethod
     def of(cls, memory_id: str, entry: Entry, step: int) -> InsertedStay:
-        """Return the row for a window entry that has its numbers and enters the window at
-        `step`.
+        """Return the row of a stay that begins at `step`. The `entry` of the message in the window
+        already has its numbers, such as `n`, the number of the stay.
         """
         row = cls(
             memory_id=memory_id,
@@ -160,7 +163,9 @@ class InsertedStep:
         seq: int | None,
         note: str,
     ) -> InsertedStep:
-        """Return the row of the newest step, given the conversation as it is after the step."""
+        """Return the row of the newest step. `memory` is the conversation as it is after the step,
+        and `before` are the totals of the window before it.
+        """
         row = cls(
             memory_id=memory.id,
             n=memory.last_step,

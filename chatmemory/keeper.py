@@ -1,9 +1,9 @@
 """Keepers: the single mechanism for data that is derived from the ledger of a conversation.
 
-A keeper makes a row for each conversation. Nothing is derived in the transaction of a change. A
-thread of a server derives rows after the commit, or `manage.py keep`, or a page or command that
-needs one conversation at once; see `keeping`. A row depends on the ledger alone: rows kept up to
-date after each step equal a row made once at the end.
+A keeper makes a row for each conversation. Nothing is derived in the transaction of a change. Rows
+are derived after the commit, by a thread of the server or by `manage.py keep`. A page or command
+that needs a row at once derives it itself (see `keeping`). A row depends on the ledger alone: rows
+kept up to date after each step equal a row made once at the end.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Keeper(ABC):
 
     @abstractmethod
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        """Return the columns of the row for the newest step of a conversation: `content`, and the
-        columns that `KeptRow` does not have.
+        """Return the columns of a new row, for the newest step of a conversation: `content`, and
+        the columns that `KeptRow` does not have.
 
-        A keeper with a `part` also returns `parts`, the rows of that model to store: all if
-        `before` is None, otherwise only those that differ from the stored rows. `before` is the row
-        of an earlier step and the same version, from which the keeper may continue. `make` is
-        called within one snapshot of the database. Raises ChatMemoryError for a conversation that
-        cannot be read.
+        `before` is a row of an earlier step and the same version, from which the keeper may
+        continue, or None. A keeper with a `part` also returns `parts`, a list of part rows to
+        store. These are all part rows if `before` is None, otherwise only those that differ from
+        the stored ones. `make` is called within one snapshot of the database. Raises
+        ChatMemoryError for a conversation that cannot be read.
         """
 
     def is_current(self, row: KeptRow, memory: Memory) -> bool:
-        """Return whether a row, which was made by the current rules, is up to date with the
-        conversation.
+        """Return whether a row is up to date with the conversation. The row was made by the current
+        rules.
         """
         return row.step == memory.last_step
 
@@ -77,8 +77,8 @@ class Keeper(ABC):
         return Q(updated_at__gte=at)
 
     def messages_read(self, memory: Memory) -> int:
-        """Return roughly how many messages `make` reads. If there are few, a request derives the
-        row at once.
+        """Return roughly how many messages `make` reads. If the number is small, a request derives
+        the row at once.
         """
         return memory.said_count
 
@@ -94,8 +94,8 @@ class Keeper(ABC):
         """
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the row of a conversation if it has the current version, or None. A row that was
-        derived in the same round is returned before it is stored.
+        """Return the row of a conversation if it has the current version, else None. A row that was
+        derived in the same round is returned even if it is not stored yet.
         """
         made = _SHARED.get().get((self.model, memory.pk))
         if made is not None:
@@ -111,8 +111,9 @@ _SHARED: ContextVar[_Rows] = ContextVar("_SHARED", default={})  # noqa: B039 - n
 
 @contextmanager
 def shared_rows() -> Iterator[_Rows]:
-    """Yield a dict for the rows that keepers derive. Within this context, `Keeper.row` returns
-    them before they are stored.
+    """Yield a dict in which the caller puts the rows that keepers derive. The key is the model of
+    the row with the conversation's id. Within this context, `Keeper.row` returns these rows before
+    they are stored.
     """
     made: _Rows = {}
     token = _SHARED.set(made)

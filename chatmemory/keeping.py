@@ -1,6 +1,6 @@
 """Derives rows from ledgers and stores them: after commits, or at once for one conversation.
 
-Rows are made outside of any lock, from one snapshot. Several are stored in one short transaction. A
+Rows are made outside of any lock, from one snapshot. One short transaction stores several rows. A
 row is dropped if its conversation was deleted or redacted meanwhile. If the conversation has new
 steps meanwhile, the row is stored for the earlier step.
 """
@@ -122,9 +122,10 @@ def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRo
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
     """Return a conversation's row of derived data for the newest step.
 
-    A missing row is derived now, and stored if the database can be written. If more than `most`
-    messages would have to be read for this, the stored row of an earlier step is returned instead,
-    or None. Raises MemoryNotFound, and the exceptions of `Keeper.make`.
+    If the row is missing or out of date, a new row is derived, and stored if the database can be
+    written. If more than `most` messages would have to be read, nothing is derived. Then the stored
+    row is returned, which may be of an earlier step, or None. Raises MemoryNotFound, and the
+    exceptions of `Keeper.make`.
     """
     if most is not None:
         memory = find_memory(memory_id)
@@ -220,8 +221,8 @@ def _notify(each: DerivedRow) -> None:
 
 
 def remade(memory_id: str) -> list[str]:
-    """Derive the up-to-date rows of a conversation again, and return the names of the rows that
-    differed.
+    """Check the rows of a conversation that are up to date, by deriving them again. Return the
+    names of the kinds of rows whose stored row differs from the new one.
 
     Differing rows are replaced if the database can be written. Raises MemoryNotFound.
     """
@@ -274,9 +275,10 @@ def newest_kept() -> int:
 class Rounds:
     """The rounds in which one process derives rows of changed conversations.
 
-    Conversations that change now come first, then those that changed before the first round, newest
-    change first. All rows of a conversation are derived together. A keeper that fails for a
-    conversation is logged once; that row is derived when somebody reads it.
+    Conversations that changed since the first round come first. Conversations that changed earlier
+    follow, the newest change first. All rows of a conversation are derived together. If a keeper
+    fails for a conversation, the error is logged once. The row of that keeper is then derived when
+    somebody reads it.
     """
 
     def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:
@@ -301,7 +303,7 @@ class Rounds:
         return has_more
 
     def left(self) -> int:
-        """Count the conversations of which a row is not up to date."""
+        """Count the conversations with a row that is missing or out of date."""
         if not self._keepers:
             return 0
         known = reduce(and_, (each.current() for each in self._keepers))

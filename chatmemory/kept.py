@@ -43,8 +43,9 @@ class KeptRow(models.Model):
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """Yield the value of the JSON in `content`. If the block cannot use the value, as may
-        happen with an altered row, CorruptRow with the name of the row is raised.
+        """Yield the value of the JSON in `content`, for the block that uses it. Raises CorruptRow
+        with the name of the row if the block cannot use the value, as may happen with an altered
+        row.
         """
         try:
             yield json.loads(self.content)

@@ -18,9 +18,9 @@ from chatmemory.patterns import declared_pattern
 class KnownModel:
     """The limit and prices of the models whose names match the pattern `names`.
 
-    `prompt` is the maximum number of tokens of a prompt. `cached` and `write` are the prices of a
-    cached and a written token as shares of the input price, None if unknown. `source` is a URL,
-    which was read on the day `as_of`.
+    `prompt` is the maximum number of tokens of a prompt. `cached` is the price of a token that is
+    read from the prompt cache, and `write` of a token that is written to it. Both are shares of the
+    input price, or None if unknown. `source` is a URL, which was read on the day `as_of`.
     """
 
     names: re.Pattern[str]

@@ -142,7 +142,9 @@ class Reader(_Conversion, ABC):
 
     @abstractmethod
     def read(self, turn: JsonValue) -> Iterable[ChatMessage | ReadMessage]:
-        """Return the messages of one turn. Raises InvalidMessage."""
+        """Return the messages of one turn (a JSON value in the list of messages). Raises
+        InvalidMessage if the turn cannot be read.
+        """
 
     def add(self, read: ReadMessage) -> None:
         self.messages.append(read)
@@ -156,13 +158,13 @@ class Reader(_Conversion, ABC):
         yield from map(writer.with_difference, self.finished())
 
     def finished(self) -> Iterable[ReadMessage]:
-        """Return all messages that were read; called after the last turn. Subclasses may still
-        complete a message here.
+        """Return all messages that were read. This method is called after the last turn (a JSON
+        value in the list of messages), so a subclass can still complete a message here.
         """
         return self.messages
 
     def expect(self, value: JsonMap, *read: str) -> None:
-        """Record every property that is not in `read` as a loss."""
+        """Record a loss for each property of `value` that is not in `read` (see `unread`)."""
         self.losses += unread(self._place, value, read, self._turn)
 
     def system(self, text: str | None) -> Iterator[SystemMessage]:
@@ -176,12 +178,12 @@ class Reader(_Conversion, ABC):
 
 
 class Writer(_Conversion, ABC):
-    """Base class that writes the messages of one conversation; subclasses write one message.
+    """Base class that writes the messages of one conversation; a subclass writes one message.
 
-    `within` is the name of the list of values in the format, such as "messages". A value `{name:
-    …}` whose name is in `beside`, such as "system", is written outside that list. `cannot_say`
-    names those fields among "name", "thinking" and "is_error" that the format does not have. `last`
-    is the message that was written last.
+    A message is written as JSON values in a list. `within` is the name of this list in the format,
+    such as "messages". A value such as `{"system": …}`, whose only name is in `beside`, is written
+    outside the list. `cannot_say` has the fields that the format lacks: some of "name", "thinking"
+    and "is_error". `last` is the message that was written last.
     """
 
     within: ClassVar[str] = ""
@@ -190,9 +192,9 @@ class Writer(_Conversion, ABC):
     last: ChatMessage | None = None  # the message that was written last
 
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
-        """Return a stream of the messages as JSON values of the format.
+        """Return the messages as a stream of JSON values of the format.
 
-        Custom messages, and attributes that other formats have left, are losses.
+        Custom messages are losses, and so are attributes with any other name than the format's.
         """
         beside: JsonDict = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
@@ -248,8 +250,8 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return the message that was read, with attributes for the details that have no field in a
-        message.
+        """Return the message in `read`. Details of the JSON values in `read` that have no field in
+        a message are added in an attribute with the name of the format.
         """
         message = read.message
         differs = difference(self._written(message), [*read.values], sources_of(message))
@@ -263,11 +265,11 @@ class Writer(_Conversion, ABC):
         return with_attributes(message, {**attributes, self.format: own})
 
     def write(self, message: ChatMessage) -> Iterable[JsonDict]:
-        """Return the JSON values of one message of any type but custom. Calls the method for the
-        message's type, such as `user`.
+        """Return the JSON values of one message, from the method for the type of the message, such
+        as `user`. A custom message has no values.
 
-        A value needs a role or a type. Otherwise the name of its first property serves as its kind,
-        such as "toolUse": a difference refers to values by their kinds.
+        Stored differences refer to a value by its kind: its role or type. For a value without role
+        and type, the kind is the name of the first property, such as "toolUse".
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -297,28 +299,28 @@ class Writer(_Conversion, ABC):
         raise NotImplementedError
 
     def is_value(self, value: JsonValue) -> bool:
-        """Return whether `join` can take this value, restored from a message's attributes. Clients
-        may have sent anything there.
+        """Return whether a restored value can be passed to `join`. The value comes from a message's
+        attributes, in which clients may have sent anything.
         """
         return isinstance(value, dict)
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Add a value to the previous value, and return whether that was done. The default joins
-        nothing.
+        """Add the JSON value `value` to the previous value `last`, and return whether it was added.
+        The default adds nothing.
 
-        `joins` is True if both were read from the same value.
+        `joins` is True if the messages of both values were read from a single value.
         """
         return False
 
     def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
-        """Add a value such as `{"system": …}` to `beside`, the values that are written outside the
-        list of turns. An earlier value of the same name is replaced.
+        """Add a value such as `{"system": …}` to `beside`, which has the values outside the list of
+        messages. An earlier value of the same name is replaced.
         """
         beside.update(value)
 
     def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:
-        """Return the tool calls of a message, each with an id and a name (possibly ""), and note
-        that they wait for results. Empty calls are losses.
+        """Return the tool calls of a message, each with an id and a name, which may be "". From now
+        on, these calls wait for their results. An empty call (None) is left out and is a loss.
         """
         calls = [call for call in message.tool_execution_requests if call is not None]
         if len(calls) < len(message.tool_execution_requests):
@@ -331,8 +333,11 @@ class Writer(_Conversion, ABC):
         ]
 
     def answered(self, message: ToolExecutionResultMessage) -> tuple[str, dict[str, str]]:
-        """Return the id of the call that a result answers ("" if unknown), and `{"name": …}` if the
-        result names another tool than that call.
+        """Return the id of the tool call that a result answers, and the tool name of the result if
+        the call has another one.
+
+        The id is "" if the call is unknown. The name is returned as `{"name": …}`. If the result
+        has no name, or the name of the call, `{}` is returned instead.
         """
         id, known = self.calls.answered(message.id)
         is_known = message.tool_name in (None, "", known)
@@ -375,8 +380,8 @@ def two_way(
     plain: Callable[[LibraryValue], JsonValue] | None = None,
     claims: Callable[[JsonValue], bool] | None = None,
 ) -> Format:
-    """Return a format that is read by `reader` and written by `writer`, which also gives its name.
-    The other arguments are fields of `Format`.
+    """Return a format that is read by `reader` and written by `writer`. The name of the format is
+    the writer's. The other arguments are the fields of `Format` with these names.
     """
     reader.format, reader.writer = writer.format, writer
 
@@ -397,10 +402,12 @@ def find_turns(
     names: Collection[str] = ("id",),
     beside: Collection[str] = (),
 ) -> RawTranscript | None:
-    """Return the turns of a list, or of an object that has such a list; None for any other value.
+    """Return the messages in a JSON value, not read yet: the value itself if it is a list of
+    messages, or a list within an object. None for any other value.
 
-    The object has the list under a name in `within`, and its id under a name in `names`. Values
-    under names in `beside`, such as a system prompt, become turns before the list.
+    `are_turns` recognizes a list of messages. An object has the list under a name in `within`, and
+    the id of the conversation under a name in `names`. Values under names in `beside`, such as a
+    system prompt, are put before the list. Other properties are losses.
     """
     if are_turns(value):
         return RawTranscript(None, value)
@@ -439,9 +446,9 @@ def unread(
     where: str, value: JsonMap, read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
     """Yield a loss for each property that is not in `read` and is not empty. A property in `read`
-    is a loss, too, if its value is an object although programs write a text there, such as an id.
+    is a loss, too, if it holds an object where programs write a text, such as an id.
 
-    `where` is the position that losses name, and `turn` the index of the turn.
+    `where` is the position for the losses, and `turn` the index of `value` in the list of messages.
     """
     for name in value:
         is_read = name in read and not is_misplaced(name, value[name])
@@ -459,8 +466,10 @@ def object_in(value: JsonValue, what: str) -> JsonDict:
 
 
 def objects_in(value: JsonMap, name: str, each: str = "part") -> list[JsonDict]:
-    """Return a property that must be a list of objects. Otherwise raises InvalidMessage, where
-    `each` is the word for an item of the list, such as "part".
+    """Return the property `name`, which must be a list of objects. Raises InvalidMessage for
+    anything else.
+
+    `each` is the word of the error for an item of the list, such as "part".
     """
     found = value.get(name)
     if not isinstance(found, list):
@@ -469,7 +478,7 @@ def objects_in(value: JsonMap, name: str, each: str = "part") -> list[JsonDict]:
 
 
 def list_in(value: JsonValue, name: str) -> JsonList:
-    """Return a property of an object if it is a list, else an empty list."""
+    """Return the property `name` of a value if the property is a list, else an empty list."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
@@ -482,7 +491,7 @@ def dicts_in(value: JsonValue, name: str) -> list[JsonDict]:
 
 
 def dict_in(value: JsonValue, name: str) -> JsonDict:
-    """Return a property of an object if it is an object, else an empty object."""
+    """Return the property `name` of a value if the property is an object, else an empty object."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, dict) else {}
 
@@ -507,9 +516,10 @@ _TEXTS = ("text", "content", "value")
 
 
 def part_text(part: JsonMap, name: str = "text") -> str:
-    """Return the text of a text part: under the given name, or under a name that other formats use.
+    """Return the text of a text part: under the property `name`, or under a property that other
+    formats use. "" if the part is empty.
 
-    Raises InvalidMessage if the part has a value that is not text there.
+    Raises InvalidMessage if the part has other content than text.
     """
     if isinstance(part.get(name), str):
         return str(part[name])
@@ -539,9 +549,11 @@ def first_in(value: JsonMap, *names: str) -> JsonValue:
 
 
 def nothing_in(what: str, parts: str, types: Iterable[JsonValue]) -> InvalidMessage:
-    """Return the error for a message without a part that can be read: "no part of its content can
-    be read: 'video'". `what` is what cannot be read, such as "part of its content". `types` are the
-    types of the parts, and `parts` is a word before them, or "".
+    """Return the error for a message of which no part can be read, such as "no part of its content
+    can be read: 'video'".
+
+    In this example, `what` is "part of its content", `parts` is "", and `types` is ["video"], the
+    types of the unreadable parts. `parts` is a text that the error has before the types.
     """
     names = ", ".join(dict.fromkeys(map(repr, types))) or "none"
     return InvalidMessage(f"no {what} can be read: {parts}{names}")
@@ -553,7 +565,9 @@ def answer_of(
     thoughts: Iterable[str | None],
     attributes: JsonMap | None = None,
 ) -> AiMessage:
-    """Return an AI message with the model's texts and thoughts, each joined by line breaks."""
+    """Return an AI message with these tool calls. The texts of the model are joined to one text by
+    line breaks, and so are the thoughts.
+    """
     text = "\n".join(texts) if texts else None
     return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None, attributes)
 
@@ -581,7 +595,7 @@ def arguments_text(value: JsonValue) -> str | None:
 
 
 def json_object(text: str) -> JsonDict | None:
-    """Return the JSON object of a text, or None for any other text."""
+    """Return the JSON object that a text holds, or None if the text holds anything else."""
     value = decoded(text)
     return value if isinstance(value, dict) else None
 
@@ -605,7 +619,7 @@ def plain_values(
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    """Return the ids of all tool calls in the messages, which generated ids must not repeat."""
+    """Return the ids of all tool calls in the messages. A generated id must not be one of these."""
     calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
     return frozenset(call.id for call in calls if call is not None and call.id)
 
@@ -631,10 +645,11 @@ def _ids_within(turn: JsonValue) -> set[str]:
 
 
 class Calls:
-    """The tool calls of a conversation so far. Results are matched to calls by id, or in order if
-    they have no id.
+    """The tool calls of a conversation so far, with which results are matched.
 
-    An open call has no result yet. `taken` holds ids that generated ids must not repeat.
+    A result with an id answers the call with this id, and a result without an id an open call. An
+    open call has no result yet; the oldest is answered first. `taken` holds ids that generated ids
+    must not repeat.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
@@ -654,8 +669,8 @@ class Calls:
                 self.answered(message.id)
 
     def opened(self, id: str | None, name: str | None) -> str:
-        """Add an open call, and return its id: its own, else the next free id of `call_1`,
-        `call_2`…
+        """Add an open call, which has no result yet, and return its id. A call without an id gets
+        the next free id of `call_1`, `call_2`…
         """
         id = id or next(self._new_ids)
         self._names[id] = name
@@ -671,11 +686,11 @@ class Calls:
         return ToolExecutionRequest(self.opened(id, name), name, arguments_text(arguments))
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
-        """Close the call that a result answers, and return the call's id and tool name, each None
-        if unknown.
+        """Close the tool call that a result answers. Return the id of the call, and the tool name
+        of the result, or else of the call; each is None if unknown.
 
-        A result without an id answers the oldest open call of that tool name, else the oldest open
-        call.
+        `id` and `name` are the result's. A result without an id answers the oldest open call of the
+        same tool name, else the oldest open call.
         """
         if not id:
             named = (each for each in self._waiting if name and self._names[each] == name)

@@ -85,11 +85,11 @@ _STEP_KINDS = (
 
 
 def content_of(request: Any) -> Any:
-    """Return the parts of a request whose words must be found in messages, or else are reported as
-    lost.
+    """Return the parts of a request that have words: the user's text, and the model's answer. Words
+    there that are in no message are reported as lost.
 
-    The parts are the user's text and the model's answer. An answer without recorded rounds is taken
-    from the displayed `response`.
+    The answer is under `response` as it was displayed, and if recorded, under `result` as calls of
+    the model.
     """
     known = _BESIDE.without(request)
     if not isinstance(known, dict):

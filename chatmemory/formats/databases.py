@@ -27,8 +27,8 @@ _MODES = slice(18, 20)  # the bytes of the header that say whether there is a wr
 class KnownDatabase:
     """The database of a supported program, recognized by its `tables`.
 
-    `sessions` yields the sessions as JSON values in the format named `format`. Its arguments are
-    the connection, and a function that decodes the JSON text of a column.
+    `sessions` takes the connection, and a function that decodes the JSON text of a column. It
+    yields the sessions as JSON values in the format named `format`.
     """
 
     format: str
@@ -72,8 +72,8 @@ def sessions_of(
 
 
 def unwritten_log(content: bytes | IO[bytes]) -> bool:
-    """Return whether a database file has a write-ahead log with data. The log is not read, so its
-    changes are missing.
+    """Return whether a database file has a write-ahead log with data. The log is not read, so the
+    newest changes of the database are missing from what is read.
     """
     name = getattr(content, "name", None)
     try:

@@ -1,27 +1,26 @@
-"""Keeps details that messages have no fields for, as the difference from the values that we would
-write.
+"""Keeps details that messages have no fields for, as a difference that is stored with a message.
 
 A reader makes a message from JSON values, the original. A writer would write that message as other
 values, which hold the texts, calls and results, and nothing else. `difference` describes how the
 original differs from the written values, and is stored in the message's attributes. `applied`
 restores the original. A message that was edited in the meantime is written with its new texts:
 
-- A difference holds no text of its message. Where the original has such a text, the difference has
-  a hole, which refers to the text by its name, the `source`. A hole
-  `{"$": [source, start, end, length]}` stands for characters of the text, and `{"$": [source]}` for
-  the JSON value that the text is. `before` and `after` surround a text that is part of a longer
-  string, such as a data URL.
-- An original value replaces a written value only if the writer would still write the same value. If
-  the original has a hole for the text of the written value, the text may have changed: then only
-  the shape must be the same.
+- A difference does not repeat the texts of its message. Where the original has such a text, the
+  difference has a hole, which names the text.
+- The hole `{"$": [name, start, end, length]}` stands for the characters from `start` to `end` of a
+  text with this length. The hole `{"$": [name]}` stands for the JSON value in a text. If the
+  original string is longer than the text, such as a data URL, `before` and `after` are the rest of
+  the string.
+- An original value replaces a written value only if the writer still writes an equal value. A text
+  in a hole may have changed since: a written value with such a text need only have the same shape.
 
 Differences are JSON values:
 
-    {"=": value, "was": mark}    another value; without "=" there was none. The mark identifies the
-                                 value written instead; "like" instead of "was" marks its shape
+    {"=": value, "was": mark}    the original value. Without "=" there was none. The mark identifies
+                                 the written value; "like" instead of "was" marks only its shape
     {"in": {name: difference}}   an object in which some properties differ
-    {"items": [item, …]}         a list, whose items are labels of written items ("text#1", the
-                                 second of that kind), `{"at": label, …difference}`, or
+    {"items": [item, …]}         a list. An item is the label of a written item ("text#1", the
+                                 second of the kind "text"), `{"at": label, …difference}`, or
                                  `{"=": value}` for an item that is not written
 """
 
@@ -58,7 +57,9 @@ _LONG = 8  # the fewest characters of a text that is looked for within another s
 
 
 def texts_of(message: ChatMessage) -> dict[str, str]:
-    """Return the texts of a message, each under the name by which holes refer to it."""
+    """Return the texts of a message by name, such as "text" or "contents.0". A stored difference
+    refers to texts by these names.
+    """
     return {name: text for name, text in _texts(message) if text}
 
 
@@ -77,8 +78,8 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
 
 
 def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
-    """Yield the strings of a JSON value that are under the names of texts in formats, such as
-    "content". `name` is the property that holds the value.
+    """Yield the strings in a JSON value whose property has a name that formats use for texts, such
+    as "content". `name` is the property that holds the whole value.
     """
     if isinstance(value, dict):
         for key, each in value.items():
@@ -91,8 +92,8 @@ def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
 
 
 def sources_of(message: ChatMessage) -> dict[str, str]:
-    """Return all values that holes can refer to, by name: the texts of a message, and the data or
-    URLs of its images and files.
+    """Return all that a stored difference can refer to, by name: the texts of a message
+    ("contents.0"), and the data or URLs of its images and files ("media.1").
     """
     contents = getattr(message, "contents", ())
     media = {f"media.{i}": _data_of(content) for i, content in enumerate(contents)}
@@ -116,8 +117,8 @@ def _json_of(texts: Texts) -> JsonDict:
 
 
 def difference(written: JsonValue, original: JsonValue, texts: Texts) -> JsonDict | None:
-    """Return the difference from the written value to the original; None if they are equal. `texts`
-    are the message's texts, by the names with which holes refer to them (see `sources_of`).
+    """Return the difference from the written value to the original; None if both are equal. `texts`
+    is the result of `sources_of` for the message.
     """
     first = _Difference(texts)
     found = first.of(written, original, "")
@@ -250,8 +251,8 @@ class _Difference:
 
 
 def applied(difference: JsonValue, written: JsonValue, texts: Texts) -> JsonValue:
-    """Return the original value, restored from the written value. Where its message has been
-    edited, the written value stays.
+    """Return the original value, restored from the written value and the stored difference. If the
+    message was edited since, its new texts stay.
 
     Raises ValueError if the function `difference` cannot have made this difference: clients can
     send any attributes.
@@ -347,8 +348,8 @@ class _Applied:
 
 
 def names_in(difference: JsonValue) -> list[str]:
-    """Return the names of the properties and the kinds of the list items in a difference, without
-    repetition.
+    """Return what differs in a difference, without repetition: the names of properties, and the
+    kinds (roles or types) of list items.
     """
     names: dict[str, None] = {}
     waiting = [("", difference)]

@@ -36,16 +36,16 @@ _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "resu
 class Call:
     """A model call found in a log or trace.
 
-    All calls of one `session` are one conversation, in the order of their `time` if known. Calls
-    without a session are grouped by their messages; then the conversation has the `name` of its
-    first call.
+    All calls with the same `session` are one conversation, in the order of `time` if known. Calls
+    without a session are grouped by their messages. Such a conversation has the `name` of its first
+    call.
 
-    A trace is recorded as several records: the trace itself, and the model calls in it. Of the
-    records with the same `trace`, only the records with the lowest `level` are read. So a trace
-    that repeats the messages of its model calls is not read twice.
+    A trace is recorded as several records: the trace itself, and the model calls in it. The trace
+    may repeat the messages of its calls. So of the records with the same `trace`, only the records
+    with the lowest `level` are read.
 
     `at` is the time of messages that have no time of their own. `beside` has the other properties
-    of the record, which are searched for words.
+    of the record. Words there that are in no message are reported as lost.
     """
 
     request: Any
@@ -110,8 +110,10 @@ def format_around(
 
 
 def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    """Return the messages of turns, whose format is detected among all formats that this library
-    reads. Raises UnreadableTranscript.
+    """Return the messages read from a list of JSON values. The format is detected among all formats
+    that this library reads.
+
+    Results may answer tool calls of the earlier messages in `after`. Raises UnreadableTranscript.
     """
     return _format_in(turns).parse(turns, after)
 
@@ -151,7 +153,8 @@ def read_as(format: Format, raw: RawTranscript, plain: Sequence[Any] | None = No
     """Return the messages of a conversation that `format.find` has found, with the losses of
     finding and reading them. Raises UnreadableTranscript.
 
-    If the file wraps its turns, `plain` has the same turns as the format reads them.
+    If the file wraps each message in an object that the format does not read, `plain` has the
+    messages without these objects.
     """
     account = Account(raw.turns)
     read = format.parse(account if plain is None else plain, ())
@@ -427,7 +430,7 @@ class _Counted(Iterable[Any]):
 
 
 def at_value(n: int, read: Transcript) -> Transcript:
-    """Return the transcript with all its losses in the n-th value of a file (from 0): their `turn`
-    becomes `n`.
+    """Return the transcript with the index `n` as the `turn` of all its losses. `n` is the index of
+    the file's JSON value from which the transcript was read.
     """
     return replace(read, losses=tuple(replace(each, turn=n) for each in read.losses))

@@ -14,11 +14,12 @@ from chatmemory.messages.sessions import Session
 
 @dataclass(frozen=True)
 class Loss:
-    """A detail that the target format or a message cannot express.
+    """A detail that is lost, because the target format or a message cannot express it.
 
     `where` is the position in the conversation, such as "message 3", and `what` the detail. `turn`
-    is the index of the first turn with this loss, if known. `place` is the position in the file,
-    such as "line 5"; the reader of the file derives it from `turn`.
+    is an index in the list of messages: that of the first JSON value with this loss, None if
+    unknown. `place` is the position in the file, such as "line 5"; the reader of the file derives
+    it from `turn`.
     """
 
     where: str
@@ -29,8 +30,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class SkippedTurn:
-    """A turn, or JSON value in a list of messages, that cannot be read: its index, and the reason.
-    The remaining turns are read.
+    """A turn (a JSON value in a list of messages) that cannot be read. `turn` is its index, and
+    `why` the reason. The remaining turns are read.
     """
 
     turn: int
@@ -39,7 +40,7 @@ class SkippedTurn:
 
 @dataclass(frozen=True)
 class Response:
-    """A turn, or JSON value in a list of messages, that is a provider's answer. `about` is the
+    """A turn (a JSON value in a list of messages) that is a provider's answer. `about` is the
     provider's data about the answer, such as token usage.
     """
 
@@ -49,8 +50,8 @@ class Response:
 
 @dataclass(frozen=True)
 class Node:
-    """A message of a tree of messages, as chat sites store them. `is_shown` means that the site
-    shows it: it is on the path to the last message.
+    """A message in a tree of messages, as chat sites store them. `parent` is the id of the message
+    before it. `is_shown` is True on the path to the message that the site shows last.
     """
 
     id: str
@@ -60,8 +61,8 @@ class Node:
 
 
 def unwrapped(turn: JsonValue) -> JsonValue:
-    """Return the JSON value of a turn: of a `Response` its turn, of a `Node` its value, else the
-    turn itself.
+    """Return the JSON value of a turn (an item in a list of messages). A `Response` or a `Node` has
+    the value in a field; any other turn is the value itself.
     """
     if isinstance(turn, Response):
         return turn.turn
@@ -77,11 +78,12 @@ def kind_of(record: JsonValue) -> str:
 
 @dataclass(frozen=True)
 class RawTranscript:
-    """A conversation found in a file but not read yet. `name` is its id in the file, or None.
-    `turns` are the JSON values in its list of messages.
+    """A conversation that was found in a file but is not read yet. `name` is the conversation's id
+    in the file, or None.
 
-    `places` has, for each turn, its index in the list of records in which `Format.find_each`
-    searched. `places` is empty if `turns` is that whole list, in the same order.
+    `turns` are the JSON values in the list of messages. `Format.find_each` may take the turns from
+    a longer list of records: then `places` has the index of each turn in that list. `places` is
+    empty if `turns` is the whole list in the same order.
     """
 
     name: str | None
@@ -94,19 +96,20 @@ class RawTranscript:
 class Transcript:
     """The messages of one conversation, and the losses of reading it.
 
-    `number` is the position of the conversation in its file, from 1. `turns` has the index of each
-    message's turn, or of its first turn if it was made from several. `turns` is empty if each turn
-    is one message, and the `parse` of the format does not fill it.
+    `number` is the position of the conversation in its file, from 1. `turns` has an index for each
+    message: the index of the JSON value (the turn) from which the message was read, or of the first
+    one. `turns` may be empty if each turn is one message.
 
     `session` is an agent's recording, if the format has it: the messages with summaries and
     compactions.
 
-    `times` has the time of each message, None where the file has none. With a session, the
-    summaries of the session have times, too. `times` is empty if no message has a time.
+    `times` has the time of each message, None for a message without a time. With a session, `times`
+    also has the times of the summaries. `times` is empty if no message has a time.
 
-    `branches` are other versions of this conversation, such as after an edited question. The first
-    `shared` messages of a branch are also the first of this conversation, or of its session. In a
-    file, a conversation with `is_branch` follows the conversation that it is a version of.
+    `branches` are other versions of this conversation, such as after an edited question. A branch
+    begins with the first `shared` messages of this conversation, or of its session. From a file,
+    branches come as conversations with `is_branch`, after the conversation of which they are
+    versions.
     """
 
     name: str | None
@@ -140,8 +143,9 @@ class Refused:
 class Rendered:
     """Messages as JSON values of a format, and the losses of writing them.
 
-    The value is a list; or an object, if the format has a name for the list or values outside it,
-    `{"system": …, "messages": […]}`; or the whole text, if the format writes text.
+    `value` is a list in most formats. It is an object such as `{"system": …, "messages": […]}` if
+    the format names the list, or has values outside the list. It is the whole text if the format
+    writes text.
     """
 
     value: list[JsonDict] | JsonDict | str
@@ -152,9 +156,9 @@ class Rendered:
 class Rendering:
     """Messages as a stream of a format's JSON values, with the `losses` so far.
 
-    `within` is the name of the list in the format, "" for a bare list. `beside` has the values
-    outside the list, such as the system prompt; it is complete after the last value. If `is_text`,
-    the values are strings to join.
+    `within` is the name of the list in the format, "" for a list without a name. `beside` has the
+    values outside the list, such as the system prompt. `beside` is complete when the stream has
+    ended. With `is_text`, the values are strings, which together are the text.
     """
 
     values: Iterable[JsonValue]
@@ -192,8 +196,8 @@ NOT_KNOWN = "not known"
 class Kinds:
     """The types of a format's records. `of` returns the name of a record's type.
 
-    `silent` lists the types whose records hold no words of people, models or tools. The value of a
-    type is the newest version of the program that is known to write such records, or `NOT_KNOWN`.
+    `silent` has the types whose records hold no words of people, models or tools. It maps each type
+    to the newest version of the program that is known to write such records, or to `NOT_KNOWN`.
     """
 
     of: Callable[[JsonValue], str]
@@ -205,12 +209,14 @@ class Format:
     """A format of conversations, as JSON or as text for people, by the functions that read and
     write it.
 
+    A turn is a JSON value in the list of messages. In a session file, a turn is called a record.
+
     - `find` returns the conversation that a JSON value of any type holds in this format, or None.
       It detects the format for "auto", so it must return None for other formats.
     - `claims`, if there is one, detects the format for "auto" instead: it tells whether a value can
       only be of this format. Then `find` may also take values that other formats have.
-    - `parse` takes the turns that `find` has found, still unchecked, and the messages before them,
-      whose calls they may answer. It returns the messages of the turns. It raises
+    - `parse` takes the turns that `find` has found, still unchecked, and the earlier messages,
+      whose calls the turns may answer. It returns the messages of the turns. It raises
       UnreadableTranscript with the index of a turn that cannot be read. A `Reader` does so for
       every InvalidMessage.
     - `render` returns messages in this format. It can do so message by message, so that an export
@@ -220,26 +226,27 @@ class Format:
       `parse` raises UnreadableTranscript.
     - `plain`, if there is one, returns an object of the format's library as JSON values.
     - `is_record`, if there is one, tells whether a line of a file is a record of a session. Then
-      lines that are not JSON or not records are left out and reported, as "line 5: not JSON", and
-      `find` is given the list of all records. Without `is_record`, a line is a conversation, or a
-      message of a conversation.
+      `find` is given the list of all records. Other lines are left out and reported, as "line 5:
+      not JSON". Without `is_record`, a line is a conversation, or a message of a conversation.
     - `session_of`, if there is one, returns the id of a record's session, or None if the record
-      names no session. Another id begins another session: only one session's records are in memory
-      at a time.
+      names no session. A record with another id begins another session: only one session's records
+      are in memory at a time.
     - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
-      sessions of one file, or the conversations of a store, each under its key.
+      sessions of one file, or all conversations of a store.
     - `content_of`, if there is one, returns the part of a turn that holds the text of people,
       models and tools. The part is the whole turn if there is no `content_of`, or if the part is
       empty and no message was made from the turn. Each string of four letters or more in the part
-      must be in a text, a thought, an argument or a result of a message, except names such as ids
-      and types. Otherwise the string is reported as a loss (see `chatmemory.formats.account`).
-    - `is_whole` is True if `find` takes everything of a conversation that has words as turns. Then
-      words outside the turns are reported as losses, too.
+      must be in a text, a thought, an argument or a result of a message. Names such as ids and
+      types are exempt. A string that is not found is reported as a loss (see
+      `chatmemory.formats.account`).
+    - `is_whole` is True if everything with words in a conversation is in the turns that `find`
+      returns. Then words outside the turns are reported as losses, too.
     - `reads_streams` is True if `plain` also takes the library's streams, iterators of chunks.
-    - `is_empty`, if there is one, tells whether a value is a conversation without any messages,
-      which exports of accounts have.
-    - `kinds`, if there are any, name the types of its records, and the types without words.
-    - `conversations`, if there is one, takes the values of a file in order and yields its
+    - `is_empty`, if there is one, tells whether a value is a conversation without any messages.
+      Exports of accounts have such conversations.
+    - `kinds`, if there are any, name the types of the format's records, and the types without
+      words.
+    - `conversations`, if there is one, takes the values of a file in order and yields the
       conversations. It is for formats in which several values make one conversation, such as model
       calls.
 

@@ -1,13 +1,14 @@
 """Gemini: `{"systemInstruction": …, "contents": [{"role": …, "parts": [part, …]}, …]}`.
 
 Source of the shapes: Google's API reference, generateContent, Content and Part. Names are written
-in camelCase. A turn that was read in snake_case, as Google's libraries write it, is written in
+in camelCase. A message that was read in snake_case, as Google's libraries write it, is written in
 snake_case again.
 
-- The response of a function is an object, which becomes its JSON text in a message. But of
-  `{"result": text}` and `{"output": text}` only the text is taken, and `{"error": …}` becomes an
-  error. Google's library for Python writes `result` and `error`.
-- Code that Gemini runs becomes a call of `code_execution`, and its output the result.
+- The response of a function is an object, which becomes JSON text in a message. From `{"result":
+  text}` and `{"output": text}`, only the text is taken. `{"error": …}` becomes an error. Google's
+  library for Python writes `result` and `error`.
+- Code that Gemini runs becomes a call of `code_execution`, and the output of the code becomes the
+  result.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _CODE = "code_execution"
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of turns in a value: the list itself, the `contents` of an object, or a
+    """Return the messages in a value, not read yet: a list, the `contents` of an object, or a
     single response. None if the value is in another format.
     """
     if is_list_of(value, "candidates") and _is_stream(value):

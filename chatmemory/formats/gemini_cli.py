@@ -4,9 +4,10 @@ read.
     {"sessionId": …, "projectHash": …, "messages": [{"id": …, "type": "user", "content": …}, …]}
 
 A message that changed is written again under its id. `$set` and `$patch` change earlier records.
-`$rewindTo` takes back a message and all messages after it. A message of the model holds its
-thoughts, its calls and their results. Text that is older than the first call comes before the call.
-Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
+`$rewindTo` takes back a message and all messages after it. A message of the model holds its text,
+its thoughts, its calls and their results. The text comes before the calls if its time is earlier,
+else after the results. Source of the shapes: google-gemini/gemini-cli,
+packages/core/src/services/chatRecordingTypes.ts.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _CHANGES = ("$set", "$patch", "$rewindTo")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file, or the messages of a file in the older format, which is one
-    object. None if the value is in another format.
+    """Return the records of a session file. A file in the older format is a single object: then its
+    messages are returned. None if the value is in another format.
     """
     records = records_in(value)
     head = next(filter(is_head, records), None)

@@ -2,8 +2,9 @@
 
     {"role": "user", "additional_kwargs": {}, "blocks": [{"block_type": "text", "text": …}]}
 
-Calls are blocks of their message, or in older messages OpenAI's objects in additional_kwargs, where
-a result names its call. Source of the shapes: llama_index.core.base.llms.types 0.14.
+A tool call is a block of its message. In older messages, calls are OpenAI's objects in
+`additional_kwargs`. A result names its call in `additional_kwargs`. Source of the shapes:
+llama_index.core.base.llms.types 0.14.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ _MEDIA = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of messages, or None unless its first message has a role and blocks."""
+    """Return the value as a list of messages. None unless it is a list whose first message has a
+    role and blocks.
+    """
     is_own = is_list_of(value, "role", "blocks") and isinstance(value[0]["blocks"], list)
     return RawTranscript(None, value) if is_own else None
 

@@ -61,12 +61,12 @@ _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of messages, or the list under `messages` or, in files of tau-bench, under
-    `traj`. None if the value is in another format.
+    """Return the messages in a value, not read yet: a list, or the list under `messages`, or in
+    files of tau-bench under `traj`. None if the value is in another format.
 
-    A completion is a list of one message, taken from its first choice. The first message must have
-    the properties of its role, and no `parts`, which messages of AI SDK 4 have. Each part of a
-    content must have a type, which Bedrock's parts have not.
+    Of a completion, the message of the first choice is returned. The first message of a list must
+    have the properties of its role. It must not have `parts`, as messages of AI SDK 4 do. Each part
+    of a content must have a type, which parts of Bedrock do not have.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)

@@ -2,10 +2,11 @@
 
     {"info": {"id": …, …}, "messages": [{"info": {"role": …, …}, "parts": [{"type": …, …}, …]}, …]}
 
-An answer has parts for each call of the model: its thoughts, text and tools, where a tool's part
-also has its result. A message with a part `compaction`, and the answer `summary` after it, are a
-compaction. Messages that the user reverted are a branch. Source of the shapes: anomalyco/opencode,
-packages/opencode/src/session/message-v2.ts, session.sql.ts and cli/cmd/export.ts.
+An answer has parts for each call of the model: thoughts, text and tools. The part of a tool also
+has the tool's result. A message with a part `compaction`, together with the answer `summary` after
+it, is a compaction. Messages that the user reverted are a branch. Source of the shapes:
+anomalyco/opencode, packages/opencode/src/session/message-v2.ts, session.sql.ts and
+cli/cmd/export.ts.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@ gen_ai.system_instructions, of semantic conventions 1.37 and later.
 
 A conversation is a list of messages, or the attributes of a span, whose values may be JSON text.
 System instructions are read first, then input, then output. Attributes about the output, such as
-its usage, are kept with its message. They are not written again, since the message is then input.
+its usage, are kept with the message of the output. They are not written again, because a message
+that is sent again is input.
 
-A message of the role tool becomes a result for each part. A tool call that the provider ran within
-an answer becomes a call, its result, and another AiMessage for the parts after it. Both are written
-as one message again. Arguments and results may be JSON values or text. JSON objects and lists in
-this library's spelling are written as values, and all other text as text.
+A message of the role tool becomes a result for each part. If the provider ran a tool within an
+answer, the answer becomes several messages: the call, its result, and an AiMessage for the parts
+after the result. In both cases, one message is written again. Arguments and results may be JSON
+values or text. A text is written as a JSON value if it is a JSON object or list in this library's
+spelling.
 """
 
 from __future__ import annotations
@@ -88,8 +90,8 @@ _NEEDED = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of messages, or the attributes of a span, directly or under the span. None if
-    the value is in another format.
+    """Return the messages in a value, not read yet: a list, or the messages of a span, which is
+    given as a whole or by its attributes. None if the value is in another format.
 
     At least one message must have a part in the shape of these conventions, because other formats
     have parts, too.

@@ -122,14 +122,16 @@ def mime_type_of(kind: str, media: Media) -> str:
 
 
 def url_of(media: Media) -> str | None:
-    """Return the URL of media, which is a data URL if the data is inline. None if there is none."""
+    """Return the URL of media, or a data URL if the data is inline. None if there is neither URL
+    nor data.
+    """
     data, mime_type = data_of(media), media.mime_type or "application/octet-stream"
     return f"data:{mime_type};base64,{data}" if data else media.url
 
 
 class PartWriter(Writer):
-    """Base class that writes contents as parts. Subclasses write media, and texts if their text
-    parts differ.
+    """Base class that writes contents as parts. A subclass writes media. It also writes texts if
+    its format has another text part than `{"type": "text", "text": …}`.
 
     `levels` are the detail levels of images that the format has. `has_both` means that a part can
     have both the URL and the data of media.
@@ -213,7 +215,9 @@ def runs_of(
 
 
 class TurnReader(Reader):
-    """Base class that reads turns whose parts are under the name `within_turn`."""
+    """Base class that reads turns (JSON values in a list of messages) whose parts are under the
+    name `within_turn`. A turn with tool results becomes several messages.
+    """
 
     within_turn: ClassVar[str]
 
@@ -235,14 +239,17 @@ class TurnReader(Reader):
 
     @abstractmethod
     def contents(self, part: JsonValue) -> list[Content]:
-        """Return the contents of a part of a user's turn; [] if messages have no field for it."""
+        """Return what a part of a user's message becomes, as contents; [] if messages have no field
+        for the part.
+        """
 
     @abstractmethod
     def ai_message(self, parts: JsonList) -> AiMessage: ...
 
     def joined(self, turn: JsonDict, found: Parts) -> Iterator[ReadMessage]:
-        """Yield the messages of a turn. `found` has each message with the parts that it was read
-        from. The first message also keeps the turn's other properties.
+        """Yield the messages that were read from one turn (a JSON value in the list of messages).
+        `found` has each message with the parts from which it was read. The first message also keeps
+        the other properties of the turn.
         """
         name, value = self.within_turn, turn
         for place, (message, parts) in enumerate(found):
@@ -252,9 +259,11 @@ class TurnReader(Reader):
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return `joins`, whether a message and the message before it are of the same turn; None if
-        the writer knows that anyway. The writer joins two tool results in a row, and no other
-        messages.
+        """Return whether the writer must write a message and the previous message as one turn (a
+        JSON value in the list of messages).
+
+        `joins` says whether both were read from one turn. None is returned if the writer does the
+        same without being told: it joins two tool results in a row, and no other messages.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -294,7 +303,9 @@ class TurnReader(Reader):
             yield self.ai_message([]), []
 
     def nothing_in(self, parts: Iterable[JsonValue]) -> InvalidMessage:
-        """Return the error for a turn that would become an empty message."""
+        """Return the error for a message that would be empty, because none of its `parts` can be
+        read.
+        """
         types = [self.type_of(part) for part in parts]
         if not types:
             return InvalidMessage(f"{self.within_turn} is missing")
@@ -302,10 +313,10 @@ class TurnReader(Reader):
 
 
 class TurnWriter(PartWriter):
-    """Base class that writes turns made of parts.
+    """Base class that writes turns (JSON values in a list of messages) made of parts.
 
-    A message's attribute with the format's name may have the type of the part to write: `type` for
-    a tool result, and `types` by call id for tool calls.
+    A message's attribute with the format's name may have the type of the part to write. For a tool
+    result, the type is under `type`; for tool calls, the types are under `types`, by call id.
     """
 
     within_turn: ClassVar[str]
@@ -317,8 +328,8 @@ class TurnWriter(PartWriter):
         """Return whether a part is the result of a tool."""
 
     def turn(self, role: str, parts: list[JsonDict]) -> Iterator[JsonDict]:
-        """Yield a turn with these parts, or nothing if there are none: providers refuse empty
-        turns.
+        """Yield one JSON value for the list of messages, with this role and these parts. Without
+        parts, yield nothing and record a loss: providers reject empty messages.
         """
         if parts:
             yield {"role": role, self.within_turn: parts}
@@ -326,10 +337,11 @@ class TurnWriter(PartWriter):
             self.lose("an empty message")
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Add a turn to the previous turn of the same role, and return whether that was done.
+        """Add the parts of `value` to those of the previous value `last`, and return whether they
+        were added. Both values must have the same role.
 
-        Turns are joined if `joins` is True, or if both are tool results, which providers want in
-        one turn.
+        Parts are added if `joins` is True. They are also added if both values end with tool
+        results, which providers want in one value.
         """
         name = self.within_turn
         parts, more = last.get(name), value.get(name)
@@ -365,8 +377,8 @@ class TurnWriter(PartWriter):
 
 
 class BlockWriter(TurnWriter):
-    """Base class of the writers of Anthropic and Bedrock, whose turns are made of blocks, with the
-    system prompt outside the list of turns.
+    """Base class of the writers of Anthropic and Bedrock. Their messages are made of blocks, and
+    the system prompt is outside the list of messages.
     """
 
     within = "messages"
@@ -389,8 +401,8 @@ class BlockWriter(TurnWriter):
         return None
 
     def beside_turns(self, message: SystemMessage) -> str:
-        """Return the text of a system message, to be written outside the list of turns. The
-        position of the message among the turns is a loss.
+        """Return the text of a system message, to be written outside the list of messages. The
+        position of a system message after other messages is a loss.
         """
         if self.last:
             self.lose("the place of a system message: its text is in `system`")

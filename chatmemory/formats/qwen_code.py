@@ -1,9 +1,9 @@
 """Qwen Code: session files, one JSON record a line. This format is only read.
 
-Each record names its parent, as in files of Claude Code, and its message is a turn of Gemini. A
-record `chat_compression` has the new window. Messages that the old window had, too, stay in memory.
-Messages that only the new window has are the summary. Source of the shapes: QwenLM/qwen-code,
-packages/core/src/services/chatRecordingService.ts.
+Each record names its parent, as in files of Claude Code, and its message is in Gemini's format. A
+record `chat_compression` is a compaction and has the new window. Messages that the old window also
+had stay in memory; messages that only the new window has are the summary. Source of the shapes:
+QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _LEFT = "messages that are not reached from the last one"
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file, or None unless some have a parent, a session and parts."""
+    """Return the records of a session file. None unless all records are objects, and at least one
+    has both a parent and a message with parts.
+    """
     records = records_in(value)
     named = next(filter(_has_parts, records), None)
     if named is None or not all(isinstance(each, dict) for each in records):

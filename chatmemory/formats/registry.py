@@ -111,9 +111,9 @@ def parse_objects(
 ) -> Transcript:
     """Read objects of a provider's library: a message, a list, a response, or their JSON values.
 
-    Raises UnreadableTranscript with the `index` of a message that cannot be read, also for an
-    unexpected exception, which is logged. `after` are earlier messages whose tool calls the results
-    may answer.
+    Results may answer tool calls of the earlier messages in `after`. Raises UnreadableTranscript
+    with the `index` of a message that cannot be read. An unexpected exception is logged, and
+    becomes an UnreadableTranscript, too.
     """
     with refusing_faults(f"values of the format {format!r}"):
         return _parse_objects(values, format_named(format), format, after)
@@ -202,7 +202,9 @@ class _Checked(Iterable[ChatMessage]):
 
 
 def kept_in(attributes: JsonMap) -> dict[str, list[str]]:
-    """Return, for each format, the names of the details that it keeps in a message's attributes."""
+    """Return which details formats keep in a message's attributes: the names of the details, by the
+    name of the format.
+    """
     return {
         name: [kept for part, value in own.items() for kept in _names(part, value)]
         for name, own in attributes.items()

@@ -54,13 +54,16 @@ def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 def new_places(
     known: Sequence[bytes], sent: Sequence[bytes], in_common: int = 2
 ) -> list[int] | None:
-    """Return the indexes of the messages in a call's list `sent` that the run does not have yet;
-    None if the call does not belong to this run. `known` is the list of the run's last call.
+    """Return the indexes of the messages in a model call's list `sent` that the run does not have
+    yet. None if the call does not belong to the run.
 
-    A call belongs to the run in three cases: `sent` begins with all messages of `known`; `sent` is
-    a beginning of `known`, sent again; or a program compacted the run. After a compaction, `sent`
-    has a summary or a shortened beginning, and then the end of `known`. At least `in_common`
-    messages must be in both lists. An answer that came back with changes does not split a run.
+    A run is a series of model calls of one conversation. `known` is the list of the run's last
+    call. Both lists have a digest for each message. A call belongs to the run in three cases:
+
+    - `sent` begins with all messages of `known`. Only the last one, an answer, may have changed.
+    - `sent` is a beginning of `known`, sent again.
+    - The conversation was compacted: `sent` has a summary or a shortened beginning, and then the
+      end of `known`. At least `in_common` messages must be in both lists.
     """
     same = common_beginning(known, sent)
     if same == len(sent):
@@ -84,11 +87,12 @@ def _last_place(digests: Sequence[bytes], digest: bytes, start: int) -> int | No
 def goes_on_with(
     known: Iterable[tuple[Key, Sequence[bytes]]], sent: Sequence[bytes], in_common: int = 2
 ) -> tuple[Key, list[int]] | None:
-    """Return the key of the run that a call's list `sent` continues, and the indexes of its new
-    messages; None if the list continues no run.
+    """Return the key of the run that a model call continues, and the indexes of the run's new
+    messages in `sent`. None if the call continues no run.
 
-    `known` has each run's key and the list of its last call. If several runs fit, the run with the
-    fewest new messages in `sent` is chosen, and of equal runs the first.
+    `sent` has the digests of the call's messages. `known` has the key of each run, with the digests
+    of its last call. If several runs fit, the run with the fewest new messages is chosen, and of
+    equal runs the first. For `in_common`, see `new_places`.
     """
     found: tuple[Key, list[int]] | None = None
     for key, digests in known:
@@ -99,11 +103,12 @@ def goes_on_with(
 
 
 class Runs:
-    """The runs found so far, each with the list of its last call.
+    """The runs found so far. A run is a series of model calls of one conversation, and is stored as
+    the digests of the messages in its last call.
 
     With `all_alike`, for the calls of one session, a call is compared with every recent run.
-    Otherwise a call is only compared with runs of which one of the last two messages is in the
-    call's list.
+    Otherwise a call is compared with a run only if one of the last two messages of the run is in
+    the call's list.
     """
 
     def __init__(self, all_alike: bool = False) -> None:
@@ -112,11 +117,11 @@ class Runs:
         self._ending: defaultdict[bytes, list[int]] = defaultdict(list)
 
     def find(self, sent: Sequence[bytes]) -> tuple[int, list[int]] | None:
-        """Return the number of the run that a call's list `sent` continues, and the indexes of its
-        new messages; None if the list continues no run.
+        """Return the number of the run that a model call continues, and the indexes of the run's
+        new messages in `sent`. None if the call continues no run.
 
-        If several runs fit, the run with the fewest new messages in `sent` is chosen, and of equal
-        runs the first.
+        `sent` has the digests of the call's messages. If several runs fit, the run with the fewest
+        new messages is chosen, and of equal runs the first.
         """
         numbers = sorted(set(self._candidates(sent)))
         known = ((number, divided(self._lists[number])) for number in numbers)
@@ -128,8 +133,8 @@ class Runs:
         return (number for digest in sent for number in self._ending.get(digest, ())[-NEWEST:])
 
     def put(self, number: int | None, sent: Sequence[bytes]) -> int:
-        """Store the list of a run's last call, and return the run's number. Without a `number`, a
-        new run begins.
+        """Store the digests `sent` of a model call as the last call of a run, and return the run's
+        number. Without a `number`, a new run begins.
         """
         if number is None:
             number = len(self._lists)
@@ -144,10 +149,11 @@ class Runs:
 
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the digests of the last two messages of a list. `Runs` looks up runs by them.
+    """Return the digests by which `Runs` looks up a run: those of the last two messages in the list
+    of its last call.
 
-    The last message may have come back changed, such as an answer: then the message before it finds
-    the run. Of a list of up to two messages, only the last digest is returned.
+    If the last message came back changed, such as an answer, the message before it finds the run.
+    For a list of up to two messages, only the last digest is returned.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 

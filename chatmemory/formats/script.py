@@ -2,8 +2,8 @@
 
 The roles are user, ai, system, call and result, in upper or lower case. A line without a role
 continues the message before it. `call: find({"id": 7})` is a tool call. A result answers the oldest
-tool call that has no result yet since the last user message, and takes the tool name from it. A
-text that starts with a bracket is read as JSON in one of the transcript formats instead.
+tool call since the last user message that has no result yet. The result takes the tool name of that
+call. A text that starts with a bracket is read as JSON in one of the transcript formats instead.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _CALL = declared_pattern(r"\A\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:
-    """Return the messages that somebody typed: one of this role, or if the role is "script", those
-    of a whole script.
+    """Return the messages that somebody typed. The role "script" stands for a whole script; any
+    other role, such as "user", for one message.
 
-    Raises InvalidValue if the text has no such message.
+    Raises InvalidValue for a script that cannot be read.
     """
     return read_script(text) if role == "script" else [_message(role, text)]
 

@@ -92,16 +92,16 @@ class SessionReader(ABC):
     def read(self, record: dict[str, Any]) -> None:
         """Add the messages of one record. Raises InvalidMessage.
 
-        If neither a message nor a loss comes of a record, it counts as unknown, and its words are
-        reported as lost.
+        A record from which neither a message nor a loss comes is unknown: its words are reported as
+        lost.
         """
 
     def miss(self, what: str, times: int = 1, *records: int) -> None:
-        """Record that a detail was lost, `times` times. `what` names the detail; equal losses are
+        """Record that a detail was lost `times` times. `what` names the detail; equal losses are
         counted together.
 
-        The loss is in the given records, else in the current record. Before the first record is
-        read, a loss concerns the whole session.
+        `records` are the indexes of the records with the loss; without them, it is the current
+        record. Before the first record is read, a loss concerns the whole session.
         """
         if times:
             at_hand = (self._turn,) if self._is_reading else ()
@@ -183,11 +183,12 @@ def branch_of(
     format: Format,
 ) -> tuple[Transcript, list[Loss]]:
     """Read a branch: another path through a session's records than the `main` conversation. Return
-    the whole conversation along that path, and the losses in `own`, the indexes of the records
-    that only this path has.
+    the whole conversation along the path, and the losses in the branch's own records.
 
-    `read_way` reads the path. `outer` is the account of the main conversation. There the `own`
-    records are marked as belonging to the branch, or as refused if the branch refuses them.
+    `own` are the indexes of the records that only the branch has. `read_way` reads the path.
+    `outer` is the account of the main conversation: it says for each record whether it was read,
+    lost or refused. In this account, the branch's own records are marked as records of a branch, or
+    as refused.
     """
     account = Account(outer)
     read = read_way(account)

@@ -1,8 +1,8 @@
 """ShareGPT: `{"conversations": [{"from": "human", "value": …}, …]}`, without call ids.
 
-Tool calls are turns from `function_call` whose value is JSON; `observation` turns answer them, in
-the order of the calls. Calls in a row, and the text just before them, are one AI message: an answer
-with a text and two calls takes three turns in this format.
+A tool call is an item from `function_call` whose value is JSON. Items from `observation` are the
+results, in the order of the calls. Calls in a row, and the text just before them, are one AI
+message. So an answer with a text and two calls is three items in this format.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _RESULT = ("observation", "tool", "tool_response", "function_response")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of turns, or the list under `conversations` of an object. None if the value is
-    in another format.
+    """Return the messages in a value, not read yet: a list, or the list under `conversations` of an
+    object. None if the value is in another format.
     """
     if is_list_of(value, "from", "value"):
         return RawTranscript(None, value)

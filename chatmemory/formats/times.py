@@ -25,7 +25,8 @@ _AHEAD = timedelta(days=1)  # of clocks of other machines
 
 
 def said_at_of(turn: JsonValue) -> datetime | None:
-    """Return the time of a turn of any format, in UTC; None if it has none.
+    """Return the time of a JSON value in a list of messages, in any format, as UTC. None if the
+    value has no time.
 
     A time before 1990, or more than a day in the future, is ignored: no message was sent then.
     """

@@ -22,11 +22,11 @@ LEFT = "messages on other branches, not reached from the last message"
 
 
 def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
-    """Return the messages of a tree as nodes: the path to the message with the id `last` first,
-    then all other messages. `values` maps each message id to its message, and `parents` to the id
-    of its parent.
+    """Return the messages of a tree as nodes: first the path to the message with the id `last`,
+    then all other messages.
 
-    If `last` is not in the tree, the last message in the file is used.
+    `values` has the messages, and `parents` the ids of their parents, both by the id of the
+    message. If `last` is not in the tree, the last message in the file is used.
     """
     if not isinstance(last, str) or last not in values:
         last = next(reversed([*values]), None)
@@ -38,8 +38,10 @@ def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -
 
 
 def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> list[Node]:
-    """Return the messages of a tree as nodes, if each message names its parent under the property
-    `parent`. If no message does, each follows the message before it in the list.
+    """Return the messages of a tree as nodes, as `nodes_of` does. `values` has the messages by id,
+    and `parent` is the property in which a message names its parent.
+
+    If no message names a parent, the parent of each message is the message before it.
     """
     if any(parent in each for each in values.values()):
         return nodes_of(values, {id: each.get(parent) for id, each in values.items()}, last)
@@ -80,9 +82,9 @@ def format_of_tree(
 ) -> Format:
     """Return a format, which is only read, for conversations that are trees of messages.
 
-    `find` returns a conversation whose turns are nodes of the tree, and `reader` reads the values
-    of nodes. `content_of` returns the part of a value that has text. A path whose last value has no
-    text is not a branch. `is_empty` tells whether a conversation has no messages.
+    `find` returns a conversation with the nodes of the tree, and `reader` reads the JSON values in
+    the nodes. `content_of` returns the part of a value that has text. A path that ends with a value
+    without text is not a branch. `is_empty` tells whether a conversation has no messages.
     """
     reader.format = name
 

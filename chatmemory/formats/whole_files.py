@@ -41,8 +41,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class TranscriptStream:
-    """The result of opening a file: its `conversations` in order, each read on demand, or `Refused`
-    if it cannot be read.
+    """The result of opening a file: the name of its format, and its `conversations` in order. Each
+    conversation is read on demand. In place of an unreadable one, there is a `Refused`.
     """
 
     format: str
@@ -58,9 +58,9 @@ def read_transcripts(
 ) -> Reading:
     """Return every conversation of a JSON or JSON Lines file, or of its content.
 
-    `format` is a format's name, or "auto". Then it is the first format for which the whole file is
-    a conversation, else the format that finds the most conversations in it. Conversations without a
-    name are named by their position, from 1.
+    `format` is a format's name, or "auto" to detect the format. This is the first format for which
+    the whole file is a conversation, else the format that finds the most conversations in the file.
+    Conversations without a name are named by their position, from 1.
 
     Raises UnreadableTranscript if the content is not JSON, exceeds the `bounds`, or holds no
     conversation in the format. `called` names the content in the error.

@@ -1,8 +1,8 @@
 """Checks that the words of a file's records are in the messages read from them.
 
 Every string of four letters or more in a record must be in a text, a thought, an argument or a
-result of a message. Attributes do not count, because they are neither searched nor shown. All other
-strings are reported as losses (see `chatmemory.formats.account`).
+result of a message. Attributes do not count, because they are neither searched nor shown. A string
+that is not found is reported as a loss (see `chatmemory.formats.account`).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _NO_WORDS = declared_pattern(
 
 
 def has_content(read: Transcript) -> bool:
-    """Return whether a conversation has any content. In an agent's session, messages that the
-    agent's program wrote, summaries and system messages do not count.
+    """Return whether a conversation has any content. In an agent's session, system messages,
+    summaries, and messages from the agent's program do not count.
     """
     if read.session is None:
         return any(map(_says, read.messages))
@@ -106,8 +106,10 @@ def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def told(name: str, value: Any) -> Any:
-    """Return the part of a property's value that may have words: all of it, or for names such as
-    "id" only objects in it. None if there is no such part.
+    """Return the part of a property's value that may have words; None if there is none.
+
+    The part is the whole value for most names. For names such as "id" it is only the objects in the
+    value, and for names such as "usage" there is none.
     """
     silence = _silence_of(name) if len(name) <= _NAME_MAX else _Silence.NONE
     if silence is _Silence.WHOLE:
@@ -147,8 +149,8 @@ def plain_name(name: str) -> str:
 
 
 def misplaced_objects(value: Any) -> Any:
-    """Return the objects in a value that should be a text, a number or a list of texts or numbers.
-    None or [] if there are none.
+    """Return the objects in a value that should hold no object, but a text, a number or a list of
+    these. None or [] if there are none.
     """
     if isinstance(value, list):
         return [each for each in value if isinstance(each, dict | list)]
@@ -157,13 +159,13 @@ def misplaced_objects(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Beside:
-    """Properties of a format's records in which words need not be looked for: they have none, or
-    only repeat words.
+    """Properties of a format's records in which words need not be looked for: they have no words,
+    or only repeat words.
 
     Properties named in `texts` hold texts or lists of texts, so an object there is unexpected and
-    may have words. Properties in `wholes` hold any value. Properties in `inner` hold an object or a
-    list of objects; the `Beside` of the property describes what is in these objects. Numbers and
-    truth values need not be named, but a text instead of a number may have words.
+    is searched. Properties in `wholes` hold any value. Properties in `inner` hold an object or a
+    list of objects; the `Beside` of the property describes these objects. Properties with a number
+    or a truth value need not be named, but a text in its place is searched.
     """
 
     texts: Collection[str] = ()
@@ -171,9 +173,9 @@ class Beside:
     inner: Mapping[str, Beside] = field(default_factory=dict)
 
     def without(self, value: Any, *read: str) -> Any:
-        """Return the properties of an object that may have words that were not read: all but the
-        properties that this `Beside` names, and the names in `read`. Other values are returned
-        unchanged.
+        """Return the properties of an object in which words must be looked for. The properties that
+        this `Beside` names are left out, and so are the names in `read`, which were read already. A
+        value that is no object is returned unchanged.
         """
         if not isinstance(value, dict):
             return value
@@ -215,8 +217,8 @@ class Words:
 
     @property
     def missing(self) -> str:
-        """The end of a sentence about texts that were not found, such as "are not read". The text
-        says so if not all messages were searched.
+        """The end of a sentence about texts that were not found: "are not read", or a longer one if
+        not all messages were searched.
         """
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"
@@ -236,8 +238,8 @@ class Words:
         return bisect_left(self._order, turn, key=self._turn)
 
     def has_all(self, text: str, turn: int) -> bool:
-        """Return whether a message contains a text, or if the text is JSON, all its strings. `turn`
-        is the index of the record with the text.
+        """Return whether a message contains a text, or for JSON text, whether messages contain all
+        strings in the JSON. `turn` is the index of the record with the text.
         """
         if self.has(text, turn):
             return True
@@ -247,8 +249,9 @@ class Words:
         return all(self.has(each, turn) for _, each in strings_in(value))
 
     def has(self, text: str, turn: int) -> bool:
-        """Return whether a message contains a text. Messages of the same and of near turns are
-        tried first. The rest is searched only up to a total number of characters.
+        """Return whether a message contains a text. `turn` is the index of the record with the
+        text. Messages from this record and from records near it are tried first. The other messages
+        are searched only up to a total number of characters.
         """
         near = [each for place in self._near(turn) for each in self._texts_of(place)]
         plain = text.strip()

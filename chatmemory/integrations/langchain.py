@@ -50,18 +50,19 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     - `memory` is a ChatMemory, or a callable that returns a thread's memory by its id.
     - Each message of the agent's state is added once, in order: input and results before the model
-      is called, answers after it. Messages are recognized by their ids, in the history if the store
-      keeps it. So a run can be resumed, repeated, or begin at an earlier checkpoint. A message that
-      changes in the state later stays in the memory as it was first.
+      is called, answers after it. Messages are recognized by their ids, also in the history if the
+      store keeps it. So a run can be resumed, repeated, or begin at an earlier checkpoint.
+    - If a message changes in the state later, the memory keeps the message as it was first.
     - Messages before a message that is already in the memory are not added.
     - A summary of SummarizationMiddleware becomes a compaction of the memory: it replaces the
       messages that are removed from the state, which stay in the history. If that is not possible,
       such as for lack of room in the window, the model sees the summary before the window.
     - The system prompt is the agent's own.
-    - With `search_history`, the model gets a tool of this name for the thread's own history.
+    - With `search_history`, the model gets a tool `search_history`, which searches the thread's own
+      history.
 
-    A message that the memory refuses, such as a message that is too long, stops the run with its
-    error.
+    If the memory refuses a message, such as one that is too long, the run stops with the exception
+    of the memory.
     """
 
     def __init__(

@@ -39,11 +39,11 @@ class LlamaIndexMemory(BaseMemory):
     - `get` returns the window, and `get_all` the whole history, if the store keeps it.
     - `set` replaces the window, and `reset` empties it. The history keeps all messages.
     - Messages are returned as they were given, with ids, thinking blocks and additional_kwargs.
-    - With `search_history`, `tools` has a tool of this name for the memory's history: give it to
-      the agent, as in `FunctionAgent(tools=memory.tools)`.
+    - With `search_history`, `tools` has a tool `search_history`, which searches the memory's
+      history. Give the tool to the agent, as in `FunctionAgent(tools=memory.tools)`.
 
-    A message that the memory refuses, such as a message that is too long, stops the run with its
-    error.
+    If the memory refuses a message, such as one that is too long, the run stops with the exception
+    of the memory.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -65,7 +65,7 @@ class LlamaIndexMemory(BaseMemory):
 
     @classmethod
     def from_defaults(cls, **kwargs: Any) -> Self:
-        """Return `LlamaIndexMemory(memory)`."""
+        """Return a LlamaIndexMemory with these fields, such as `memory`."""
         return cls(**kwargs)
 
     def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:

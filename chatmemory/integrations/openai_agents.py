@@ -41,13 +41,13 @@ class ChatMemorySession(Session):
     - `get_items` returns the window, or its last `limit` items, if a limit is given here or in
       `session_settings`.
     - `pop_item` is a change of the memory: the item leaves the window, and stays in the history. If
-      its message had several items, the remaining items become a new message.
+      the message of the item had several items, the remaining items become a new message.
     - `clear_session` empties the window, but not the history.
-    - With `search_history`, `tools` has a tool of this name for the history of the session: give
-      it to the agent, as in `Agent("Support", tools=session.tools)`.
+    - With `search_history`, `tools` has a tool `search_history`, which searches the session's
+      history. Give the tool to the agent, as in `Agent("Support", tools=session.tools)`.
 
-    A message that the memory refuses, such as a message that is too long, stops the run with its
-    error.
+    If the memory refuses a message, such as one that is too long, the run stops with the exception
+    of the memory.
     """
 
     def __init__(

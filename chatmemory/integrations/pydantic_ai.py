@@ -61,20 +61,23 @@ class ChatMemoryCapability(AbstractCapability[Any]):
 
     - `memory` is a ChatMemory, or a callable that returns a conversation's memory by its id. With a
       callable, each run needs a `conversation_id`, or a `message_history` that has one: otherwise
-      each run would begin a new memory. From 2.68 on, such a run raises InvalidValue.
+      each run would begin a new memory. From Pydantic AI 2.68 on, a run without an id raises
+      InvalidValue.
     - The messages of a run are added once: input and results before the model is called, and the
       rest when the run ends, also if it fails or is cancelled. Usage, signatures and ids of the
       provider are kept, and sent back to it.
     - The result of a tool is kept even if the run's own messages lack it: in `run_stream`, and if
-      another tool fails. If a run has its result, calls that are still open are closed, unless they
-      wait for approval or for a result from elsewhere.
-    - The memory is the history: a `message_history` that is given to a run is neither added nor
-      seen. So a run that waited for approval can be resumed with its `message_history`.
+      another tool fails. When a run ends with its result, open calls are closed, unless they wait
+      for approval or for a result from elsewhere.
+    - The history of a conversation comes from its memory. A `message_history` that is given to a
+      run is not added, and the model does not see it. So a run that waited for approval can be
+      resumed with its `message_history`.
     - System prompts and instructions are the agent's own, and not part of the memory.
-    - With `search_history`, the model gets a tool of this name for the conversation's history.
+    - With `search_history`, the model gets a tool `search_history`, which searches the
+      conversation's history.
 
-    A message that the memory refuses, such as a message that is too long, stops the run with its
-    error.
+    If the memory refuses a message, such as one that is too long, the run stops with the exception
+    of the memory.
     """
 
     memory: ChatMemory | Callable[[str], ChatMemory]
@@ -87,8 +90,8 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """Return a fixed id for runs without a conversation id, by which `for_run` recognizes them.
-        None if the capability has one memory for all runs.
+        """Return a fixed id for all runs without a conversation id, so that `for_run` recognizes
+        such a run. None if the capability has one memory for all runs.
         """
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
 

@@ -121,11 +121,11 @@ def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
 
 
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Copy messages from another conversation's history into this conversation.
+    """Copy messages from the history of another conversation, the source, into this conversation.
 
-    An add ignores a system message that is equal to the current one. The source can have such a
-    message only because its memory was cleared or replaced in between. So memory is cleared before
-    that add.
+    An add ignores a system message that is equal to the current one. If the source has such a
+    message, its memory was cleared or replaced before that message. So this memory is cleared, and
+    the message is added again.
     """
     results = []
     for message in messages:
@@ -198,10 +198,10 @@ def _check_length(summary: str) -> None:
 
 
 def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
-    """Return how many of the terms the stored summary lists after its text.
+    """Return how many of the `terms` are appended to the stored summary.
 
-    `transition` is the compaction with this summary. Terms are appended in order as long as there
-    is room.
+    `summary` is the text without terms, and `transition` the compaction with the stored summary.
+    Terms are appended in order as long as there is room.
     """
     arrival = transition.evictions[0].because
     assert arrival is not None
@@ -369,11 +369,11 @@ def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = 
 
 
 def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None:
-    """Remove a policy whose estimator is not installed: from then on, the client decides what is in
-    the window.
+    """Remove the policy if its estimator is not installed: from then on, the client decides what is
+    in the window.
 
-    So a client's list can be stored, and the default estimator counts its tokens. The next memory
-    object with the missing estimator puts its own policy in force again.
+    So a client's list can be stored, and the default estimator counts its tokens. When a memory
+    object that has the missing estimator is used again, the policy of this object is put in force.
     """
     name, default = recorder.memory.policy_estimator, configuration().ESTIMATOR
     if not is_known(name):

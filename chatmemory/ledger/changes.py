@@ -20,10 +20,12 @@ def totals_before(
     arrived: Iterable[Entry],
     evicted: Iterable[Eviction],
 ) -> Totals:
-    """Return the totals before a change, with costs by the policy in force after the change.
+    """Return the totals of a window before a change. Their cost is what the limit of a policy
+    bounds, such as the number of tokens or turns.
 
-    The cost is the cost after the change, minus the costs of the arrivals, plus the costs of the
-    evicted messages. If the policy cannot decide, the cost is 0.
+    The cost is measured by the policy in force after the change. It is the cost after the change,
+    minus the costs of the arrivals, plus the costs of the evicted messages. Without an installed
+    policy, the cost is 0.
     """
     if not can_decide(policy):
         return Totals(before.count, before.tokens)
@@ -33,20 +35,23 @@ def totals_before(
 
 @dataclass(unsafe_hash=True)
 class ChangeResult:
-    """The result of one change of a conversation. `step` is its number, or None if nothing was
-    changed.
+    """The result of one change of a conversation. `step` is the number of the step, or None if
+    nothing was changed.
 
-    `kind` is the kind of the step. `seq` is the message that was added, was already known, or was
-    redacted. `arrived` and `evicted` do not contain messages that only changed their position. An
+    `kind` is the kind of the step. `seq` is the number of the message that was added, pinned or
+    redacted, or was already known. `arrived` has the messages that came into the window, and
+    `evicted` the messages that left. Messages that only changed their position are in neither. An
     arrival with a seq up to `last_seq` was in the history before. `before` and `after` are the
-    totals of the window; `policy` is the policy in force after the change. An add first trims under
-    `policy_before`, because LangChain4j reads the limit twice. If an added message left at once,
-    `pinned` are the totals of the pinned messages in `after`. `passed_pins` is True if pinned
-    messages are older than some that left because there was no room.
+    totals of the window.
 
-    With `by_client`, the change is a list of a client that decides its memory: no policy decided
-    it, even if a policy is in force. For a stored step that changed the policy, `replaced` is the
-    policy before it, if an earlier step recorded that policy.
+    `policy` is the policy in force after the change. An add first trims under `policy_before`,
+    because LangChain4j reads the limit twice. If an added message left at once, `pinned` are the
+    totals of the pinned messages in `after`. `passed_pins` is True if messages left for lack of
+    room although older messages, which are pinned, stayed.
+
+    With `by_client`, the change comes from a client that decides what is in its window: no policy
+    decided the change, even if a policy is in force. For a stored step that changed the policy,
+    `replaced` is the policy before the step, if an earlier step recorded it.
 
     A result is never changed. The class is not frozen, because an import makes a result for each
     message, and a frozen class takes four times as long.

@@ -1,16 +1,20 @@
-"""Turns a client's whole new list into a numbered transition from the current window.
+"""Turns a client's whole new list into a numbered transition from the current window. The window
+becomes exactly the list.
 
-A stay is one period of a message in memory. Messages that remain in the same order keep their
-stays. All other messages arrive, return from the history, or move. The stay of a moved message ends
-with the reason MOVED, and a new stay begins in the same step. So the order of past windows does not
-change. Messages that are not in the new list leave with the reason SET. A message that returns
-begins a new stay, and the history does not change.
+A stay is one period of a message in memory:
 
-The window becomes exactly the list. Whether a listed message is one that is already stored can only
-be guessed; the guess decides what is new in the history. If the list has other attributes for a
-known message, or none, the stay of that message ends (MOVED). A new stay of the same message begins
-with the new attributes (see `overrides`). A message whose source does not tell its attributes keeps
-the known ones, and a redacted message stays as it is.
+- A message that remains in the same order keeps its stay.
+- The stay of a moved message ends with the reason MOVED, and a new stay begins in the same step. So
+  the order of past windows does not change.
+- A message that is not in the new list leaves with the reason SET.
+- A message that returns from the history begins a new stay, and the history does not change.
+- If the list has other attributes for a known message, or none, the stay of that message ends
+  (MOVED). A new stay of the same message begins with the new attributes (see `overrides`). If the
+  source of a message does not tell attributes, the message keeps the known ones. A redacted message
+  stays as it is.
+
+A list does not say which of its messages are stored already. This is guessed, and the guess decides
+what is new in the history.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
 of its own changes: if a single add explains the list, an add is recorded (see `windows.lists`). The
@@ -106,12 +110,13 @@ class _DepartedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class Replacement:
-    """The replacement of the window `old` by a new list.
+    """The replacement of a window by a new list. `old` has the entries of the window, with their
+    messages.
 
-    `by_client` is True for a list of the bare store protocol. The entries of `old` have their
-    messages. The arrivals of `transition` are the whole list, and its evictions are the messages
-    that the policy trims. `before` and `payloads` are the comparable contents of the old and the
-    new list; redacted messages have no attributes there.
+    `by_client` is True for a list of the bare store protocol. The arrivals of `transition` are the
+    whole list, and its evictions are the messages that the policy trims. `before` has the contents
+    of the window's messages, and `payloads` those of the list, to compare both. Redacted messages
+    have no attributes in these contents.
     """
 
     old: Sequence[Entry]
@@ -189,10 +194,11 @@ class Replacement:
         )
 
     def as_add(self, memory: Memory) -> Transition | None:
-        """Return the single add that turns the old list into the client's list; None if there is no
+        """Return the single add that turns the window into the client's list; None if there is no
         such add.
 
-        The client knows no pins. It may drop the attributes of known messages.
+        Pins are ignored, because the client does not know them. The client may drop the attributes
+        of known messages.
         """
         if not self.by_client:
             return None
@@ -244,13 +250,13 @@ class Replacement:
         return [position for position in range(len(self.payloads)) if position not in matched]
 
     def may_return(self, is_first: bool) -> dict[int, Collection[Reason]]:
-        """Return the positions of the new list whose message may come back from the history, each
-        with the reasons for which it may have left.
+        """Return which positions of the new list may hold a message that comes back from the
+        history. Each position is mapped to the reasons for which the message may have left.
 
-        With `is_first`, the conversation has no messages yet, and none can come back. In a list for
-        `set_messages`, each unmatched message may come back, whatever its reason was. In a client's
-        list, the reasons depend on the position: a message after the last known message is probably
-        new.
+        With `is_first`, the conversation has no messages yet, and no message can come back. In a
+        list for `set_messages`, each unmatched message may come back, for whatever reason it left.
+        In a client's list, the reasons depend on the position: a message after the last known
+        message is probably new.
         """
         if is_first or self.alignment.slides:
             return {}
@@ -307,7 +313,9 @@ class Numbering:
     returning: Mapping[int, Entry]
 
     def transition(self) -> Transition:
-        """Return the transition to the new list, with these numbers."""
+        """Return the transition to the new list, with a number for each new message and each new
+        stay.
+        """
         old, alignment, unnumbered = self.of.old, self.of.alignment, self.of.transition
         entries = self._entries()
         departures = (Eviction(old[i], Reason.SET) for i in alignment.left(len(old)))
@@ -440,11 +448,11 @@ def _is_system(entry: Entry) -> bool:
 
 
 def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Entry]:
-    """Return, by position of the new list, the message of the history that comes back there. Each
-    entry has its seq, its origin and the overrides of its last stay.
+    """Return the messages of the history that come back in the new list, as entries by their
+    position in the list. Each entry has its seq, its origin and the overrides of its last stay.
 
-    Of several equal messages the latest is used first, and each only once. Messages with the same
-    attributes are matched before messages with other attributes.
+    If the history has several equal messages, the latest comes back first, and each only once. A
+    message with the same attributes is preferred to a message with other attributes.
     """
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:

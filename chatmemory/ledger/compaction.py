@@ -78,8 +78,8 @@ class CompactionPreview:
 
     `covered` are the seqs of the messages that leave, and `change` has the totals. `terms` are the
     exact terms that the summary text does not contain; the first `appended` of them would be
-    appended to it. `beside` is the number of such terms that remaining messages also mention, so
-    that memory keeps them.
+    appended to the text. `beside` is the number of `terms` that also occur in a message that stays,
+    so that memory keeps them.
     """
 
     covered: tuple[int, ...]

@@ -74,10 +74,10 @@ def change(
     no step.
 
     A lower limit evicts nothing by itself: the messages over the limit are hidden until the next
-    add evicts them. A higher limit before that add shows them again (LangChain4j trims on reading).
-    The label that identifies an import is kept. `recount` is the window counted by the new policy's
-    estimator; if missing, it is counted here, before the lock. Raises MemoryNotFound, InvalidValue,
-    UnknownEstimator, VersionConflict.
+    add evicts them. If the limit is raised before that add, the messages are shown again
+    (LangChain4j trims on reading). The label that identifies an import is kept. `recount` is the
+    window, already counted by the new policy's estimator; if None, the window is counted before the
+    lock. Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
     policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)

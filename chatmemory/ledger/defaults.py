@@ -61,7 +61,7 @@ def default_policy(memory_id: str) -> Policy | None:
     """Return the default policy of a new conversation with this id, or None if no configured prefix
     matches.
 
-    Raises InvalidValue unless the id is a string, UnstorableText.
+    Raises InvalidValue if the id is not a string, and UnstorableText.
     """
     memory_id = storable_id(memory_id)
     prefixes = [memory_id[:length] for length in range(len(memory_id) + 1)]
@@ -76,9 +76,11 @@ def default_policy(memory_id: str) -> Policy | None:
 
 
 def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | None:
-    """Return the policy for a new conversation. "default" means the default policy of its id.
+    """Return the policy for a new conversation. If `policy` is "default", this is the default
+    policy of the conversation's id.
 
-    Raises InvalidValue for "default" if there is none, and PolicyUnavailable.
+    Raises InvalidValue if the id has no default policy, and PolicyUnavailable if the kind of the
+    default policy is not installed.
     """
     if policy != "default":
         return policy
@@ -94,8 +96,9 @@ def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | N
 
 def metering_policy(memory_id: str) -> Policy | None:
     """Return the default policy of an id as a policy that only measures the window and evicts
-    nothing. Use it if a client decides what is in the window. None without an installed default
-    policy.
+    nothing. Use it if a client decides what is in the window.
+
+    None if the id has no default policy, or the kind of the policy is not installed.
     """
     policy = default_policy(memory_id)
     return policy.metering() if can_decide(policy) else None

@@ -127,9 +127,9 @@ def purge_slice(memory_id: str, model: type[Model], number: str, size: Combinabl
     """Remove the first rows of one table of a conversation that is being deleted. Returns False if
     no rows are left.
 
-    `number` is the column that orders the rows, and `size` the expression that says how costly a
-    row is. Another process may have finished the deletion meanwhile, and a new conversation may
-    have the id: then nothing is removed.
+    `number` is the column that orders the rows, and `size` the expression for the work of removing
+    a row. Another process may have finished the deletion meanwhile, and a new conversation may have
+    the id: then nothing is removed, and False is returned.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():
@@ -149,8 +149,8 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
 
 
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
-    """Return the ids of the branches of conversations; None while a cluster node that may have some
-    is down.
+    """Return the ids of the branches of conversations. None while a cluster node that may have such
+    branches is down.
     """
     with leaving_out_lost_nodes():
         return branches_of(memory_ids)
@@ -166,8 +166,9 @@ def _erase_findings(memory: Memory) -> None:
 
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
-    """Erase the other places that contain the text of messages or allow guesses about it: stored
-    responses, derived data, and the copies that rooms (plug-in features) keep.
+    """Erase all that contains the text of the messages `seqs`, or allows guesses about the text,
+    beside their rows: stored responses, derived data, and the copies that rooms (plug-in features)
+    keep.
     """
     _erase_responses(memory.pk)
     _erase_findings(memory)

@@ -23,8 +23,8 @@ def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
 
 
 def is_fingerprint(found: str, purpose: str, content: Iterable[bytes]) -> bool:
-    """Return whether a fingerprint was made from this content and purpose, with the secret key or
-    an earlier one.
+    """Return whether `found` is the fingerprint (a digest with a secret key) of this content for
+    this purpose. The secret key may be the current or an earlier one.
     """
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return any(

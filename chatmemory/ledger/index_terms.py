@@ -1,6 +1,7 @@
-"""Leaving a term out of the index message, and listing it again.
+"""Leaves a term out of the index, the message in memory that lists terms of evicted messages, or
+lists the term again.
 
-Either is a step of its own, after which the index is renewed. Later indexes remember the choice, as
+Each such change is a step of its own, and renews the index. Later indexes remember the choice, as
 long as an index stays in memory.
 """
 
@@ -18,12 +19,12 @@ from chatmemory.snapshots import one_snapshot
 def leave_out_term(
     memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Replace the index, the message that lists terms of evicted messages, by one without a term.
+    """Leave a term out of the index, the message in memory that lists terms of evicted messages.
 
-    Later indexes do not list the term either. No other message changes. If no term is left, the
-    index leaves memory. Returns None if the
-    term is left out already. Raises InvalidValue for a term that the index does not have, and if
-    the policy makes no index; MemoryNotFound, VersionConflict.
+    A new index without the term replaces the index. Later indexes do not list the term either. No
+    other message changes. If no term is left, the index leaves memory. Returns None if the term is
+    left out already. Raises InvalidValue if the index does not have the term, or if the policy
+    makes no index. Raises MemoryNotFound, VersionConflict.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return _set_listed(recorder, term, is_listed=False)
@@ -32,8 +33,8 @@ def leave_out_term(
 def list_term(
     memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """List a term again that was left out of the index, a message in memory. Returns None if
-    the term was not left out. Raises the exceptions of `leave_out_term`.
+    """List a term again in the index, the message in memory that lists terms of evicted messages.
+    Returns None if the term was not left out. Raises the exceptions of `leave_out_term`.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return _set_listed(recorder, term, is_listed=True)
@@ -41,7 +42,9 @@ def list_term(
 
 @one_snapshot()
 def preview_term(memory_id: str, term: str, *, is_listed: bool) -> ChangeResult | None:
-    """Return what `list_term` or `leave_out_term` would change. Raises the same exceptions."""
+    """Return what `list_term` would change; with `is_listed=False`, what `leave_out_term` would
+    change. Raises the same exceptions.
+    """
     return _set_listed(Recorder(find_memory(memory_id)), term, is_listed=is_listed)
 
 

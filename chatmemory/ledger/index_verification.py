@@ -24,8 +24,8 @@ AT_ONCE = 500  # messages
 
 
 class Made(NamedTuple):
-    """The effect of a new index message (a list of evicted terms) on the window: `place` is its
-    position, and `evictions` are the messages that leave for it.
+    """The effect of a new index message (a list of evicted terms) on the window. `place` is the
+    position of the index message, and `evictions` are the messages that leave when it comes.
     """
 
     place: int
@@ -33,11 +33,11 @@ class Made(NamedTuple):
 
 
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
-    """Return the messages whose eviction led to this index message.
+    """Return the messages whose eviction led to the index message in `entry`.
 
     `before` has the kinds of the last two steps and the messages that they evicted, the newest step
-    first. The messages of the newest step are returned. If the older step cleared tool results, and
-    the index names these results in `of`, they are included.
+    first. The messages of the newest step are returned. If the older step cleared tool results,
+    these are returned as well, provided that the index has their seqs in `of`.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []
@@ -58,12 +58,12 @@ def made_again(
     *,
     is_chosen: bool,
 ) -> Made | None:
-    """Compute an index message (a list of evicted terms) again from its inputs, and compare it with
-    the stored index in `entry`. With `is_chosen`, somebody left a term out: this choice is an
-    input, and is read from the stored index.
+    """Compute an index message (a list of evicted terms) again, and compare it with the stored
+    index in `entry`. Return how the index comes into the window.
 
-    `left` are the messages whose eviction led to the index. Returns how the index comes into the
-    window; None if an input was redacted, because the index cannot be computed then. Raises
+    `left` are the messages whose eviction led to the index. With `is_chosen`, the index was made
+    because somebody left a term out or listed it again; the choice is read from the stored index.
+    Returns None if a message was redacted, because the index cannot be computed then. Raises
     Contradicted if the computed and the stored index differ.
     """
     seqs = {each.seq for each in (*window, *left, entry)}

@@ -20,7 +20,7 @@ from chatmemory.models import Memory, Step
 def find_memory(memory_id: str) -> Memory:
     """Return the row of a conversation.
 
-    Raises MemoryNotFound, InvalidValue unless the id is a string, UnstorableText.
+    Raises MemoryNotFound, UnstorableText, and InvalidValue if the id is not a string.
     """
     if memory := read_memory(storable_id(memory_id)):
         return memory
@@ -33,7 +33,7 @@ Bytes = bytes | memoryview  # the types that databases return
 def stored(value: Bytes | None) -> bytes:
     """Return the content of a column of bytes; b"" for NULL.
 
-    `memoryview` raises TypeError for a number that somebody wrote into the column; `bytes` would
+    Raises TypeError if somebody wrote a number into the column, for which `bytes` alone would
     return that many zeros.
     """
     return b"" if value is None else bytes(memoryview(value))

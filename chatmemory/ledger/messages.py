@@ -51,10 +51,10 @@ def add(
     """Add messages to a conversation, one step each, in one transaction. Returns one result per
     message.
 
-    A message with a known client id and the same content is not added again; its result has its seq
-    and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
-    PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidValue,
-    MessageTooLarge, UnstorableText.
+    A message with a known client id and the same content is not added again: the result has the seq
+    of the known message and no step. Raises MemoryNotFound, PolicyRequired (the client decides this
+    window), PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId,
+    InvalidValue, MessageTooLarge, UnstorableText.
     """
     new = new_messages(memory_id, messages)
     with locked(memory_id, actor=actor, expected_version=expected_version, counts=True) as recorder:

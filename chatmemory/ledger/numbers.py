@@ -6,10 +6,10 @@ for the numbers of the open stays, except for pinned messages and a leading syst
 bound makes past windows cheap to read: a query reads a range of the primary key that is about as
 long as the window, and not all earlier stays.
 
-When a whole list is set, or a message pinned or unpinned, `ordered_from` becomes the number of the
-newest stay. Stays with higher numbers have the same order by number and by rank. If the first open
-stay has a higher number, its number is the new `oldest`. Otherwise the two orders may differ, and
-`oldest` keeps its value, which is still a lower bound.
+Stays are normally in the same order by number and by rank. A change such as a new list or a pin can
+break this order: then `ordered_from` becomes the number of the newest stay. Only stays with higher
+numbers are sure to have the same order. If the first open stay is one of these, its number is the
+new `oldest`. Otherwise `oldest` keeps its value, which is still a lower bound.
 
 Ranks are the integers that order the stays of a window. A stored rank is never changed: past
 windows are read from the same rows as the current one. Ranks are spaced widely to leave room for
@@ -69,8 +69,8 @@ def numbered(
 
 
 def numbered_add(transition: Transition, memory: Memory, window: Window) -> Transition:
-    """Return an add whose arriving message has the numbers of its new rows. An add without an
-    arrival stays as it is.
+    """Return the transition of an add, in which the arriving message has its seq, the number of its
+    stay and its rank. Without an arrival, the transition stays as it is.
     """
     n, seq = memory.last_stay + 1, memory.last_seq + 1
     first = next(iter(window), None) if transition.at_head else None
@@ -116,12 +116,12 @@ def rank_of_summary(transition: Transition, n: int) -> int:
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Return the ranks (sort keys in the window) of a list's messages, in which gaps (None) are
-    filled by evenly spaced ranks.
+    """Return the ranks of a list's messages, with the gaps (None) filled by evenly spaced ranks. A
+    rank is the sort key in the window.
 
-    The ranks of a gap at the beginning are below the first known rank. If too few whole numbers fit
-    into a gap, all ranks from there on are None. Ranks after the last known one are None, too. The
-    caller gives these messages ranks at the end.
+    The ranks of a gap at the beginning are below the first known rank. Ranks after the last known
+    one stay None. If a gap has room for too few whole numbers, all ranks from its beginning on
+    become None. The caller gives the messages without a rank new ranks at the end.
     """
     placed: list[int | None] = list(ranks)
     known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]

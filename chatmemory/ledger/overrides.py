@@ -40,8 +40,8 @@ _PROPERTIES = {"attributes", "text"}
 
 
 def overriding(message: ChatMessage, text: str | None = None) -> str:
-    """Return the overrides of a stay as JSON text, for a stay that shows the attributes of
-    `message`, and `text` as a placeholder if given.
+    """Return the overrides of a stay as JSON text: what the stay shows instead of the stored
+    message. The stay shows the attributes of `message`, and if given, `text` as a placeholder.
     """
     attributes: Mapping[str, Any] = getattr(message, "attributes", {})
     shown = {"attributes": attributes} | ({} if text is None else {"text": text})
@@ -49,8 +49,8 @@ def overriding(message: ChatMessage, text: str | None = None) -> str:
 
 
 def overriding_text(stub: ChatMessage) -> str:
-    """Return the overrides of a stay as JSON text, for a stay that shows `stub`, the placeholder of
-    a cleared tool result.
+    """Return the overrides of a stay as JSON text: what the stay shows instead of the stored
+    message. The stay shows `stub`, the placeholder of a cleared tool result.
     """
     return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
 
@@ -78,12 +78,13 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
 
 
 def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
-    """Return the messages that a stay may have shown, given the message as its overrides show it
-    now. There is one such message, or two for some rows of earlier versions.
+    """Return the messages that a stay may have shown. `message` is the stored message with the
+    `overrides` of the stay applied.
 
-    If a client changed the attributes of a cleared tool result, earlier versions kept the size and
-    tokens of its placeholder, but not its text. So the stay may have shown the text or the
-    placeholder.
+    This is `message` alone, except for some rows of earlier versions. If a client changed the
+    attributes of a cleared tool result, earlier versions kept the size and tokens of its
+    placeholder, but not its text. So the stay may have shown the text or the placeholder, and two
+    messages are returned.
     """
     if overrides is None or is_of_stub(overrides):
         return [message]
@@ -93,10 +94,10 @@ def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
 
 
 def text_of_stub(overrides: str | None, said: str) -> str | None:
-    """Return the placeholder text that a stay shows of a cleared tool result, given its overrides.
-    `said` is the stored text of the message.
+    """Return the placeholder text that a stay shows instead of a cleared tool result. None if the
+    stay shows no placeholder, or if the text of the placeholder was erased.
 
-    None if the stay shows no placeholder, and if its text was erased.
+    `overrides` are those of the stay, and `said` is the stored text of the message.
     """
     values = decode_json(overrides or "{}")
     if values.keys().isdisjoint({"text", _STUB}) or _ERASED in values:
@@ -130,8 +131,8 @@ def kept(overrides: str | None) -> str | None:
     """Return the overrides for a further stay of the same message, given the overrides of its last
     stay. Overrides are the text or attributes that a stay shows instead of the stored ones.
 
-    They stay the same unless they were erased. Then only the mark of a placeholder is left, or None
-    if the stay showed no placeholder.
+    The overrides stay the same unless a redaction erased them. Then only the mark of a placeholder
+    is left, or None if the stay showed no placeholder.
     """
     if overrides is None or not is_erased(overrides):
         return overrides

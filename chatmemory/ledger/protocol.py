@@ -44,7 +44,8 @@ from chatmemory.windows.window import Window
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
-    """Return the messages of the window, untrimmed; [] for an unknown id. The id is not created.
+    """Return the messages of the window, untrimmed; [] for an unknown id, for which no conversation
+    is created.
 
     Each message object carries its stored token count and need not be counted again. A redacted
     message carries no count, because the stored count includes the erased text.
@@ -92,9 +93,9 @@ def update_messages(
 ) -> ChangeResult:
     """Replace the messages of the window by a client's list, without trimming.
 
-    An unknown id is created; its default policy, if it has one, measures the window and does not
-    trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
-    VersionConflict.
+    For an unknown id, a conversation is created. If the id has a default policy, that policy only
+    measures the window. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge,
+    UnstorableText, VersionConflict.
     """
     return plan_update(memory_id, messages, actor=actor, expected_version=expected_version).write()
 
@@ -124,10 +125,10 @@ def by_client(
     actor: str,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Prepare a change of a client that sends whole lists, and count the tokens of its list. The
-    result's `write` stores the change.
+    """Prepare a change by a client that sends whole lists, and count the tokens of the list
+    `messages`. The result's `write` stores the change.
 
-    An unknown id will be created.
+    For an unknown id, `write` also creates the conversation.
     """
     check_id(memory_id)
     estimator, count = counted_ahead(memory_id, messages)

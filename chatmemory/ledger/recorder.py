@@ -159,9 +159,9 @@ class Recorder:
         """Put a policy in force, as a step. If the estimator family changes, the step has the new
         token counts. Returns None if nothing changes.
 
-        Without a policy the client decides, and `estimator` counts. The caller has already counted
-        the window by the new estimator. The first policy of a new conversation is not a step, but
-        part of its creation.
+        Without a policy, the client decides what is in the window, and `estimator` counts the
+        tokens. The caller has already counted the window by the new estimator. The first policy of
+        a new conversation is not a step, but part of its creation.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
