@@ -137,7 +137,7 @@ def test_a_room_reports_facts_that_came_up_again(monkeypatch):
     found = {(each.again, each.kind) for each in known_incidents("m")}
     assert found == {(4, IncidentKind.USER_REPEATED)}
     query = ConversationQuery(msg=1, open=frozenset({SECTION}), room_parameters={"numbered": "4"})
-    assert conversation_state("m", query).would_keep.known_until == 4
+    assert conversation_state("m", query).selection.would_keep.need.until == 4
 
 
 def test_the_answer_about_a_step_has_fields_of_rooms(api):

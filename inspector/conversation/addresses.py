@@ -25,7 +25,7 @@ class Addresses:
     def __init__(self, view: View, is_posted: bool = False) -> None:
         self._view, self._is_posted = view, is_posted
         self.state = state = view.state
-        self.at, self.msg, self.is_live = state.at, state.query.msg, state.is_live
+        self.at, self.msg, self.is_live = state.step.n, state.query.msg, state.is_live
         self.tried, self.is_lasting = view.tried, view.is_lasting
         self.previous_step = self.at - 1 if self.at > 0 else None
         self.first_step = 0 if self.at > 0 else None
@@ -37,7 +37,7 @@ class Addresses:
 
     @property
     def marks(self) -> Highlights:
-        return self.state.marks
+        return self.state.shown.marks
 
     @cached_property
     def kept_parameters(self) -> dict[str, str]:

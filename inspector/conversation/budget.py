@@ -68,7 +68,8 @@ class BudgetBar:
     @classmethod
     def of(cls, state: ConversationState) -> BudgetBar:
         """Return the bar of the window that a page shows."""
-        budget = budget_of(state.window, state.summaries, state.media, state.index)
+        contents = state.contents
+        budget = budget_of(state.window, contents.summaries, contents.media, contents.index)
         return cls(budget, state.memory.estimator)
 
     @property

@@ -56,7 +56,7 @@ class Head:
 
     @property
     def _row(self) -> StepRow | None:
-        return self.state.detail.row if self.state.detail else None
+        return self.state.step.detail.row if self.state.step.detail else None
 
     @property
     def moment(self) -> datetime:
@@ -73,7 +73,7 @@ class Head:
         """The number of messages in memory that are not in history, because a client put them
         there.
         """
-        return len(self.state.injected & self.state.in_window)
+        return len(self.state.contents.injected & self.state.in_window)
 
     @cached_property
     def kept(self) -> Amount:
@@ -105,7 +105,7 @@ class Head:
     @property
     def is_recounted(self) -> bool:
         """Whether messages in memory were counted by another estimator when they were added."""
-        return bool(self.state.original_tokens.keys() - self.state.cleared.keys())
+        return bool(self.state.contents.original_tokens.keys() - self.state.contents.cleared.keys())
 
     @property
     def hidden(self) -> Amount | None:

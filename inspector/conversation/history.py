@@ -56,7 +56,7 @@ class MessageLine:
         ((self.param, self.number),) = chosen(seq).items()
         look = STYLES[message.type, message.has_calls]
         self.glyph, self.role, self.is_code = look.glyph, look.role, look.is_code
-        self.text = shown(state.texts[seq], state.marks.phrase)
+        self.text = shown(state.shown.texts[seq], state.shown.marks.phrase)
         is_selected = seq == state.query.msg
         self.css = css_of(f"r-{look.glyph}", *classes, is_selected and "is-sel")
 
@@ -89,11 +89,11 @@ class HistoryRow(MessageLine):
     ) -> None:
         self.row, self.is_horizon = row, is_horizon
         self.is_in = row.seq in state.in_window
-        self.is_stub = row.seq in state.cleared
+        self.is_stub = row.seq in state.contents.cleared
         self.leaves_now = row.seq in state.evicted
         indexed = () if self.is_in else state.indexed.get(row.seq, ())
         self.is_indexed = bool(indexed)
-        self.above = ABOVE[state.index is not None]
+        self.above = ABOVE[state.contents.index is not None]
         super().__init__(
             state,
             row,
@@ -101,15 +101,16 @@ class HistoryRow(MessageLine):
             *classes,
             self.leaves_now and "is-leaving",
             self.is_indexed and "is-indexed",
-            row.seq in state.marks.seqs and "is-hit",
+            row.seq in state.shown.marks.seqs and "is-hit",
         )
-        if indexed and not state.marks.phrase:
+        if indexed and not state.shown.marks.phrase:
             self.text = with_terms(self.text, indexed)
         self.said_at = timezone.localtime(row.said_at)
         self.time = written(self.said_at, "second") if row.seq > 0 else ""
         self.day = self.date = ""
-        self.tokens = row.tokens_at(state.at)
-        departure = None if self.is_in or state.is_replay else row.departure(state.at)
+        self.tokens = row.tokens_at(state.step.n)
+        has_departed = not self.is_in and not state.simulation.is_replay
+        departure = row.departure(state.step.n) if has_departed else None
         self.summarised = summarised(departure)
         self.tag = "" if self.is_in else _tag(state, row, departure)
         self.href = link(self.summarised) if self.summarised else ""
@@ -130,15 +131,15 @@ class HistoryPane:
     def __init__(self, state: ConversationState, link: Callable[[int], str]) -> None:
         self._state, self._link = state, link
         self._related = related(state)
-        self.earlier, self.later = state.history.earlier, state.history.later
+        self.earlier, self.later = state.shown.history.earlier, state.shown.history.later
 
     @property
     def first(self) -> int:
-        return self._state.history.rows[0].seq
+        return self._state.shown.history.rows[0].seq
 
     @property
     def last(self) -> int:
-        return self._state.history.rows[-1].seq
+        return self._state.shown.history.rows[-1].seq
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
@@ -146,9 +147,9 @@ class HistoryPane:
 
         The first row always has a date, even if its day began before.
         """
-        messages, horizon = self._state.history.rows, self._state.window.horizon
+        messages, horizon = self._state.shown.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
-        before = self._state.time_before_part
+        before = self._state.shown.history.before
         for row, paired in zip(messages, pairings(messages), strict=True):
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
             pause = "" if before and row.said_at - before < PAUSE else "is-after-pause"
@@ -166,7 +167,7 @@ class HistoryPane:
                 row_shown.name_day()
             rows.append(row_shown)
             before = row.said_at
-        drafts = () if self.later else self._state.drafts
+        drafts = () if self.later else self._state.simulation.drafts
         return rows + [HistoryRow(self._state, draft, self._link, "is-draft") for draft in drafts]
 
     @property
@@ -215,13 +216,13 @@ def _cut(text: str) -> str:
 
 def tag(state: ConversationState, row: MessageDetail) -> str:
     """Return why a message is not in memory, in words; "" if it is."""
-    return "" if row.seq in state.in_window else _tag(state, row, row.departure(state.at))
+    return "" if row.seq in state.in_window else _tag(state, row, row.departure(state.step.n))
 
 
 def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | None) -> str:
-    if state.simulated is not None and state.change and row.seq in state.evicted:
+    if state.simulation.changes is not None and state.change and row.seq in state.evicted:
         return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
-    if state.is_replay:
+    if state.simulation.is_replay:
         return "not in memory in this replay"
     if step := summarised(departure):
         return f"summarised at step {step:,}"
@@ -247,13 +248,13 @@ def summarised(departure: StayDetail | None) -> int | None:
 
 def related(state: ConversationState) -> frozenset[int]:
     """Return the numbers of the selected tool call's results, or of the selected result's call."""
-    selected = state.selected
+    selected = state.selection.row
     if selected is None or not _is_paired(selected):
         return frozenset()
     call_ids, answered_id = _call_ids(selected.message), _answered_id(selected.message)
     return frozenset(
         row.seq
-        for row in state.history.rows
+        for row in state.shown.history.rows
         if _is_paired(row)
         and (_answered_id(row.message) in call_ids or answered_id in _call_ids(row.message))
     )

@@ -104,7 +104,7 @@ class IndexRow:
         self.selected = state.query.msg
         self.is_selected = place.seq == self.selected
         self.is_stored = not state.is_index_new
-        self.is_new = state.at > 0 and place.entered_step == state.at
+        self.is_new = state.step.n > 0 and place.entered_step == state.step.n
 
     @property
     def summary(self) -> str:

@@ -22,9 +22,9 @@ def leaving_without_index(state: ConversationState) -> str:
     """Say when the selected message would have left by the same policy without an index; "" if the
     history alone does not tell.
     """
-    step, row = state.stored.step, state.selected
+    step, row, left_by = state.stored.step, state.selection.row, state.selection.left_by
     policy = step.policy
-    if row is None or state.left_by is None or state.left_by.step is None:
+    if row is None or left_by is None or left_by.step is None:
         return ""
     if not isinstance(policy, TokenWindow) or not policy.index_terms or not left_for_room(state):
         return ""
@@ -38,7 +38,7 @@ def leaving_without_index(state: ConversationState) -> str:
     left = Loads(entries).departures(replace(policy, index_terms=0)).at[position]
     if left == len(entries):
         return "has not left yet"
-    later = left - find_step(state.stored.memory, state.left_by.step).said_count + 1
+    later = left - find_step(state.stored.memory, left_by.step).said_count + 1
     if not later:
         return "left at the same time"
     return f"left {counted(abs(later), 'message')} {'later' if later > 0 else 'earlier'}"

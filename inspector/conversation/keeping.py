@@ -42,7 +42,7 @@ def asks_for_limit(query: ConversationQuery) -> bool:
 
 def left_for_room(view: ConversationState) -> bool:
     """Return whether the selected message left memory because the limit was reached."""
-    row, left_by = view.selected, view.left_by
+    row, left_by = view.selection.row, view.selection.left_by
     return row is not None and left_by is not None and _left_for_want_of_room(row, left_by)
 
 
@@ -55,10 +55,11 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     messages, and for messages that a client left out. A policy that only measures is replayed as if
     its limit were enforced. A long history is replayed only if the query asks for it.
     """
-    row, left_by, step = view.selected, view.left_by, view.stored.step
+    row, left_by, step = view.selection.row, view.selection.left_by, view.stored.step
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
         return None
-    needed, fact, until = rooms.next_need(view) or (None, None, None)
+    need = rooms.next_need(view)
+    needed = need.incident if need else None
     step = find_step(view.stored.memory, needed.step) if needed else step
     if not can_decide(step.policy):
         return None
@@ -69,9 +70,7 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
         step.n,
         policy,
         message_count=step.said_count - (step.last_seq - last_seq),
-        needed=needed,
-        fact=fact,
-        known_until=until,
+        need=need,
         leaves_out_changes=not kinds.isdisjoint((Step.Kind.SET, Step.Kind.CLEAR)),
         leaves_out_pins=Step.Kind.PIN in kinds,
     )
@@ -142,8 +141,8 @@ def _details(answer: KeepingLimit) -> Iterator[str]:
         yield "The replay ignores that memory was also cleared or replaced."
     if answer.leaves_out_pins and keeping is not None:
         yield "The replay ignores pins: beside pinned messages, a larger limit is needed."
-    if answer.needed is None and answer.known_until:
-        yield f"Up to step {answer.known_until:,}, it was not needed again."
+    if answer.need and answer.needed is None:
+        yield f"Up to step {answer.need.until:,}, it was not needed again."
     yield "A higher limit now does not bring it back."
 
 
@@ -156,13 +155,13 @@ def _moment(answer: KeepingLimit) -> str:
 
 def _subject(answer: KeepingLimit) -> str:
     """Name the forgotten fact, or the result of a call."""
-    fact = answer.fact.fact if answer.fact else ""
+    fact = answer.need.fact.fact if answer.need and answer.need.fact else ""
     return fact or f"the result of {answer.needed.what}" if answer.needed else fact
 
 
 def _for_the_fact(answer: KeepingLimit, limit: int) -> Iterator[str]:
     """Yield the limit that the fact alone needed, where another message mentions it too."""
-    fact = answer.fact
+    fact = answer.need.fact if answer.need else None
     least = fact.keeping.limit if fact and fact.keeping else None
     if fact and least and least != limit and fact.last != answer.seq:
         enough = in_unit(least, answer.policy)

@@ -118,9 +118,9 @@ def history_totals(state: ConversationState, measure: Measure) -> Totals:
 
     Each message has its original token count.
     """
-    row = state.detail.row if state.detail else None
+    row = state.step.detail.row if state.step.detail else None
     totals = measure.history(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
-    for draft in state.drafts:
+    for draft in state.simulation.drafts:
         totals = totals.plus(draft, measure.weigh(draft))
     return totals
 
@@ -132,15 +132,15 @@ def kept_totals(state: ConversationState, measure: Measure) -> Totals:
     Token counts are the original ones, as in `history_totals`. A cleared tool result counts as its
     placeholder.
     """
-    window, injected = state.window, state.injected
+    window, contents = state.window, state.contents
     original_tokens = {
-        n: amount for n, amount in state.original_tokens.items() if n not in state.cleared
+        n: amount for n, amount in contents.original_tokens.items() if n not in contents.cleared
     }
-    if not injected and not original_tokens:
+    if not contents.injected and not original_tokens:
         return window.stored
     totals = Totals()
     for row in window.in_order:
-        if row.seq not in injected:
+        if row.seq not in contents.injected:
             original = row._replace(tokens=original_tokens.get(row.seq, row.tokens))
             totals = totals.plus(original, measure.weigh(original))
     return totals

@@ -56,7 +56,7 @@ class MemoryPaneRow(MessageLine):
         width: int = 0,
     ) -> None:
         super().__init__(state, message, *classes)
-        self.text = state.cleared.get(message.seq, self.text)
+        self.text = state.contents.cleared.get(message.seq, self.text)
         self.amount, self.note, self.past, self.this = amount, note, past, this
         self.soon, self.is_over, self.is_unseen = soon, is_over, is_unseen
         self.list = "pinned" if width else "kept"
@@ -93,10 +93,10 @@ class JustEvicted:
     @property
     def when(self) -> str:
         if self._state.is_simulated:
-            return "if this is added" if self._state.drafts else "at the next add"
+            return "if this is added" if self._state.simulation.drafts else "at the next add"
         if len(self._change.arrived) == 1:
             return f"when #{self._change.arrived[0].seq} arrived"
-        return f"at step {self._state.at:,}"
+        return f"at step {self._state.step.n:,}"
 
     def _row(self, evicted: Eviction) -> MemoryPaneRow:
         if evicted.reason is Reason.SUMMARIZED:
@@ -137,7 +137,7 @@ class MemoryPane:
         self._load = measure.load(state.window.totals)
         self._related = related(state)
         awaits_result = state.waiting_call is not None
-        self.next_to_clear = state.window.next_to_clear(state.cleared, awaits_result)
+        self.next_to_clear = state.window.next_to_clear(state.contents.cleared, awaits_result)
         self.next_to_leave = () if self.next_to_clear else state.window.next_to_leave
         self._next = frozenset(self.next_to_clear or self.next_to_leave)
         self.is_full = state.window.is_full
@@ -155,7 +155,7 @@ class MemoryPane:
     @cached_property
     def _above_index(self) -> list[MessageView]:
         """The rows between the system message and the index; empty without an index."""
-        rows = self._window.rows[self._state.part]
+        rows = self._window.rows[self._state.shown.part]
         place = next((n for n, row in enumerate(rows) if self._is_index(row)), 0)
         return list(rows[:place])
 
@@ -164,7 +164,7 @@ class MemoryPane:
         """The rows below those at the top; of a long window, only a part. Interrupted tool calls
         are shown at their positions.
         """
-        rows, part, on_top = self._window.rows, self._state.part, len(self._above_index)
+        rows, part, on_top = self._window.rows, self._state.shown.part, len(self._above_index)
         above = [*rows[: part.start + on_top], *filter(self._is_index, rows[part])]
         past = self._measure.overhead + self._measure.cost_of_all(above)
         shown = self._rows(self._without_index(rows[part])[on_top:], past)
@@ -175,7 +175,7 @@ class MemoryPane:
         """The row of the index of exact terms, below the messages that always stay; None without an
         index.
         """
-        shown = self._state.index
+        shown = self._state.contents.index
         place = next(filter(self._is_index, self._window.rows), None)
         return IndexRow(self._state, shown.index, place) if shown and place else None
 
@@ -187,18 +187,18 @@ class MemoryPane:
         policy, state = self._window.policy, self._state
         if self.index or not can_decide(policy) or not policy.indexed_terms or state.is_simulated:
             return False
-        said = state.detail.row.said_count if state.detail else 0
-        return said > sum(row.seq not in state.injected for row in self._window.in_order)
+        said = state.step.detail.row.said_count if state.step.detail else 0
+        return said > sum(row.seq not in state.contents.injected for row in self._window.in_order)
 
     def _is_index(self, row: MessageView) -> bool:
-        return self._state.index is not None and row.seq == self._state.index.seq
+        return self._state.contents.index is not None and row.seq == self._state.contents.index.seq
 
     def _without_index(self, rows: Iterable[MessageView]) -> list[MessageView]:
         return [row for row in rows if not self._is_index(row)]
 
     def _with_unseen(self, shown: list[MemoryPaneRow], past: int) -> list[MemoryPaneRow]:
         """Return rows of the pane with those of interrupted tool calls between them."""
-        window, part = self._window, self._state.part
+        window, part = self._window, self._state.shown.part
         places = {row.seq: place for place, row in enumerate(window.in_order)}
         first = places[window.rows[part.start - 1].seq] if part.start else -1
         last = places[window.rows[part.stop].seq] if part.stop < len(window.rows) else len(places)
@@ -233,12 +233,12 @@ class MemoryPane:
     @property
     def earlier(self) -> Elsewhere | None:
         first = 1 if self._window.system_at_head else 0
-        rows = self._without_index(self._window.rows[first : self._state.part.start])
+        rows = self._without_index(self._window.rows[first : self._state.shown.part.start])
         return Elsewhere(rows, rows[-1].seq) if rows else None
 
     @property
     def later(self) -> Elsewhere | None:
-        rows = self._window.rows[self._state.part.stop :]
+        rows = self._window.rows[self._state.shown.part.stop :]
         return Elsewhere(rows, rows[0].seq) if rows else None
 
     @property
@@ -338,7 +338,7 @@ class MemoryPane:
                 place,
                 is_on_top and "led--sys",
                 paired,
-                state.at > 0 and place.entered_step == state.at and "is-new",
+                state.step.n > 0 and place.entered_step == state.step.n and "is-new",
                 seq < 0 and "is-draft",
                 place.pinned and "is-pinned",
                 is_next and next_css,
@@ -357,12 +357,12 @@ class MemoryPane:
         return rows
 
     def _note(self, place: MessageView) -> str:
-        if covered := self._state.summaries.get(place.seq):
+        if covered := self._state.contents.summaries.get(place.seq):
             size = wording.counted(covered.number, "message")
             return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"
         notes = {
             "pinned": place.pinned,
-            "not in history": place.seq in self._state.injected,
+            "not in history": place.seq in self._state.contents.injected,
         }
         return ", ".join(note for note, is_so in notes.items() if is_so)
 

@@ -64,18 +64,18 @@ class ConversationPage(Addresses, Head):
 
     @property
     def is_replay(self) -> bool:
-        return self.state.is_replay
+        return self.state.simulation.is_replay
 
     @property
     def drafts(self) -> tuple[MessageDetail, ...]:
-        return self.state.drafts
+        return self.state.simulation.drafts
 
     @property
     def evictions(self) -> tuple[int | None, int | None]:
         """The nearest steps before and after this one at which a message left memory; each None if
         there is none.
         """
-        return self.state.evictions
+        return self.state.step.evictions
 
     @property
     def live_query(self) -> str:
@@ -154,5 +154,5 @@ class ConversationPage(Addresses, Head):
             if self.next_step is None:
                 way = "The first message will show here."
             return Caption("Nothing has been said yet", detail=way)
-        note = self.state.detail.row.note if self.state.detail else ""
+        note = self.state.step.detail.row.note if self.state.step.detail else ""
         return captions.caption(self.state.change, note)

@@ -134,32 +134,33 @@ class Why:
 
     def __init__(self, state: ConversationState, row: MessageDetail) -> None:
         self._state, self.row = state, row
-        self.tokens = row.tokens_at(state.at)
+        self.tokens = row.tokens_at(state.step.n)
         self.look = OF_INDEX if row.index else STYLES[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
-        self.step = state.left_by.step if state.left_by else None
-        self.covered = state.summaries.get(row.seq)
+        left_by = state.selection.left_by
+        self.step = left_by.step if left_by else None
+        self.covered = state.contents.summaries.get(row.seq)
 
     @cached_property
     def explanation(self) -> Explanation:
         state, seq = self._state, self.row.seq
-        if state.is_replay and not self.is_in:
+        if state.simulation.is_replay and not self.is_in:
             return not_in_replay(seq, state.window)
-        if state.left_by is not None:
-            known = (lines for change, lines in state.receipts if change is state.left_by)
-            return why_left(state.left_by, seq, next(known, None))
-        if seq in state.outlook.stubbed:
+        if (left_by := state.selection.left_by) is not None:
+            known = (lines for change, lines in state.receipts if change is left_by)
+            return why_left(left_by, seq, next(known, None))
+        if seq in state.simulation.outlook.stubbed:
             return would_be_stub(seq, state.window.policy)
         if self.is_in and self.row.index is not None:
             return why_index(self.row.index, seq)
         if self.is_in:
-            return why_in(state.window, seq, self.row.is_summary, state.clearing)
-        if self.row.stays and self.row.stays[0].entered_step > state.at:
+            return why_in(state.window, seq, self.row.is_summary, state.selection.clearing)
+        if self.row.stays and self.row.stays[0].entered_step > state.step.n:
             then = f"It arrives at step {self.row.stays[0].entered_step:,}."
             return Explanation(f"Where is #{seq}?", "Not said yet.", then)
         if call := state.window.interrupted_call_of(seq):
             return Explanation(f"Why does the model not see #{seq}?", *why_unseen(call, seq))
-        if seq in state.outlook.leaving:
+        if seq in state.simulation.outlook.leaving:
             detail = beyond_tried_limit(state.window.no_room)
             return Explanation(f"Would #{seq} still count?", "It would be over the limit.", detail)
         detail = one_beyond_limit(state.window.no_room)
@@ -170,7 +171,7 @@ class Why:
         """The periods in which the message was in memory, up to the shown step. A message that was
         added later has no spans, only the step at which it first entered.
         """
-        at, end, visits = self._state.at, self._state.memory.last_step, self.row.visits
+        at, end, visits = self._state.step.n, self._state.memory.last_step, self.row.visits
         if not visits or visits[0][0] > at:
             return Life(end, (), visits[0][0] if visits else 0, None)
         past = [
@@ -190,7 +191,7 @@ class Why:
         """
         if self.row.index is not None:
             return IndexTerms(self.row.index)
-        shown = self._state.index
+        shown = self._state.contents.index
         if self.is_in or shown is None:
             return None
         found = IndexTerms(shown.index, self.row.seq)
@@ -201,7 +202,7 @@ class Why:
         """The terms of the selected message that can be left out of the index in memory, or listed
         again.
         """
-        state, shown, policy = self._state, self._state.index, self._state.window.policy
+        state, shown, policy = self._state, self._state.contents.index, self._state.window.policy
         is_old = self.row.index is not None and not self.is_in
         makes_index = can_decide(policy) and policy.indexed_terms and not policy.meters_only
         if not self.index or not shown or is_old or not makes_index:
@@ -213,7 +214,7 @@ class Why:
     @property
     def without_index(self) -> str:
         """When the message would have left without an index; "" if that is not known."""
-        return self._state.without_index
+        return self._state.selection.without_index
 
     @property
     def load(self) -> str:
@@ -228,7 +229,7 @@ class Why:
         """The tokens of the index in memory, and their percentage of the limit as text; 0 tokens
         without an index.
         """
-        budget = budget_of(self._state.window, index=self._state.index)
+        budget = budget_of(self._state.window, index=self._state.contents.index)
         percent = round(100 * budget.index / budget.limit) if budget.limit else 0
         return budget.index, share_words(percent, budget.index)
 
@@ -237,7 +238,7 @@ class Why:
         """The URL that compares the policy in force with the same policy without an index; ""
         without an index.
         """
-        policy, row = self._state.window.policy, self._state.detail
+        policy, row = self._state.window.policy, self._state.step.detail
         if not isinstance(policy, TokenWindow) or not policy.index_terms or row is None:
             return ""
         policies = (policy, replace(policy, index_terms=0))
@@ -285,7 +286,7 @@ class Why:
         kept it.
         """
         state = self._state
-        return left_for_room(state) and not state.is_simulated and not state.is_replay
+        return left_for_room(state) and not state.is_simulated and not state.simulation.is_replay
 
     @cached_property
     def would_keep(self) -> Explanation | None:
@@ -294,7 +295,7 @@ class Why:
         """
         if not self.might_have_stayed or not asks_for_limit(self._state.query):
             return None
-        answer = self._state.would_keep
+        answer = self._state.selection.would_keep
         return explain_keeping_limit(answer) if answer else NOT_INSTALLED
 
     @property
@@ -304,7 +305,7 @@ class Why:
 
         Both policies are compared over the history up to that moment.
         """
-        answer = self._state.would_keep
+        answer = self._state.selection.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None
         if answer is None or limit is None or answer.is_within_limit:
             return ""
@@ -317,7 +318,8 @@ class Why:
         """Whether the limit that would have kept the message needs a long replay that nobody has
         requested yet.
         """
-        return bool(self._state.would_keep and self._state.would_keep.deferred)
+        answer = self._state.selection.would_keep
+        return answer is not None and answer.deferred > 0
 
     @property
     def markdown(self) -> str:
@@ -356,7 +358,8 @@ class Why:
         """The assistant's text as HTML from its Markdown; None without markup, or while a phrase is
         highlighted.
         """
-        if self.row.type is not MessageType.AI or self.row.has_calls or self._state.marks.phrase:
+        phrase = self._state.shown.marks.phrase
+        if self.row.type is not MessageType.AI or self.row.has_calls or phrase:
             return None
         return from_markdown(self.row.text)
 
@@ -443,7 +446,7 @@ class Panel:
     @cached_property
     def why(self) -> Why | None:
         """The explanation of the selected message; None without a selection."""
-        row = self._state.selected
+        row = self._state.selection.row
         return Why(self._state, row) if row else None
 
     @cached_property
@@ -456,7 +459,7 @@ class Panel:
         """The differences between the shown step and the step it is compared with; None without a
         comparison.
         """
-        other = self._state.compared
+        other = self._state.step.compared
         return Changes(self._state, other) if other else None
 
 

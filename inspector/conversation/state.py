@@ -40,7 +40,15 @@ from chatmemory.snapshots import one_snapshot
 from inspector.conversation.index_delay import leaving_without_index
 from inspector.conversation.keeping import asks_for_limit, find_keeping_limit
 from inspector.shell import rooms
-from inspector.shell.state import ConversationQuery, ConversationState
+from inspector.shell.highlights import Highlights
+from inspector.shell.state import (
+    ConversationQuery,
+    ConversationState,
+    Selection,
+    ShownMessages,
+    ShownStep,
+    WindowContents,
+)
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -66,67 +74,89 @@ def _stored_state(
     stored: StoredState, query: ConversationQuery, read: dict[str, Any]
 ) -> ConversationState:
     """Return the state of a conversation that is already read, without its texts."""
+    window, step = stored.window, _shown_step(stored, query)
+    selection = _selection(stored, query.msg, step.detail)
+    calls = calls_in(stored.memory.pk, window.in_order)
+    state = ConversationState(
+        query=query,
+        memory=memory_row(stored.memory),
+        stored=stored,
+        step=step,
+        window=window,
+        contents=_contents(stored, selection.row),
+        shown=ShownMessages(window_part(window, query.msg), calls),
+        selection=selection,
+        read=read,
+    )
+    return replace(state, selection=_with_limits(state))
+
+
+def _shown_step(stored: StoredState, query: ConversationQuery) -> ShownStep:
+    """Return the step of a stored state, with those around it and the compared window."""
     memory, row = stored.memory, stored.step
     samples = step_samples(memory, row.n)
     previous = next((each for each in samples.part if each.step == row.n - 1), None)
-    detail = step_detail(row, previous) if row.n else None
-    window = stored.window
-    part = window_part(window, query.msg)
-    selected = message_in(memory, query.msg) if query.msg else None
-    left_by = _left_by(memory, selected, detail)
-    original_tokens = recounted_tokens(row)
-    cleared = stubs_at(row, original_tokens) if original_tokens else {}
-    pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
-    index = index_among(memory.pk, pinned)
-    if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
-        pinned.add(selected.seq)
-    view = ConversationState(
-        query=query,
-        memory=memory_row(memory),
-        at=row.n,
-        detail=detail,
-        window=window,
-        stored_window=window,
-        part=part,
+    return ShownStep(
+        n=row.n,
+        detail=step_detail(row, previous) if row.n else None,
         samples=samples,
         evictions=evictions_around(memory.pk, row.n),
-        stored=stored,
-        calls=calls_in(memory.pk, window.in_order),
-        selected=selected,
-        left_by=left_by,
-        clearing=find_clearing(selected, row.n) if selected else None,
         compared=None if query.other is None else StoredState(memory, query.other).window,
-        injected=stored.injected,
-        summaries=coverage_by_summary(memory.pk, pinned, selected.seq if selected else None),
-        left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
-        original_tokens=original_tokens,
-        cleared=cleared,
-        index=index,
-        read=read,
     )
-    if words := leaving_without_index(view):
-        view = replace(view, without_index=words)
-    return replace(view, would_keep=find_keeping_limit(view)) if asks_for_limit(query) else view
+
+
+def _contents(stored: StoredState, selected: MessageDetail | None) -> WindowContents:
+    """Return the messages of a stored window that are no plain messages, without media."""
+    memory_id, step = stored.memory.pk, stored.step
+    original_tokens = recounted_tokens(step)
+    rows = stored.window.rows
+    synthetic = {each.seq for each in rows if each.pinned and each.seq in stored.injected}
+    index = index_among(memory_id, synthetic)
+    if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
+        synthetic.add(selected.seq)
+    return WindowContents(
+        injected=stored.injected,
+        original_tokens=original_tokens,
+        cleared=stubs_at(step, original_tokens) if original_tokens else {},
+        summaries=coverage_by_summary(memory_id, synthetic, selected.seq if selected else None),
+        index=index,
+    )
+
+
+def _selection(stored: StoredState, seq: int | None, detail: StepDetail | None) -> Selection:
+    """Return the selected message, with the changes by which memory lost or cleared it."""
+    row = message_in(stored.memory, seq) if seq else None
+    if row is None:
+        return Selection()
+    return Selection(
+        row,
+        left_by=_left_by(stored.memory, row, detail),
+        clearing=find_clearing(row, stored.step.n),
+        left_summaries=_left_summaries(row) if row.redacted else (),
+    )
+
+
+def _with_limits(state: ConversationState) -> Selection:
+    """Return the selected message, with what other limits would have done to it."""
+    without_index = leaving_without_index(state)
+    would_keep = find_keeping_limit(state) if asks_for_limit(state.query) else None
+    return replace(state.selection, without_index=without_index, would_keep=would_keep)
 
 
 def _with_texts(state: ConversationState) -> ConversationState:
     """Return a state with the marks of rooms, the part of the history that it shows, the texts of
     its rows, and the messages with media, most of which the history has.
     """
-    state = replace(state, marks=rooms.marks(state))
-    memory_id, history, detail = state.memory.id, _history(state), state.detail
-    known = {row.seq: row.readable for row in (*history.rows, *state.marks.rows)}
+    marks, window, detail = rooms.marks(state), state.window, state.step.detail
+    memory_id, history = state.memory.id, _history(state, marks)
+    known = {row.seq: row.readable for row in (*history.rows, *marks.rows)}
     frames = {row.seq: row.frame for row in history.rows}
-    before = history.before
-    if before is None and history.earlier:
-        before = time_before(memory_id, history.rows[0].seq)
     changes = (detail.change,) if detail else ()
+    texts = texts_of(memory_id, known, window, state.shown.part, changes)
     return replace(
         state,
-        history=history,
-        media=with_media(memory_id, state.window.rows, frames),
-        texts=texts_of(memory_id, known, state.window, state.part, changes),
-        time_before_part=before,
+        shown=replace(state.shown, marks=marks, history=history, texts=texts),
+        contents=replace(state.contents, media=with_media(memory_id, window.rows, frames)),
     )
 
 
@@ -142,26 +172,28 @@ def window_part(window: WindowView, msg: int | None) -> slice:
     return slice(max(first, stop - WINDOW_SIZE), stop)
 
 
-def _history(state: ConversationState) -> Page:
+def _history(state: ConversationState, marks: Highlights) -> Page:
     """Return a page of the history: before or after the message that the query names, else around
     the selected message, else around the last marked one, else the end.
     """
     query, step = state.query, state.stored.step
-    marked = (seq for seq in state.marks.seqs if seq <= step.last_seq)
+    marked = (seq for seq in marks.seqs if seq <= step.last_seq)
     around = query.msg or max(marked, default=None)
     usual = Part(around=around, size=HISTORY_SIZE)
     part = Part(query.before, query.after, size=HISTORY_SIZE)
     is_paged = query.before is not None or query.after is not None
-    extent = step.last_seq, step.said_count, state.samples.stays
+    extent = step.last_seq, step.said_count, state.step.samples.stays
     page = history_page(step.memory_id, part if is_paged else usual, *extent)
-    return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
+    if is_paged and not page.rows:
+        page = history_page(step.memory_id, usual, *extent)
+    if page.before is None and page.earlier:
+        return replace(page, before=time_before(step.memory_id, page.rows[0].seq))
+    return page
 
 
-def _left_by(
-    memory: Memory, row: MessageDetail | None, detail: StepDetail | None
-) -> ChangeResult | None:
+def _left_by(memory: Memory, row: MessageDetail, detail: StepDetail | None) -> ChangeResult | None:
     """Return the last change up to a step by which a message left, or None if it is in memory."""
-    departure = row.departure(detail.row.n) if row and detail else None
+    departure = row.departure(detail.row.n) if detail else None
     if departure is None or departure.left_step is None:
         return None
     return change_at(memory, departure.left_step, detail)

@@ -11,13 +11,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db.models import Q
 
 from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
 from inspector.shell.highlights import Highlights as Highlights  # among the values of hooks
+from inspector.shell.needs import NextNeed as NextNeed  # the same
 
 if TYPE_CHECKING:
     from chatmemory import Policy
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from chatmemory.reading.finding import MemoryFilter
     from chatmemory.reading.rows import MemoryRow
     from chatmemory.recall.cost import CacheRules
-    from chatmemory.recall.incidents import Forgotten, Incident
     from inspector.shell.state import ConversationState
 
 # Gets the method, the name of the route, the status, and the seconds until the answer.
@@ -154,16 +154,6 @@ class FeedEntry(Fragment):
     moment: int = 0
     step: int = 0
     is_first: bool = False
-
-
-class NextNeed(NamedTuple):
-    """When the selected message was next needed: the incident, and the needed fact. Incidents are
-    known up to step `until`.
-    """
-
-    incident: Incident | None
-    fact: Forgotten | None
-    until: int
 
 
 @dataclass(frozen=True)
@@ -300,8 +290,10 @@ class SiteRoom(kernel.Room):
         return None
 
     def next_need(self, view: ConversationState) -> NextNeed | None:
-        """Return when the message `view.selected`, which left memory by `view.left_by`, was next
-        needed. Return None if the room does not know.
+        """Return when the selected message, `view.selection.row`, was next needed. Return None if
+        the room does not know.
+
+        The message left memory by the change `view.selection.left_by`.
         """
         return None
 
@@ -319,7 +311,7 @@ class SiteRoom(kernel.Room):
 
     def parts(self, view: ConversationState) -> Iterable[Part]:
         """Yield parts of the conversation page. `view.is_simulated` tells whether it shows a
-        simulation or a replay, and `view.selected` is the selected message.
+        simulation or a replay, and `view.selection.row` is the selected message.
         """
         return ()
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -24,10 +23,11 @@ from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
 from chatmemory.reading.steps import StepSamples
 from chatmemory.reading.summaries import Coverage
 from chatmemory.reading.windows import MessageView, StoredState, WindowView
-from chatmemory.recall.incidents import Forgotten, Incident
+from chatmemory.recall.incidents import Incident
 from chatmemory.recall.loads import Keeping
 from chatmemory.windows.policies import Policy
 from inspector.shell.highlights import NO_HIGHLIGHTS, Highlights
+from inspector.shell.needs import NextNeed
 
 NO_HISTORY = Page(())
 
@@ -37,10 +37,8 @@ class KeepingLimit:
     """The limit that, in force from the first message on, would have kept a message in memory until
     the message was next needed.
 
-    The message was needed at message `needed.again`. If it was not needed, the limit would have
-    kept it until `step`. `fact` is the part of the message that was needed. The history had
-    `message_count` messages by then. Needs are known up to step `known_until`; None if no needs are
-    known.
+    `need` says when the message was needed; None if no needs are known. If it was not needed, the
+    limit would have kept it until `step`. The history had `message_count` messages by then.
 
     `keeping` is None if the limit is unknown. Then `deferred` is the number of messages to replay,
     if nobody has asked for the replay yet. A replay of the history leaves out some changes:
@@ -52,13 +50,16 @@ class KeepingLimit:
     step: int
     policy: Policy
     message_count: int
-    needed: Incident | None = None
-    fact: Forgotten | None = None
-    known_until: int | None = None
+    need: NextNeed | None = None
     keeping: Keeping | None = None
     deferred: int = 0
     leaves_out_changes: bool = False
     leaves_out_pins: bool = False
+
+    @property
+    def needed(self) -> Incident | None:
+        """The incident in which the message was needed, or None."""
+        return self.need.incident if self.need else None
 
     @property
     def is_within_limit(self) -> bool:
@@ -98,71 +99,119 @@ class ConversationQuery:
 
 
 @dataclass(frozen=True)
-class ConversationState:
-    """The state of a conversation at step `at`, as a page shows it.
+class ShownStep:
+    """The step that a page shows, with the steps around it.
 
-    - `detail` is that step, or None at step 0. `stored` is the window as it is stored at the step,
-      and `read` has the values that rooms have read for the page.
-    - `part` is the slice of the window's rows that is shown below a leading system message; `texts`
-      are the beginnings of their texts by seq.
-    - `samples` are the steps of the timeline, and `evictions` the nearest steps before and after
-      `at` at which a message left memory. `compared` is the window of another step, to compare
-      with.
-    - `left_by` is the change by which the selected message left, or None while it is in memory;
-      `clearing` is the change that cleared it, if it is a cleared tool result.
-    - In a simulation, `drafts`, `simulated` and `outlook` are set. `window` is the resulting window
-      and `stored_window` the window before it. If a limit is tried without drafts, `trim` is the
-      eviction that the limit would cause at the next add. In a replay, `window` is the memory under
-      another limit from the first message on.
-    - `would_keep` is the limit that would have kept the selected message. `calls` has the IDs of
-      the tool calls that messages make or answer, by seq.
-    - `injected` are the messages of the window that a client put there; they are not in the
-      history.
+    - `n` is its number. `detail` is None at step 0.
+    - `samples` are the steps of the timeline.
+    - `evictions` are the nearest steps before and after `n` at which a message left memory.
+    - `compared` is the window of another step, to compare with.
+    """
+
+    n: int
+    detail: StepDetail | None
+    samples: StepSamples
+    evictions: tuple[int | None, int | None]
+    compared: WindowView | None = None
+
+
+@dataclass(frozen=True)
+class ShownMessages:
+    """The messages that a page shows.
+
+    - `part` is the slice of the window's rows below a leading system message, and `history` the
+      part of the history.
+    - `texts` has the beginnings of texts, and `calls` the IDs of the tool calls that messages make
+      or answer, both by seq.
+    - `marks` are the highlights of a room.
+    """
+
+    part: slice
+    calls: Mapping[int, CallIds]
+    history: Page = NO_HISTORY
+    texts: Mapping[int, str] = field(default_factory=dict)
+    marks: Highlights = NO_HIGHLIGHTS
+
+
+@dataclass(frozen=True)
+class WindowContents:
+    """The messages of a window that are no plain messages of the history.
+
+    - `injected` are the messages that a client put there; they are not in the history.
     - `original_tokens` has the original token counts of messages that count differently in the
       window; of these, `cleared` are cleared tool results, with their texts.
-    - `time_before_part` is the time of the message before the shown part of the history.
-    - `summaries` are the summaries in the window or selected, with the messages that they cover,
-      and `media` are the messages of the window with images, audio, video or files. If the selected
-      message is redacted, `left_summaries` are summaries that cover it and are not redacted.
-    - `index` is the index of exact terms in memory. `without_index` says when the selected message
-      would have left without an index, or is "".
-    - `marks` are the highlights of a room. The room reads them for the stored step, and adds what
-      it read to `read`.
+    - `summaries` are the summaries in the window or selected, with the messages that they cover.
+    - `media` are the messages with images, audio, video or files.
+    - `index` is the index of exact terms, or None.
+    """
+
+    injected: frozenset[int] = frozenset()
+    original_tokens: Mapping[int, int] = field(default_factory=dict)
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    summaries: Mapping[int, Coverage] = field(default_factory=dict)
+    media: frozenset[int] = frozenset()
+    index: IndexInMemory | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selected message, `row`, and why memory has it or not. `row` is None if no message is
+    selected.
+
+    - `left_by` is the change by which the message left, or None while it is in memory.
+    - `clearing` is the change that cleared it, if it is a cleared tool result.
+    - `would_keep` is the limit that would have kept it. `without_index` says when it would have
+      left without an index, or is "".
+    - If it is redacted, `left_summaries` are summaries that cover it and are not redacted.
+    """
+
+    row: MessageDetail | None = None
+    left_by: ChangeResult | None = None
+    clearing: Clearing | None = None
+    would_keep: KeepingLimit | None = None
+    without_index: str = ""
+    left_summaries: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SimulatedChanges:
+    """The `changes` that a page shows in place of stored ones. They are None if it shows what is
+    stored.
+
+    `drafts` are the messages that are added. If a limit is tried without drafts, `trim` is the
+    eviction that the limit would cause at the next add. `outlook` says what else the changes do. In
+    a replay, the history is replayed under another limit from the first message on.
+    """
+
+    changes: tuple[ChangeResult, ...] | None = None
+    drafts: tuple[MessageDetail, ...] = ()
+    trim: ChangeResult | None = None
+    outlook: Outlook = NO_OUTLOOK
+    is_replay: bool = False
+
+
+STORED = SimulatedChanges()
+
+
+@dataclass(frozen=True)
+class ConversationState:
+    """The state of a conversation at a step, as a page shows it.
+
+    - `stored` is the conversation as it is stored at the step. `window` is the window that the page
+      shows: the stored window, or the result of a simulation.
+    - `read` has the values that rooms have read for the page. A room reads its highlights for the
+      stored step, and adds what it read to `read`.
     """
 
     query: ConversationQuery
     memory: MemoryRow
-    at: int
-    detail: StepDetail | None
-    window: WindowView
-    stored_window: WindowView
-    part: slice
-    samples: StepSamples
-    evictions: tuple[int | None, int | None]
     stored: StoredState
-    history: Page = NO_HISTORY
-    texts: Mapping[int, str] = field(default_factory=dict)
-    calls: Mapping[int, CallIds] = field(default_factory=dict)
-    selected: MessageDetail | None = None
-    left_by: ChangeResult | None = None
-    clearing: Clearing | None = None
-    would_keep: KeepingLimit | None = None
-    compared: WindowView | None = None
-    drafts: tuple[MessageDetail, ...] = ()
-    simulated: tuple[ChangeResult, ...] | None = None
-    trim: ChangeResult | None = None
-    outlook: Outlook = NO_OUTLOOK
-    injected: frozenset[int] = frozenset()
-    original_tokens: Mapping[int, int] = field(default_factory=dict)
-    cleared: Mapping[int, str] = field(default_factory=dict)
-    time_before_part: datetime | None = None
-    is_replay: bool = False
-    summaries: Mapping[int, Coverage] = field(default_factory=dict)
-    media: frozenset[int] = frozenset()
-    left_summaries: tuple[int, ...] = ()
-    index: IndexInMemory | None = None
-    without_index: str = ""
-    marks: Highlights = NO_HIGHLIGHTS
+    step: ShownStep
+    window: WindowView
+    contents: WindowContents
+    shown: ShownMessages
+    selection: Selection
+    simulation: SimulatedChanges = STORED
     read: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -174,28 +223,28 @@ class ConversationState:
         """Whether the policy in force is unknown: the page shows step 0, and step 1 changed the
         policy.
         """
-        first = self.samples.part[:1]
-        return self.at == 0 and any(each.kind == Step.Kind.POLICY for each in first)
+        first = self.step.samples.part[:1]
+        return self.step.n == 0 and any(each.kind == Step.Kind.POLICY for each in first)
 
     @property
     def is_simulated(self) -> bool:
-        return self.simulated is not None
+        return self.simulation.changes is not None
 
     @cached_property
     def change(self) -> ChangeResult | None:
         """The change of the shown step; in a simulation, the change that all drafts make together,
         or the tried limit alone. None at step 0.
         """
-        if self.simulated is None:
-            return self.detail.change if self.detail else None
-        return combined(self.simulated) or self.trim
+        if self.simulation.changes is None:
+            return self.step.detail.change if self.step.detail else None
+        return combined(self.simulation.changes) or self.simulation.trim
 
     @cached_property
     def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
         """The simulated changes, each with its arithmetic line by line. Computed once, because many
         evictions take a while.
         """
-        return [(change, receipt(change)) for change in self.simulated or ()]
+        return [(change, receipt(change)) for change in self.simulation.changes or ()]
 
     @cached_property
     def in_window(self) -> frozenset[int]:
@@ -217,12 +266,14 @@ class ConversationState:
         """The exact terms that the index in memory lists, by the numbers of the messages that
         contained them.
         """
-        return self.index.terms if self.index else {}
+        index = self.contents.index
+        return index.terms if index else {}
 
     @property
     def is_index_new(self) -> bool:
         """Whether the index was made by a simulation and is not stored."""
-        return self.index is not None and self.index.seq not in self.stored_window.seqs
+        index = self.contents.index
+        return index is not None and index.seq not in self.stored.window.seqs
 
     @property
     def waiting_call(self) -> int | None:
@@ -234,7 +285,7 @@ class ConversationState:
         return None if position is None else rows[position].seq
 
     def _turn(self, index: int, row: MessageView) -> Turn:
-        ids = self.calls.get(row.seq, (None,))
+        ids = self.shown.calls.get(row.seq, (None,))
         if row.type is MessageType.TOOL_EXECUTION_RESULT:
             return Turn(index, row.seq, row.type, answers=ids[0])
         return Turn(index, row.seq, row.type, ids if row.has_calls else ())

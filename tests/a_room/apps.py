@@ -69,7 +69,7 @@ class ARoom(room.SiteRoom):
         counted = view.query.room_parameters.get("counted", "nothing")
         for place in room.Place:
             if place is not room.Place.ANSWER or counted == "answered":
-                said = {"said": f"Part {place} at {view.at}"}
+                said = {"said": f"Part {place} at {view.step.n}"}
                 yield room.Part("a_room/_said.html", said, place, order=25)
         said = {"said": f"Counted: {counted}, number {view.query.number('numbered')}"}
         yield room.Part("a_room/_said.html", said, awaits=counted == "soon")
@@ -104,7 +104,9 @@ class ARoom(room.SiteRoom):
         yield Incident(IncidentKind.USER_REPEATED, 4, 4, (said,))
 
     def next_need(self, view):
-        return room.NextNeed(None, None, view.query.number("numbered") or view.left_by.step)
+        return room.NextNeed(
+            None, None, view.query.number("numbered") or view.selection.left_by.step
+        )
 
     def step_fields(self):
         from rest_framework.serializers import CharField

@@ -126,7 +126,7 @@ def test_htmx_gets_the_fragment(operator_client, support):
 
 def test_the_history_pages_both_ways(open_page, db):
     create_and_add("support", MessageWindow(10), numbered(200, "said"))
-    last = open_page().state.history
+    last = open_page().state.shown.history
     assert (len(last.rows), last.earlier, last.later) == (60, 140, 0)
     assert open_page(f"?before={last.rows[0].seq}").history_pane.last == last.rows[0].seq - 1
     for query in ("?msg=7&before=61", "?find=said&before=61"):

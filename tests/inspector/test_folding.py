@@ -62,8 +62,8 @@ def test_of_an_address_only_plain_names_are_kept(operator_client):
 
 
 def test_the_limit_that_would_have_kept_a_message_is_computed_when_asked(operator_client):
-    assert operator_client.get("/c/c/?msg=1").context["page"].state.would_keep is None
-    asked = operator_client.get("/c/c/?msg=1&open=kept").context["page"].state.would_keep
+    assert operator_client.get("/c/c/?msg=1").context["page"].state.selection.would_keep is None
+    asked = operator_client.get("/c/c/?msg=1&open=kept").context["page"].state.selection.would_keep
     assert asked.keeping.limit == 5
 
 

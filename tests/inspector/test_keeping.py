@@ -27,7 +27,7 @@ LONG_WORDS = [UserMessage("übergrößenträger " * n) for n in range(1, 7)]
 
 def would_keep(at: int | None, msg: int, memory_id: str = "c"):
     query = ConversationQuery(at=at, msg=msg, open=frozenset({SECTION}))
-    return conversation_state(memory_id, query).would_keep
+    return conversation_state(memory_id, query).selection.would_keep
 
 
 def limit(at: int | None, msg: int, memory_id: str = "c") -> int | None:

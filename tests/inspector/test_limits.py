@@ -51,7 +51,7 @@ def test_a_lowered_limit_shows_one_number(operator_client, lowered):
     page = conversation(operator_client, lowered)
     assert page.over_limit == "7 messages over the limit will leave at the next add"
     assert (page.gauge.load, page.gauge.limit, page.gauge.over, page.kept.load) == (6, 6, 0, 6)
-    assert page.state.samples.part[-1].after[:2] == page.window.stored[:2]
+    assert page.state.step.samples.part[-1].after[:2] == page.window.stored[:2]
     assert (page.hidden.load, page.hidden.tokens, page.forgotten.load) == (7, 49, 0)
     html = operator_client.get("/c/lowered/")
     assert "6 of 13 messages 6 / 6 msg 42 tok" in said(html, "memory-head")

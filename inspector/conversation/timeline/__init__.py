@@ -35,7 +35,7 @@ class Timeline:
         strip: Sequence[Cell],
         dots: Mapping[int, str],
     ) -> None:
-        is_tried = state.is_simulated and state.stored_window.policy != state.window.policy
+        is_tried = state.is_simulated and state.stored.window.policy != state.window.policy
         self.chart = Chart(points(state, measure), measure.limit, is_tried)
         axes = ", each with an axis of its own" if self.chart.is_split else ""
         self.words = f"Said and in memory after each step, in {measure.unit}{axes}"
@@ -48,10 +48,10 @@ class Timeline:
         self.css = css_of(
             not self.is_whole and "tape__plot--part", self.chart.is_split and "tape__plot--split"
         )
-        self.at = state.at + len(state.drafts)
+        self.at = state.step.n + len(state.simulation.drafts)
         self.labels = strip_labels(strip, self.at, flag_of(state))
-        self.band = "".join(f"M{begin - 1} 2H{end}" for begin, end in state.marks.band)
-        self.band_words = state.marks.words
+        self.band = "".join(f"M{begin - 1} 2H{end}" for begin, end in state.shown.marks.band)
+        self.band_words = state.shown.marks.words
         self.brackets = brackets(state)
         self.is_simulated = state.is_simulated
         self.marked = [step for step, dot in dots.items() if dot != "cell__was"]

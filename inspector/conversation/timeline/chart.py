@@ -112,17 +112,17 @@ def points(state: ConversationState, measure: Measure) -> list[Point]:
     Drafts replace the steps after the shown step. A limit that is tried without drafts replaces the
     limit of the shown step.
     """
-    part = state.samples.part
-    stored = _measured(state.samples.outline.values() or part, measure)
+    part = state.step.samples.part
+    stored = _measured(state.step.samples.outline.values() or part, measure)
     if not state.is_simulated:
         return stored
-    simulated = _measured([sample for sample in part if sample.step == state.at], measure)
-    if state.drafts:
+    simulated = _measured([sample for sample in part if sample.step == state.step.n], measure)
+    if state.simulation.drafts:
         simulated += _drafts(state, measure, *simulated)
     else:
         memory, limit = measure.load(state.window.totals), measure.limit
         simulated = [p._replace(memory=memory, limit=limit, is_draft=True) for p in simulated]
-    first, last = state.at or 1, state.at + len(state.drafts)
+    first, last = state.step.n or 1, state.step.n + len(state.simulation.drafts)
     before = [point for point in stored if point.step < first]
     return [*before, *simulated, *(point for point in stored if point.step > last)]
 
@@ -151,12 +151,12 @@ def _drafts(
     state: ConversationState, measure: Measure, here: Point | None = None
 ) -> Iterator[Point]:
     """Yield the points of the drafts, which follow the point of the state's step, if it has one."""
-    after = {change.seq: change.after for change in state.simulated or ()}
+    after = {change.seq: change.after for change in state.simulation.changes or ()}
     history, forgotten = (here.history, here.forgotten) if here else (0, 0)
-    for n, draft in enumerate(state.drafts, 1):
+    for n, draft in enumerate(state.simulation.drafts, 1):
         history += measure.weigh(draft)
         memory = measure.load(after[draft.seq])
-        yield Point(state.at + n, history, memory, measure.limit, forgotten, is_draft=True)
+        yield Point(state.step.n + n, history, memory, measure.limit, forgotten, is_draft=True)
 
 
 def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:

@@ -79,7 +79,7 @@ def cells(
 
     Drafts replace the steps after the shown step.
     """
-    part, drafts, at = state.samples.part, state.drafts, state.at
+    part, drafts, at = state.step.samples.part, state.simulation.drafts, state.step.n
     first = sum(sample.step <= at for sample in part)  # of the drafts
     columns = [*part[:first], *_drafted(state), *part[first + len(drafts) :]]
     if not columns:
@@ -110,7 +110,7 @@ def cells(
             is_draft[i] and "is-draft",
             not state.evicted.keys().isdisjoint(seqs) and "is-leaving",
             state.query.msg in seqs and "is-sel",
-            not state.marks.seqs.isdisjoint(seqs) and "is-hit",
+            not state.shown.marks.seqs.isdisjoint(seqs) and "is-hit",
             not unanswered.isdisjoint(seqs) and UNANSWERED,
             lives[i] == "is-out" and not state.indexed.keys().isdisjoint(seqs) and "is-indexed",
             pairs[i],
@@ -136,14 +136,14 @@ def flag_of(state: ConversationState) -> str:
     """Return the text of the flag that marks the shown step: its number, or "draft" for simulated
     messages.
     """
-    return "draft" if state.drafts else f"{state.at:,}"
+    return "draft" if state.simulation.drafts else f"{state.step.n:,}"
 
 
 def _drafted(state: ConversationState) -> Iterator[StepSample]:
     """Yield a step for each draft."""
-    for n, row in enumerate(state.drafts, 1):
+    for n, row in enumerate(state.simulation.drafts, 1):
         yield StepSample(
-            step=state.at + n,
+            step=state.step.n + n,
             kind="add",
             policy=state.window.policy,
             after=state.window.totals,
@@ -195,8 +195,8 @@ def brackets(state: ConversationState) -> str:
     """Return the SVG path of brackets under the steps whose messages a summary replaced; one column
     for each step. A bracket that continues outside of the strip has an open end.
     """
-    part = () if state.is_replay else state.samples.part
-    runs = [run for each in state.summaries.values() for run in each.runs]
+    part = () if state.simulation.is_replay else state.step.samples.part
+    runs = [run for each in state.contents.summaries.values() for run in each.runs]
     is_covered = [
         each.kind != "compact" and any(_meet(run, each.seqs) for run in runs) for each in part
     ]

@@ -140,22 +140,23 @@ def why_did_it_leave(
     """
     query = ConversationQuery(at=step, msg=message, open=frozenset({KEPT}))
     state = conversation_state(agent.visible(conversation), query)
-    if state.left_by:
-        why = why_left(state.left_by, message)
+    left_by, would_keep = state.selection.left_by, state.selection.would_keep
+    if left_by:
+        why = why_left(left_by, message)
     elif message in state.in_window:
-        why = why_in(state.window, message, clearing=state.clearing)
+        why = why_in(state.window, message, clearing=state.selection.clearing)
     else:
-        raise InvalidValue(f"#{message} is not in memory at step {state.at}, and has not left")
-    would_have_kept = explain_keeping_limit(state.would_keep) if state.would_keep else None
+        raise InvalidValue(f"#{message} is not in memory at step {state.step.n}, and has not left")
+    would_have_kept = explain_keeping_limit(would_keep) if would_keep else None
     lines = receipts.shortened(why.receipt)
     answers = [f"{why.question} {why.summary}"]
     answers += [f"  {line.label}: {wording.amount(line.amount)}" for line in lines]
     answers += [f"{would_have_kept.question} {would_have_kept.summary}"] if would_have_kept else []
-    keeping = state.would_keep.keeping if state.would_keep else None
+    keeping = would_keep.keeping if would_keep else None
     return Answer(
         answers,
         agent.page_of(conversation, at=step, msg=message),
-        left_step=state.left_by.step if state.left_by else None,
+        left_step=left_by.step if left_by else None,
         receipt=ReceiptLineSerializer(lines, many=True).data,
         limit_that_keeps_it=keeping.limit if keeping else None,
     )

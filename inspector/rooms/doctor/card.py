@@ -53,11 +53,11 @@ def known(view: ConversationState) -> KnownDiagnosis:
 
 def _known(view: ConversationState) -> KnownDiagnosis:
     if view.is_simulated:
-        known = {draft.seq: draft.message for draft in view.drafts}
-        if view.index and view.is_index_new:
-            known[view.index.seq] = view.index.index.message()
-        return diagnosis_of_rows(view.memory.id, view.at, view.window.seqs, known)
-    is_shown = view.is_live or view.selected or not view.marks.phrase
+        known = {draft.seq: draft.message for draft in view.simulation.drafts}
+        if view.contents.index and view.is_index_new:
+            known[view.contents.index.seq] = view.contents.index.index.message()
+        return diagnosis_of_rows(view.memory.id, view.step.n, view.window.seqs, known)
+    is_shown = view.is_live or view.selection.row or not view.shown.marks.phrase
     return known_diagnosis(view.stored) if is_shown else NOT_KNOWN
 
 
@@ -79,7 +79,7 @@ def parts(view: ConversationState) -> Iterator[Part]:
     On a live page, also yield a warning if a provider in use would reject the window. There is no
     warning while nobody has chosen the providers in use.
     """
-    place = Place.BELOW_TEXT if view.selected else Place.BELOW_STEP
+    place = Place.BELOW_TEXT if view.selection.row else Place.BELOW_STEP
     is_open, use = SECTION in view.query.open, use_of(view)
     is_flagged = view.is_live and use.is_chosen
     is_awaited = (is_open or is_flagged) and not known(view).is_current

@@ -19,5 +19,5 @@ class Erasure(room.SiteRoom):
     services = {"redact": REDACTION, "known_copies": REDACTION}
 
     def parts(self, view: ConversationState) -> Iterable[room.Part]:
-        if view.selected and view.selected.redacted is None:
+        if view.selection.row and view.selection.row.redacted is None:
             yield room.Part("rooms/erasure/_redact.html", place=room.Place.BELOW_MESSAGE)

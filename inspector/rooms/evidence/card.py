@@ -173,5 +173,5 @@ class UsedTerms:
     @property
     def compare_url(self) -> str:
         state = self._state
-        said_count = state.detail.row.said_count if state.detail else 0
+        said_count = state.step.detail.row.said_count if state.step.detail else 0
         return comparison_url(state, (state.memory.policy,), said_count)

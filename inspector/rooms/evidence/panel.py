@@ -20,7 +20,7 @@ def cards(view: ConversationState) -> Iterator[Part]:
     """Yield the cards for a stored step. There are none in a simulation or while a message is
     selected.
     """
-    if view.is_simulated or view.selected:
+    if view.is_simulated or view.selection.row:
         return
     for read in (_lost, _incidents):
         try:
@@ -37,13 +37,13 @@ def _lost(view: ConversationState) -> Iterator[Part]:
     """Yield the card of the terms that the step's summary lost, or a note that they are not known
     yet.
     """
-    if view.detail is None or view.detail.row.kind != "compact":
+    if view.step.detail is None or view.step.detail.row.kind != "compact":
         return
-    found = evidence_at(view.stored.memory, view.at, "terms" in view.query.room_parameters)
+    found = evidence_at(view.stored.memory, view.step.n, "terms" in view.query.room_parameters)
     if found is None:
         yield _card("_not_known")
         return
-    card = EvidenceCard(found, view.detail.row, is_over=view.memory.is_imported)
+    card = EvidenceCard(found, view.step.detail.row, is_over=view.memory.is_imported)
     yield replace(_card("_evidence", card=card), asks_to_be_seen=True)
 
 
@@ -58,7 +58,7 @@ def _incidents(view: ConversationState) -> Iterator[Part]:
             yield Part(f"{FOLDER}/_not_found_yet.html", {}, Place.BELOW_STEP, awaits=True)
         return
     shown = found.shown
-    if shown and ("incident" in view.query.room_parameters or shown.incident.step == view.at):
+    if shown and ("incident" in view.query.room_parameters or shown.incident.step == view.step.n):
         yield replace(_card("_incident", card=IncidentCard(view, shown)), asks_to_be_seen=True)
     if found.used.total:
         yield _card("_used", used=UsedTerms(view, found))

@@ -180,14 +180,14 @@ def next_need(view: ConversationState) -> NextNeed | None:
     If the URL has the number of an incident, that incident is returned. Otherwise, it is the next
     incident about a fact of the message.
     """
-    kept, left = row_of(view.stored.memory, view.read), view.selected
-    if kept is None or left is None or view.left_by is None:
+    kept, left = row_of(view.stored.memory, view.read), view.selection.row
+    if kept is None or left is None or view.selection.left_by is None:
         return None
-    number, left_step = view.query.number("incident"), view.left_by.step or 0
+    number, left_step = view.query.number("incident"), view.selection.left_by.step or 0
     facts = set(nameable(left.message, fact_words()))
     with kept.reading() as values:
         rows = rows_of(values)
-        known = _on_cards(row for row in rows if row.step <= view.at)
+        known = _on_cards(row for row in rows if row.step <= view.step.n)
         if number and (chosen := known[number - 1 :]):
             (shown,) = with_facts(kept.pk, chosen[:1])
             return NextNeed(shown, shown.shown, kept.step)

@@ -27,9 +27,9 @@ def incidents_shown(view: ConversationState) -> IncidentsAt | None:
         view.read["evidence"] = incidents_at(
             memory,
             row_of(memory, view.read),
-            view.at,
+            view.step.n,
             view.query.number("incident") or 1,
-            view.detail,
+            view.step.detail,
             lists_used="used" in view.query.room_parameters,
         )
     found: IncidentsAt | None = view.read.get("evidence")
@@ -45,7 +45,7 @@ def reports(view: ConversationState) -> Iterator[Part]:
         return  # a card shows the error
     if found and found.shown:
         context = {"report": IncidentReport(view, found.shown)}
-        dots = {} if view.selected else dots_of(found.shown)
+        dots = {} if view.selection.row else dots_of(found.shown)
         yield Part("rooms/evidence/_report.html", context, Place.REPORT, dots=dots)
 
 

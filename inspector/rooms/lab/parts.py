@@ -35,8 +35,8 @@ def parts(view: ConversationState) -> Iterator[Part]:
     card = None if view.is_simulated or not view.is_live else advice_of(view)
     if card and card.is_worth_a_line:
         yield Part("rooms/lab/_conversation.html", {"card": card}, Place.REPORT_BESIDE)
-    if view.selected:
-        yield from _bills(view, view.selected)
+    if view.selection.row:
+        yield from _bills(view, view.selection.row)
 
 
 def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
@@ -44,9 +44,9 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 
     Without any tokens that are new to the provider again, there is no bill.
     """
-    change = view.left_by
+    change = view.selection.left_by
     left = change.eviction_of(message.seq) if change else None
-    if change is None or left is None or view.is_simulated or change.step != view.at:
+    if change is None or left is None or view.is_simulated or change.step != view.step.n:
         return
     bill = rebilled(view, change)
     if left.reason.is_for_room and bill.again:

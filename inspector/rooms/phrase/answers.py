@@ -82,7 +82,7 @@ def remembered(search: PhraseSearch) -> PhraseAnswer:
 def _stored(question: str, search: PhraseSearch) -> PhraseAnswer:
     """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
     state, _, matches = search
-    at, last_step = state.at, state.memory.last_step
+    at, last_step = state.step.n, state.memory.last_step
     periods = periods_of(matches, last_step)
     here = next((each for each in periods if each.first <= at <= each.last), None)
     cause, detail = _answer(search, here)
@@ -155,13 +155,14 @@ def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
     places = matches.visible_mentions(hidden)
     if not matches.present:
         sentence = caption(matches.lost).summary if matches.lost else ""
-        return _out_of_memory(matches, state.at, here), sentence
+        return _out_of_memory(matches, state.step.n, here), sentence
     if not places and {*matches.in_memory}.issubset(state.window.interrupted_seqs):
         sentence = " ".join(unseen(state.window))
         return f"Only in a tool call without its results: {seqs(matches.in_memory)}.", sentence
     if not places:
         return _over_limit(matches.in_memory, state.window.no_room)
-    cause, detail = _yes(matches, state.at, here, [n for these in places.values() for n in these])
+    placed = [seq for these in places.values() for seq in these]
+    cause, detail = _yes(matches, state.step.n, here, placed)
     if matches.remembered(hidden) is Remembered.ASIDE:
         return _only_in(places), _others_left(matches) or detail
     return cause, detail

@@ -61,7 +61,7 @@ class MemoryRemembers(Resource):
         search = search_for(state, parameters["phrase"])
         found, places = remembered(search), search.matches.visible_mentions(state.window.hidden)
         answer = {
-            "step": state.at,
+            "step": state.step.n,
             "in_memory": found.state is not Remembered.NOT_IN_MEMORY,
             "state": found.state,
             "answer": found.summary,

@@ -43,7 +43,7 @@ class FoundMention:
         self.is_in = row.seq in state.in_window
         self.step = matches.left_at.get(row.seq)
         arrival = min((stay.entered_step for stay in row.stays), default=0)
-        if arrival > state.at:
+        if arrival > state.step.n:
             self.tag, self.step = f"said at step {arrival:,}", arrival
             return
         self.tag = tag(state, row) or "in memory"
@@ -84,9 +84,9 @@ class SearchResult:
         contains it.
         """
         state, phrase, matches = self._search
-        if state.is_simulated or not matches.speakers or state.detail is None:
+        if state.is_simulated or not matches.speakers or state.step.detail is None:
             return ""
-        row = state.detail.row
+        row = state.step.detail.row
         at = None if row.n == state.memory.last_step else row.said_count
         asserted, about = [snippets.holds(phrase, at)], f"remembers {phrase}"
         why = f"{self.answer.question} {self.answer.cause}"
@@ -103,10 +103,10 @@ class SearchResult:
         It is "" unless this message was among the last with the phrase.
         """
         state, phrase, matches = self._search
-        step, left_at = state.left_by and state.left_by.step, matches.left_at
-        if state.selected is None or step is None or matches.present:
+        step, left_at = state.selection.left_by and state.selection.left_by.step, matches.left_at
+        if state.selection.row is None or step is None or matches.present:
             return ""
-        if left_at.get(state.selected.seq) != step or step != max(left_at.values()):
+        if left_at.get(state.selection.row.seq) != step or step != max(left_at.values()):
             return ""
         return answers.without([seq for seq, then in left_at.items() if then == step], phrase)
 
@@ -134,7 +134,7 @@ def parts(view: ConversationState) -> Iterator[Part]:
     yield Part(f"{FOLDER}/_fields.html", place=Place.FIELDS)
     if found is None:
         return
-    name = "_beside" if view.selected else "_answer"
+    name = "_beside" if view.selection.row else "_answer"
     yield Part(f"{FOLDER}/{name}.html", context, Place.ANSWER, asks_to_be_seen=True)
     yield Part(f"{FOLDER}/_consequence.html", context, Place.BELOW_REASON)
 

@@ -24,7 +24,7 @@ class PhraseSearch(NamedTuple):
 
 def search_for(state: ConversationState, phrase: str) -> PhraseSearch:
     """Search a phrase in a stored conversation, at the step of `state`."""
-    return PhraseSearch(state, phrase, phrase_matches(state.stored, phrase, state.detail))
+    return PhraseSearch(state, phrase, phrase_matches(state.stored, phrase, state.step.detail))
 
 
 def search_on(view: ConversationState) -> PhraseSearch | None:
@@ -35,13 +35,13 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
     the stored step.
     """
     phrase = phrase_of(view.query)
-    if not phrase or view.is_replay:
+    if not phrase or view.simulation.is_replay:
         return None
     if "phrase" not in view.read:
         view.read["phrase"] = search_for(view, phrase).matches
     matches: PhraseMatches = view.read["phrase"]
-    if view.simulated is not None:
-        simulated = view.drafts, view.in_window, view.simulated
+    if view.simulation.changes is not None:
+        simulated = view.simulation.drafts, view.in_window, view.simulation.changes
         matches = simulated_matches(matches, phrase, *simulated)
     return PhraseSearch(view, phrase, matches)
 

@@ -10,8 +10,12 @@ from inspector.shell.state import ConversationState
 
 def parts(view: ConversationState) -> Iterator[Part]:
     """Yield the note of the newest step, if this step is the repair that the URL names."""
-    row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
+    row = (
+        view.step.detail.row
+        if view.step.detail and view.is_live and not view.is_simulated
+        else None
+    )
     named = view.query.room_parameters.get("repaired")
-    if row and row.kind == "repair" and row.note and named == str(view.at):
+    if row and row.kind == "repair" and row.note and named == str(view.step.n):
         context = {"note": row.note, "memory": view.memory}
         yield Part("rooms/repairs/_toast.html", context, Place.ABOVE_STEP)

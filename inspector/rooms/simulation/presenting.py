@@ -22,19 +22,21 @@ class SimulationView:
 
     def __init__(self, state: ConversationState) -> None:
         self._state = state
-        self._changes = state.simulated or ()
+        self._changes = state.simulation.changes or ()
 
     @cached_property
     def caption(self) -> Caption:
         change = self._state.change
-        if change is None or change is self._state.trim:
+        if change is None or change is self._state.simulation.trim:
             policy = self._state.window.policy
-            return forecasts.tried_limit(policy.limit if policy else 0, self._state.outlook)
-        drafts = len(self._state.drafts)
+            return forecasts.tried_limit(
+                policy.limit if policy else 0, self._state.simulation.outlook
+            )
+        drafts = len(self._state.simulation.drafts)
         event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
         found = captions.caption(self._changes[0] if is_one else change)
-        cleared = forecasts.would_clear(self._state.outlook)
+        cleared = forecasts.would_clear(self._state.simulation.outlook)
         return replace(found, event=event, detail=" ".join(filter(None, [found.detail, cleared])))
 
     @property
@@ -43,14 +45,16 @@ class SimulationView:
         message that is added or leaves, and the size after. Without drafts, the caption and the
         arithmetic of the limit that is tried.
         """
-        if self._state.trim:
-            return [(self.caption, receipt(self._state.trim))]
+        if self._state.simulation.trim:
+            return [(self.caption, receipt(self._state.simulation.trim))]
         return [(captions.caption(change), lines) for change, lines in self._state.receipts]
 
     @property
     def verdict(self) -> Caption:
         """A caption on what all drafts together, or the limit, would do to memory."""
-        return forecasts.forecast(self._changes, self._state.outlook, self._state.window.policy)
+        return forecasts.forecast(
+            self._changes, self._state.simulation.outlook, self._state.window.policy
+        )
 
 
 class DraftRow:
@@ -63,7 +67,7 @@ class DraftRow:
     def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
         self.number, self.seq, self.text = number, -number, text_of(draft)
         self.look = STYLES[draft.type, draft.has_tool_execution_requests]
-        tokens = (each.tokens for each in state.drafts if each.seq == self.seq)
+        tokens = (each.tokens for each in state.simulation.drafts if each.seq == self.seq)
         self.tokens = next(tokens, None)
         self.css = "is-sel" if state.query.msg == self.seq else ""
 
@@ -98,6 +102,6 @@ def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
     written. Return None without drafts and limit.
     """
     policy = state.window.policy
-    if policy is None or trial is None or not (state.drafts or trial.limit):
+    if policy is None or trial is None or not (state.simulation.drafts or trial.limit):
         return None
-    return Writing(policy, 0, SimulationView(state).verdict, state.outlook)
+    return Writing(policy, 0, SimulationView(state).verdict, state.simulation.outlook)

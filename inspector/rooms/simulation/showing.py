@@ -16,10 +16,9 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.models import Step
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_in
-from chatmemory.reading.indexes import IndexInMemory
 from chatmemory.reading.replay import READ_AT_ONCE, changes_until, entries_of
 from chatmemory.reading.rows import MessageDetail, message_detail
-from chatmemory.reading.simulation import Simulation
+from chatmemory.reading.simulation import Outlook, Simulation
 from chatmemory.reading.windows import MessageView, WindowView, view_of
 from chatmemory.recall.folding import fold
 from chatmemory.snapshots import one_snapshot
@@ -27,7 +26,12 @@ from chatmemory.windows.clearing import STUB
 from chatmemory.windows.window import Window
 from inspector.conversation.state import calls_in, conversation_state, texts_of, window_part
 from inspector.rooms.simulation.trials import WhatIf, simulated_trial
-from inspector.shell.state import ConversationQuery, ConversationState
+from inspector.shell.state import (
+    ConversationQuery,
+    ConversationState,
+    SimulatedChanges,
+    WindowContents,
+)
 
 
 @one_snapshot()
@@ -60,21 +64,27 @@ def replayed(view: ConversationState) -> ConversationState:
     if window is None:
         return view
     part = window_part(window, view.query.msg)
-    new = [row for row in window.rows if row.seq not in view.stored_window.seqs]
+    new = [row for row in window.rows if row.seq not in view.stored.window.seqs]
+    shown = replace(
+        view.shown,
+        part=part,
+        texts=texts_of(view.memory.id, view.shown.texts, window, part, ()),
+        calls={**view.shown.calls, **calls_in(view.memory.id, new)},
+    )
+    contents = replace(
+        view.contents,
+        injected=frozenset(),
+        original_tokens={},
+        media=with_media(view.memory.id, window.rows),
+        index=None,
+    )
     return replace(
         view,
         window=window,
-        part=part,
-        texts=texts_of(view.memory.id, view.texts, window, part, ()),
-        calls={**view.calls, **calls_in(view.memory.id, new)},
-        media=with_media(view.memory.id, window.rows),
-        left_by=None,
-        would_keep=None,
-        simulated=(),
-        injected=frozenset(),
-        index=None,
-        original_tokens={},
-        is_replay=True,
+        contents=contents,
+        shown=shown,
+        selection=replace(view.selection, left_by=None, would_keep=None),
+        simulation=SimulatedChanges((), is_replay=True),
     )
 
 
@@ -112,33 +122,46 @@ def _with_simulation(
     state: ConversationState, simulation: Simulation, messages: Sequence[ChatMessage]
 ) -> ConversationState:
     """Return a stored state after a simulation of drafts, and of another limit."""
-    query, changes, window = state.query, simulation.changes, simulation.window
-    outlook = simulation.outlook()
+    seq, changes, window = state.query.msg or 0, simulation.changes, simulation.window
+    outlook, selection = simulation.outlook(), state.selection
     drafts = tuple(_drafts(state.memory.id, messages, changes))
-    part = window_part(window, query.msg)
-    known = {**state.texts, **{draft.seq: draft.readable for draft in drafts}}
+    part = window_part(window, seq)
+    known = {**state.shown.texts, **{draft.seq: draft.readable for draft in drafts}}
     evicting = (simulation.trim,) if simulation.trim else changes
-    left_by = (change for change in changes if query.msg and change.eviction_of(query.msg))
+    left_by = (change for change in changes if seq and change.eviction_of(seq))
     return replace(
         state,
         window=window,
-        part=part,
-        texts=texts_of(state.memory.id, known, window, part, evicting),
-        calls={**state.calls, **{draft.seq: ids_in(draft.frame) for draft in drafts}},
-        drafts=drafts,
-        simulated=changes,
-        trim=simulation.trim,
-        outlook=outlook,
-        index=simulation.index or _kept_index(state, window),
-        cleared={**state.cleared, **dict.fromkeys(outlook.stubbed, STUB)},
-        selected=_draft(drafts, query.msg) if (query.msg or 0) < 0 else state.selected,
-        left_by=next(left_by, state.left_by),
+        contents=_contents_after(state, simulation, outlook),
+        shown=replace(
+            state.shown,
+            part=part,
+            texts=texts_of(state.memory.id, known, window, part, evicting),
+            calls={**state.shown.calls, **{draft.seq: ids_in(draft.frame) for draft in drafts}},
+        ),
+        selection=replace(
+            selection,
+            row=_draft(drafts, seq) if seq < 0 else selection.row,
+            left_by=next(left_by, selection.left_by),
+        ),
+        simulation=SimulatedChanges(changes, drafts, simulation.trim, outlook),
     )
 
 
-def _kept_index(state: ConversationState, window: WindowView) -> IndexInMemory | None:
-    """Return the stored index if a simulated window still has it."""
-    return state.index if state.index and state.index.seq in window.seqs else None
+def _contents_after(
+    state: ConversationState, simulation: Simulation, outlook: Outlook
+) -> WindowContents:
+    """Return the contents of the window with its results that a simulation clears, and its index
+    if the simulated window has one.
+    """
+    index = state.contents.index
+    is_kept = index is not None and index.seq in simulation.window.seqs
+    stubs = dict.fromkeys(outlook.stubbed, STUB)
+    return replace(
+        state.contents,
+        cleared={**state.contents.cleared, **stubs},
+        index=simulation.index or (index if is_kept else None),
+    )
 
 
 def _drafts(
@@ -153,7 +176,7 @@ def _drafts(
             yield message_detail(row, arrived.has_calls)
 
 
-def _draft(drafts: Sequence[MessageDetail], seq: int | None) -> MessageDetail:
+def _draft(drafts: Sequence[MessageDetail], seq: int) -> MessageDetail:
     for draft in drafts:
         if draft.seq == seq:
             return draft

@@ -41,9 +41,9 @@ def shown(view: ConversationState) -> View | None:
 
 def _replay(state: ConversationState, limit: int) -> View | None:
     """Return a view of a replay, or of the stored step if nothing was replayed."""
-    if not state.is_replay:
+    if not state.simulation.is_replay:
         return View(state)
-    stored = frozenset(state.stored_window.seqs)
+    stored = frozenset(state.stored.window.seqs)
     more = [seq for seq in state.window.seqs if seq not in stored]
     caption: Caption = forecasts.replayed(limit, more, sorted(stored - state.in_window))
     panel = Fragment(f"{FOLDER}/_why_replay.html")
@@ -69,10 +69,10 @@ def parts(view: ConversationState) -> Iterator[Part]:
     """
     tried = view.read.get("trial")
     form = view.read.get("form") or DraftForm.of(tried, view.query.number("edit"))
-    if view.is_replay or tried:
-        new_id = f"{view.memory.id[:NEW_ID_LENGTH]}-from-{view.at}"
+    if view.simulation.is_replay or tried:
+        new_id = f"{view.memory.id[:NEW_ID_LENGTH]}-from-{view.step.n}"
         yield Part(f"{FOLDER}/_simbar.html", {"form": form, "new_id": new_id}, Place.TOP)
-    if view.window.policy and not view.is_replay:
+    if view.window.policy and not view.simulation.is_replay:
         drafts = tried.drafts if tried else ()
         context = {
             "form": form,

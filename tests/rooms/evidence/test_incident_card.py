@@ -327,7 +327,7 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
     services.add("c", SAID[3:])
     services.keep("c")
     query = ConversationQuery(at=3, msg=1, open=frozenset({SECTION}))
-    answer = conversation_state("c", query).would_keep
+    answer = conversation_state("c", query).selection.would_keep
     assert (answer.step, answer.policy) == (5, TokenWindow(20))
     assert explain_keeping_limit(answer).cause == f"{card_at('c').enough} or more."
 
@@ -415,8 +415,8 @@ def assert_card_and_message_agree(memory_id: str) -> int:
     for incident in incidents(memory_id).incidents:
         for part in (*incident.facts, *filter(None, [incident.result])):
             query = ConversationQuery(at=part.left_step, msg=part.last, open=frozenset({SECTION}))
-            answer = conversation_state(memory_id, query).would_keep
-            if answer and answer.needed == incident and answer.fact == part and part.keeping:
+            answer = conversation_state(memory_id, query).selection.would_keep
+            if answer and answer.needed == incident and answer.need.fact == part and part.keeping:
                 compared += 1
                 assert answer.keeping == part.keeping
     return compared

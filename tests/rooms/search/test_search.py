@@ -328,7 +328,7 @@ def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
     assert row.mention
     assert said in row.mention.text
     state = conversation_state("m", ConversationQuery(room_parameters={"find": words}))
-    assert [row.seq for row in state.marks.rows] == [1]
+    assert [row.seq for row in state.shown.marks.rows] == [1]
     assert comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
 
 

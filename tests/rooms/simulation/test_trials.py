@@ -66,10 +66,10 @@ def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id)
     trial = WhatIf((UserMessage("x"), UserMessage("y"), UserMessage("z")))
     state = simulated_state(memory_id, ConversationQuery(at=2), trial)
     assert [row.seq for row in state.window.rows] == [-1, -2, -3]
-    assert [draft.seq for draft in state.drafts] == [-1, -2, -3]
-    assert [change.seq for change in state.simulated] == [-1, -2, -3]
+    assert [draft.seq for draft in state.simulation.drafts] == [-1, -2, -3]
+    assert [change.seq for change in state.simulation.changes] == [-1, -2, -3]
     assert list(state.evicted) == [1, 2]
-    assert all(change.is_of_draft for change in state.simulated)
+    assert all(change.is_of_draft for change in state.simulation.changes)
 
 
 @pytest.mark.django_db(transaction=True)
