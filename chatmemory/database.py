@@ -193,10 +193,16 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
     rows from the length of the array. If a query sorts by another field, SQLite may use the index
     for sorting instead of an index of the field `name`.
     """
-    listed = list(values)
+    listed = list_parameter(values)
     if connection().vendor == "postgresql":
         return _IsAny(F(name), RawSQL("%s", [listed]))
-    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [json.dumps(listed)])))
+    return Q((f"{name}__in", RawSQL("SELECT value FROM json_each(%s)", [listed])))
+
+
+def list_parameter(values: Iterable[int] | Iterable[str]) -> list[int] | list[str] | str:
+    """Return numbers or texts as one parameter of a statement."""
+    listed: Any = list(values)
+    return listed if connection().vendor == "postgresql" else json.dumps(listed)
 
 
 def has_tables(using: str) -> bool:

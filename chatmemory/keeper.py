@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from functools import cache
 from typing import Any, ClassVar
 
 from django.db.models import F, Q
 
 from chatmemory.kept import KeptPart, KeptRow
 from chatmemory.models import Memory
+from chatmemory.tables import Table
 
 QUICK_MESSAGES = 500  # messages that a request may read to derive a row at once
 
@@ -100,8 +102,15 @@ class Keeper(ABC):
         made = _SHARED.get().get((self.model, memory.pk))
         if made is not None:
             return made
-        rows = self.model.objects.filter(memory=memory, version=self.version())
+        condition = "memory_id = %(id)s AND version = %(version)s"
+        values = {"id": memory.pk, "version": self.version()}
+        rows = _table(self.model).read_all(condition, values)
         return next(iter(rows), None)
+
+
+@cache
+def _table(model: type[KeptRow]) -> Table[KeptRow]:
+    return Table(model)
 
 
 # The rows that were derived and are not stored yet, by their table and conversation

@@ -2,8 +2,7 @@
 
 For these small statements, Django's ORM takes several times as long as the database. Statements
 that are not part of every add, or of every read of a window or a step, use the ORM. Each statement
-names its conversation, so that a cluster sends the statement to one node. Rooms (plug-in features)
-that write rows as often use `Table`.
+names its conversation, so that a cluster sends the statement to one node.
 
 Opening a cursor takes as long as a short statement, so a transaction passes its cursor to the
 functions that it calls. Each cursor is closed after its last use, because an open cursor keeps
@@ -16,24 +15,16 @@ while.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime, tzinfo
-from functools import lru_cache
 from math import inf
-from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
-from django.db.models import DateTimeField, JSONField, Model
-from django.utils.timezone import make_naive
 
 from chatmemory import database
 from chatmemory.models import Memory, Message, Stay, Step
-
-M = TypeVar("M", bound=Model)
-Values = Sequence[Any] | Mapping[str, Any]  # the parameters of a statement
+from chatmemory.tables import Table, Values, execute_rows
 
 COPIED = 20  # rows; from this number on, COPY is faster than INSERT on PostgreSQL
 HEAD_PAGE = 8  # stays; most adds need two or three
@@ -92,91 +83,10 @@ _END_STAYS = """UPDATE chatmemory_stay SET left_step = %(step)s, reason = %(reas
     WHERE memory_id = %(id)s AND n BETWEEN %(first)s AND %(last)s"""
 
 
-class Table(Generic[M]):
-    """Reads and writes the rows of one model by plain SQL. Rows are read as instances of the model,
-    and inserted from objects that have its columns as attributes.
-    """
-
-    def __init__(self, model: type[M]) -> None:
-        name, fields = model._meta.db_table, model._meta.concrete_fields
-        self._model = model
-        self.names = [field.attname for field in fields]
-        self._times = [n for n, field in enumerate(fields) if isinstance(field, DateTimeField)]
-        self._jsons = [n for n, field in enumerate(fields) if isinstance(field, JSONField)]
-        self._conversions = dict.fromkeys(self._times, _time) | dict.fromkeys(self._jsons, _json)
-        self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.names)
-        columns, marks = ", ".join(self.names), ", ".join(["%s"] * len(fields))
-        self._select = f"SELECT {columns} FROM {name} WHERE"
-        self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
-        self.copy = f"COPY {name} ({columns}) FROM STDIN"
-        pairs = ", ".join(f"{each} = %s" for each in self.names[1:])
-        self._update = f"UPDATE {name} SET {pairs} WHERE {self.names[0]} = %s"
-
-    def read(self, cursor: CursorWrapper, condition: str, **values: Any) -> M | None:
-        """Return the first row that meets a SQL condition, as an instance of the model; None if
-        there is no such row. `values` are the parameters of the condition.
-        """
-        cursor.execute(f"{self._select} {condition}", values)
-        row = cursor.fetchone()
-        if row is None:
-            return None
-        found = list(row)
-        for n in self._jsons:
-            found[n] = json.loads(found[n]) if found[n] != "{}" else {}
-        for n in self._times:  # SQLite stores times without a zone
-            if found[n] is not None and found[n].tzinfo is None:
-                found[n] = found[n].replace(tzinfo=cursor.db.timezone)
-        return self._model.from_db(cursor.db.alias, self.names, found)
-
-    def add(self, rows: Iterable[Any], cursor: CursorWrapper) -> None:
-        """Insert rows, given as objects that have the columns as attributes."""
-        _execute(cursor, self.insert, [self.stored(row, cursor.db) for row in rows])
-
-    def save(self, row: M, cursor: CursorWrapper) -> None:
-        """Insert a new row, or update all columns of a stored one. The first column is the id."""
-        if row._state.adding:
-            self.add([row], cursor)
-        else:
-            id, *others = self.stored(row, cursor.db)
-            cursor.execute(self._update, [*others, id])
-
-    def stored(self, row: Any, db: BaseDatabaseWrapper) -> list[Any]:
-        """Return the values of a row's columns, converted for the database driver."""
-        values = list(self.values(row))
-        for n, convert in self._conversions.items():
-            values[n] = convert(values[n], db)
-        return values
-
-    def changed(self, row: Any, before: Sequence[Any], db: BaseDatabaseWrapper) -> dict[str, Any]:
-        """Return the changed columns of a row: the name of each with its new value, converted for
-        the database driver. `before` has the former values of all columns.
-        """
-        columns = zip(self.names, self.values(row), before, strict=True)
-        changed = {name: value for name, value, old in columns if value != old}
-        for n, convert in self._conversions.items():
-            if (name := self.names[n]) in changed:
-                changed[name] = convert(changed[name], db)
-        return changed
-
-
-def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
-    """Return JSON as text for the driver."""
-    return json.dumps(value) if value else "{}"
-
-
-def _time(value: datetime | None, db: BaseDatabaseWrapper) -> datetime | str | None:
-    """Return a time for the driver, on SQLite as text."""
-    return value if value is None or db.vendor != "sqlite" else _text(value, db.timezone)
-
-
-@lru_cache(maxsize=16)
-def _text(time: datetime, zone: tzinfo) -> str:
-    """Return a time as SQLite stores it. Cached: the rows of a change have the same time."""
-    return str(make_naive(time, zone))
-
-
 _MEMORIES, _STEPS = Table(Memory), Table(Step)
 _MESSAGES, _STAYS = Table(Message), Table(Stay)
+_FRAMED = Table(Message, only=("memory_id", "seq", "frame", "text", "attributes"))
+_FRAMES = Table(Message, only=("seq", "frame"))
 _NEWEST_DETAIL = """SELECT detail FROM chatmemory_auditentry
     WHERE memory_id = %(id)s AND action = %(action)s ORDER BY at DESC, id DESC LIMIT 1"""
 
@@ -236,6 +146,24 @@ def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Val
         return select + _OPEN, {"id": memory_id}
     bounds = {"at": step.n, "oldest": step.oldest, "last": step.last_stay}
     return select + _OPEN_AT, {"id": memory_id, **bounds}
+
+
+def messages_by_seq(memory_id: str, seqs: Iterable[int]) -> list[Any]:
+    """Return some messages of a conversation as rows with the columns from which they are read."""
+    return _FRAMED.read_rows(*_with_seqs(memory_id, seqs))
+
+
+def frames_by_seq(memory_id: str, seqs: Iterable[int]) -> dict[int, str]:
+    """Return the frames of some messages of a conversation by seq."""
+    return dict(_FRAMES.read_rows(*_with_seqs(memory_id, seqs)))
+
+
+def _with_seqs(memory_id: str, seqs: Iterable[int]) -> tuple[str, Values]:
+    """Return the condition for some messages of a conversation, with its values."""
+    is_on_server = database.connection().vendor == "postgresql"
+    listed = "= ANY(%(seqs)s)" if is_on_server else "IN (SELECT value FROM json_each(%(seqs)s))"
+    values = {"id": memory_id, "seqs": database.list_parameter(seqs)}
+    return f"memory_id = %(id)s AND seq {listed}", values
 
 
 def estimator_and_count(memory_id: str) -> tuple[str, int] | None:
@@ -319,8 +247,8 @@ def write(
         with db.wrap_database_errors, db.connection.pipeline() if is_piped else nullcontext():
             for table, rows in new:
                 if len(rows) < most:
-                    _execute(cursor, table.insert, [table.stored(row, db) for row in rows])
-            _execute(cursor, _END_STAYS, _endings(memory.id, ended))
+                    execute_rows(cursor, table.insert, [table.stored(row, db) for row in rows])
+            execute_rows(cursor, _END_STAYS, _endings(memory.id, ended))
             # SQLite rewrites the index entry of every column that is set, even to the same value
             if changed := _MEMORIES.changed(memory, before, db):
                 pairs = ", ".join([f"{name} = %({name})s" for name in changed])
@@ -331,14 +259,6 @@ def write(
                 with db.wrap_database_errors, cursor.copy(table.copy) as copy:
                     for row in rows:
                         copy.write_row(table.stored(row, db))
-
-
-def _execute(cursor: CursorWrapper, sql: str, rows: Sequence[Values]) -> None:
-    """Execute a statement once for each row."""
-    if len(rows) == 1:
-        cursor.execute(sql, rows[0])
-    elif rows:
-        cursor.executemany(sql, rows)
 
 
 def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[dict[str, Any]]:

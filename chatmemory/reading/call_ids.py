@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from chatmemory import database
+from chatmemory.ledger.sql import frames_by_seq
 from chatmemory.lint.since import CallIds
 from chatmemory.messages.codec import GAP
-from chatmemory.models import Message
 
 
 def ids_of_calls(memory_id: str, seqs: Iterable[int]) -> dict[int, CallIds]:
     """Return, for each message by seq, the ids of the tool calls that it makes or answers."""
-    messages = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
-    return {seq: ids_in(frame) for seq, frame in messages.values_list("seq", "frame")}
+    found = frames_by_seq(memory_id, seqs)
+    return {seq: ids_in(frame) for seq, frame in found.items()}
 
 
 def ids_in(frame: str) -> CallIds:

@@ -34,6 +34,7 @@ from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
 from chatmemory.recall.facts import Words
 from chatmemory.recall.history import History, history_from
 from chatmemory.snapshots import one_snapshot
+from chatmemory.tables import Table
 from chatmemory.windows.clearing import stub_of
 from chatmemory.windows.policies import Policy
 
@@ -53,7 +54,11 @@ _END_OF_WORD = declared_pattern(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$", most=WORD_
 # The columns of a message that its detail shows
 _FRAMED = ("memory_id", "seq", "frame", "text", "attributes")
 _FIRST = (*_FRAMED, "type", "tokens", "origin", "said_at", "client_id")
-_COLUMNS = (*_FIRST, *shown_columns(Message))
+_DETAILS = Table(Message, only=(*_FIRST, *shown_columns(Message)))
+# Every page of a conversation reads a part of its history
+_SAID = "memory_id = %(id)s AND origin = %(origin)s"
+_AFTER = f"{_SAID} AND seq > %(after)s AND seq <= %(newest)s ORDER BY seq LIMIT %(size)s"
+_UNTIL = f"{_SAID} AND seq <= %(last)s ORDER BY seq DESC LIMIT %(size)s + 1"
 
 
 @dataclass(frozen=True)
@@ -96,11 +101,11 @@ def history_page(
     read.
     """
     messages = messages_until(memory_id, newest)
-    columns = messages.values_list(*_COLUMNS, named=True)
+    of = {"id": memory_id, "origin": str(Message.Origin.SAID), "size": part.size}
     # Without synthetic messages the seqs have no gaps, and nothing needs to be counted.
     has_gaps = said_count != newest
     if part.after is not None:
-        found = list(columns.filter(seq__gt=part.after).order_by("seq")[: part.size])
+        found = _DETAILS.read_rows(_AFTER, of | {"after": part.after, "newest": newest})
     else:
         edge = part.before if part.before is not None else newest + 1
         if part.around is not None and not has_gaps:
@@ -108,7 +113,7 @@ def history_page(
         elif part.around is not None:
             following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
             edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
-        found = list(columns.filter(seq__lt=edge).order_by("-seq")[: part.size + 1])[::-1]
+        found = _DETAILS.read_rows(_UNTIL, of | {"last": min(edge - 1, newest)})[::-1]
     before = found.pop(0).said_at if part.after is None and len(found) > part.size else None
     rows = with_stays(memory_id, found, known)
     if not found:

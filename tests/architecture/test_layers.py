@@ -52,7 +52,7 @@ LAYERS = [
         "chatmemory.sqlite_files",
         "chatmemory.streaming",
     ],
-    ["chatmemory.kept", "chatmemory.managers", "chatmemory.records"],
+    ["chatmemory.kept", "chatmemory.managers", "chatmemory.records", "chatmemory.tables"],
     ["chatmemory.models"],
     ["chatmemory.contradictions", "chatmemory.inserted", "chatmemory.keeper"],
     ["chatmemory.room"],

@@ -31,6 +31,7 @@ from inspector.rooms.calls.comparing import Place, Prompt
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.newest import Newest
 from inspector.rooms.calls.patches import patched
+from inspector.rooms.calls.rows import newest_without_bodies
 from inspector.rooms.calls.spelling import written
 from inspector.rooms.calls.tools import SentTool, tools_of
 
@@ -95,8 +96,7 @@ def newest_in(view: ConversationState) -> ModelCall | None:
 
 def newest_calls(memory_id: str, size: int) -> list[ModelCall]:
     """Return the newest calls of a conversation, the newest first."""
-    rows = ModelCall.objects.without_bodies().filter(memory_id=memory_id)
-    return list(rows.order_by("-at", "-n")[:size])
+    return newest_without_bodies(memory_id, size)
 
 
 def newest_of_all(size: int) -> list[ModelCall]:

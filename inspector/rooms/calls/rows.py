@@ -10,15 +10,25 @@ from django.db.backends.utils import CursorWrapper
 
 from chatmemory import database
 from chatmemory.ledger import sql
+from chatmemory.tables import Table
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
 
-_CALLS, _RUNS, _ENDS = sql.Table(ModelCall), sql.Table(CallRun), sql.Table(CallEnd)
+_CALLS, _RUNS, _ENDS = Table(ModelCall), Table(CallRun), Table(CallEnd)
+_WITHOUT_BODIES = Table(ModelCall, only={*_CALLS.names} - {"difference", "response"})
 
 
 def place_of(key: str) -> tuple[str, int] | None:
     """Return the conversation ID and the number of the stored call with a key, or None."""
     statement = "SELECT memory_id, n FROM chatmemory_calls_modelcall WHERE key = %s LIMIT 1"
     return next(iter(sql.rows(statement, [key])), None)
+
+
+def newest_without_bodies(memory_id: str, size: int) -> list[ModelCall]:
+    """Return the newest calls of a conversation, the newest first. Django reads the columns that
+    rebuild request and response on access.
+    """
+    condition = "memory_id = %(id)s ORDER BY at DESC, n DESC LIMIT %(size)s"
+    return _WITHOUT_BODIES.read_all(condition, {"id": memory_id, "size": size})
 
 
 def number_of(memory_id: str, key: str, cursor: CursorWrapper) -> int | None:

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from django.db.models.functions import Length
 
-from chatmemory import ChatMessage, database
+from chatmemory import ChatMessage
+from chatmemory.ledger.sql import messages_by_seq
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message
 from chatmemory.reading.history import messages_until
@@ -27,8 +28,7 @@ def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]
     """Return the given messages of a conversation by seq."""
     if not seqs:
         return {}
-    rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
-    return {row.seq: read_message(row) for row in rows}
+    return {row.seq: read_message(row) for row in messages_by_seq(memory_id, seqs)}
 
 
 def first_of_newest(memory_id: str, last: int) -> int:

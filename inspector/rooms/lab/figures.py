@@ -24,6 +24,7 @@ from chatmemory.flags import flags
 from chatmemory.keeper import QUICK_MESSAGES, Keeper, version_of
 from chatmemory.keeping import current
 from chatmemory.kept import KeptRow
+from chatmemory.ledger.sql import read_memory
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.clients import of_clients
 from chatmemory.reading.history import estimator_of
@@ -249,14 +250,10 @@ class _Row(NamedTuple):
 
 def _kept(ids: Collection[str]) -> Iterator[_Row]:
     version, rules = FiguresKeeper().version(), ChosenPrices.read({}).rules
-    chosen = sorted(ids)
-    for first in range(0, len(chosen), ROWS_AT_ONCE):
-        some = database.in_list("id", chosen[first : first + ROWS_AT_ONCE])
-        rows = Memory.objects.filter(some).select_related("keptcost").order_by("id")
-        memories = list(rows.annotate(is_refused=_is(_refused())))
+    for stored in _stored(sorted(ids)):
+        memories = [memory for memory, _, _ in stored]
         by_clients = of_clients(memories)
-        for memory in memories:
-            row = getattr(memory, "keptcost", None)
+        for memory, row, is_refused in stored:
             known = row if row is not None and row.version == version else None
             figures, tried, said = _read(known, rules)
             found = Measured(
@@ -265,7 +262,7 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
                 tried,
                 memory.policy,
                 DecidedBy.CLIENT if memory.pk in by_clients else DecidedBy.POLICY,
-                REFUSING if memory.is_refused else "",
+                REFUSING if is_refused else "",
                 str(known.step) if known else "",
                 memory.said_count if said is None else said,
             )
@@ -273,14 +270,35 @@ def _kept(ids: Collection[str]) -> Iterator[_Row]:
             yield _Row(found, is_current, memory.said_count)
 
 
+# The row of a conversation, its stored figures, and whether a provider in use would refuse it
+_Stored = tuple[Memory, KeptRow | None, bool]
+
+
+def _stored(ids: Sequence[str]) -> Iterator[list[_Stored]]:
+    """Yield the rows of conversations, in the order of these ids, some at once."""
+    refused = _refused()
+    if len(ids) == 1 and refused is None:  # as for each page of a conversation
+        memory = read_memory(ids[0])
+        yield [(memory, FiguresKeeper().row(memory), False)] if memory else []
+        return
+    condition = Q(id="") if refused is None else refused  # no id is empty
+    for first in range(0, len(ids), ROWS_AT_ONCE):
+        some = database.in_list("id", ids[first : first + ROWS_AT_ONCE])
+        rows = Memory.objects.filter(some).select_related("keptcost").order_by("id")
+        memories = rows.annotate(is_refused=_is(condition))
+        yield [(each, getattr(each, "keptcost", None), each.is_refused) for each in memories]
+
+
 def _is(condition: Q) -> ExpressionWrapper[Q]:
     return ExpressionWrapper(condition, output_field=BooleanField())
 
 
-def _refused() -> Q:
-    """Return the condition for windows that a provider in use would refuse now."""
+def _refused() -> Q | None:
+    """Return the condition for windows that a provider in use would refuse now; None if no provider
+    refuses any.
+    """
     flag = next((each for each in flags() if each.name == "refused"), None)
-    return flag.where if flag is not None and flag.counts else Q(id="")  # no id is empty
+    return flag.where if flag is not None and flag.counts else None
 
 
 class _Read(NamedTuple):
