@@ -163,13 +163,11 @@ class Order:
     """The order of roles in a provider's list of messages.
 
     `after` maps a role to the roles that may follow; any role may follow a role without an entry.
-    `first` and `last` are the roles that may begin and end the list. Several roles are separated by
-    spaces. A tool result may always follow a tool result. `results` is the role in which tool
-    results are sent.
+    `last` are the roles that may end the list. Several roles are separated by spaces. A tool result
+    may always follow a tool result. `results` is the role in which tool results are sent.
     """
 
     after: Mapping[str, str]
-    first: str = ""
     last: str = ""
     results: str = "tool"  # the role in which results are sent
 
@@ -195,12 +193,6 @@ class Order:
             return True
         allowed = self.after.get(self.role(before))
         return allowed is None or self.role(turn) in allowed.split()
-
-    def at_first(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if the role of the first message may not begin the provider's list."""
-        first = next(iter(sent.listed), None)
-        if first is not None and self.role(first) not in self.first.split():
-            yield Fault([first], f"The first message is {_named(first, inside=True)}.")
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
         """Yield a fault if the role of the last message may not end the provider's list. The fault

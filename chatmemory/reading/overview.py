@@ -345,14 +345,6 @@ def count(which: MemoryFilter = EVERYTHING) -> int:
     return which.rows().count()
 
 
-def count_with_any(these: Iterable[Flag]) -> int:
-    """Return the number of conversations with at least one of these flags, which are reasons why a
-    conversation needs attention.
-    """
-    found: int = Memory.objects.filter(reduce(or_, (flag.where for flag in these))).count()
-    return found
-
-
 def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
     """Return the number of conversations that match each filter, all by one query.
 

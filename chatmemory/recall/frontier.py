@@ -189,16 +189,6 @@ class Figures:
     changed: int = 0
     short: int = 0
 
-    @property
-    def has_weight(self) -> bool:
-        """Whether the conversation is worth comparing: any fact was needed, and there are at least
-        FEWEST_CALLS model calls.
-        """
-        return self.recalls > 0 and self.calls >= FEWEST_CALLS
-
-    def facts_held_at(self, variant: int, limit: int) -> int:
-        return self.points.get(variant, {}).get(limit, self.everything).held
-
     def to_dict(self) -> JsonDict:
         """Return the figures as a dictionary that can be written as JSON."""
         return {**vars(self), "points": {n: dict(found) for n, found in self.points.items()}}
@@ -364,13 +354,6 @@ class Sums:
         if policy is None:
             return self.everything
         return self.everything.plus(self._less.get(self.tried.place_of(policy), NOTHING))
-
-    @property
-    def today_point(self) -> Tally | None:
-        """The summed tally (facts held, repetitions and tokens) of the policies in force; None
-        unless each conversation has a policy.
-        """
-        return self.today if self.count and self.todays == self.count else None
 
     def bill(self, tally: Tally) -> Bill:
         return tally.bill(self.calls)

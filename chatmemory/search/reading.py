@@ -147,10 +147,6 @@ class TextIndex:
         places = named.union(*matches, all=True)[: most + 1]
         return sorted(set(places)) if len(places) <= most else None
 
-    def scan_is_exact(self, words: str) -> bool:
-        """Return whether `scan_filter` selects exactly the same conversations as `condition`."""
-        return True
-
     def scan_filter(self, words: str) -> Q:
         """Return the condition that reads a conversation's names, and its messages until one
         matches.

@@ -44,7 +44,7 @@ _OF_MISTRAL = Order(
     },
     last="user tool system",
 )
-OF_BEDROCK = Order({"user": "assistant", "assistant": "user"}, first="user", results="user")
+OF_BEDROCK = Order({"user": "assistant", "assistant": "user"}, results="user")
 
 _NO_PREFILL = (
     "This model does not support assistant message prefill. The conversation must end with a user "

@@ -27,10 +27,6 @@ class AnsweredError:
         self._place = place_in(sought)
 
     @property
-    def is_about_length(self) -> bool:
-        return self._long is not None
-
-    @property
     def title(self) -> str:
         """The kind of the error in words, or ""."""
         if self._long:

@@ -4,7 +4,7 @@ has newer steps or newer recorded calls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -147,11 +147,3 @@ def _keep_counts(derivation: Derivation, memory: Memory) -> None:
         if not row.calls:
             for name in _COUNTED:
                 setattr(row, name, getattr(each, name))
-
-
-def hours_of(memory_ids: Collection[str]) -> dict[str, list[Hour]]:
-    """Return the hourly rows of conversations by conversation ID, in order of time."""
-    found: dict[str, list[Hour]] = {each: [] for each in memory_ids}
-    for row in Hour.objects.filter(memory__in=list(memory_ids)).order_by("hour"):
-        found[row.memory_id].append(row)
-    return found
