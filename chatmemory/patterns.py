@@ -22,10 +22,10 @@ ANY = 2**30  # characters: as many as a text may have
 
 
 class Declared(NamedTuple):
-    """A declared regular expression, with `most`, the maximum length of its texts in characters.
+    """A declared regular expression for texts of at most `most` characters.
 
-    Patterns that are built at run time, such as from typed words, have a `family` name. Only the
-    newest pattern of a family is remembered.
+    A pattern that is built at run time, such as from typed words, has a `family` name. Of each
+    family, `DECLARED` has only the newest pattern.
     """
 
     pattern: re.Pattern[str] | re.Pattern[bytes]
@@ -53,11 +53,11 @@ class _Later(Generic[AnyStr]):
 def declared_pattern(
     source: AnyStr, flags: int = 0, *, most: int = ANY, family: str = ""
 ) -> re.Pattern[AnyStr]:
-    """Declare a regular expression for texts of at most `most` characters, and return it. The
-    declaration lets tests try it on hostile texts.
+    """Declare a regular expression for texts of at most `most` characters, and return the pattern.
+    Tests try all declared patterns on hostile texts.
 
-    The pattern is compiled at its first use, which raises re.error if it is invalid. Patterns that
-    are built at run time have a `family` name.
+    The pattern is compiled at its first use. That use raises re.error if the expression is invalid.
+    A pattern that is built at run time needs a `family` name.
     """
     pattern = cast("re.Pattern[AnyStr]", _Later(source, flags))
     DECLARED[family or f"{source!r} {int(flags)}"] = Declared(pattern, most, family)

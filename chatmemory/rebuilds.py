@@ -33,8 +33,8 @@ COPYING = (
 def announce_rebuilds(
     using: str, plan: Sequence[tuple[Migration, bool]] = (), stdout: Any = None, **_: object
 ) -> None:
-    """Print the large tables that a planned migration copies, with their numbers of rows, before it
-    begins.
+    """Print which large tables of a SQLite database the planned migrations will copy, each with its
+    number of rows.
     """
     if stdout is None or connections[using].vendor != "sqlite":
         return

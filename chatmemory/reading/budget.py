@@ -60,8 +60,8 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """The number of tokens that is 100 % for shares: the limit plus an uncounted system
-        message, or the tokens in the window if they are more.
+        """The number of tokens that the budget's bar shows as 100 %. This is the limit plus an
+        uncounted system message, or the tokens in the window if these are more.
         """
         return max((self.limit or 0) + self.uncounted, self.used)
 
@@ -102,11 +102,11 @@ class Budget:
 
 
 def shares(parts: Sequence[int]) -> list[int]:
-    """Return each part as a whole percentage of their sum. The percentages add up to 100, or to 0
-    if all parts are 0.
+    """Return, for each part, its percentage of the sum of all parts. The percentages are whole
+    numbers that add up to 100, or to 0 if all parts are 0.
 
-    Each percentage is rounded down first. The percents that are missing to 100 then go to the parts
-    with the largest remainders.
+    Each percentage is rounded down first. If their sum is then below 100, the parts with the
+    largest remainders get one percent more.
     """
     whole = sum(parts)
     if not whole:
@@ -161,9 +161,9 @@ def with_media(
 ) -> frozenset[int]:
     """Return the seqs of messages with images, audio, video or files.
 
-    A frame is a message's stored JSON, with a gap in place of its text if the text is its whole
-    content. Messages with such a gap have no media, so only frames without a gap are searched.
-    `frames` has frames that the caller has already read, by seq.
+    A frame is a message's stored JSON. If the text is the whole content of the message, the frame
+    has a gap in place of the text. Such a message has no media, so only frames without a gap are
+    searched. `frames` maps seqs to frames that the caller has already read.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]

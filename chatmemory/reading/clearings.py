@@ -20,8 +20,9 @@ from chatmemory.windows.window import Entry
 class Clearing:
     """The `change` that replaced a tool result by a placeholder.
 
-    `stub` is the text of the placeholder, which the model sees, or None if it was erased. `arrival`
-    is the message that needed the room: its seq, with its type and tokens. None if unknown.
+    `stub` is the text of the placeholder, which the model sees; None if the text was erased.
+    `arrival` has the seq and the entry of the message that needed the room; None if that message is
+    unknown.
     """
 
     change: ChangeResult

@@ -1,5 +1,5 @@
-"""Finds conversations whose clients decide the window. No other policy is advised for them, and
-nothing is repaired.
+"""Finds conversations whose clients decide the window. For such conversations, no other policy is
+advised, and nothing is repaired.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def decided_by_clients() -> Q:
 def of_clients(rows: Iterable[Memory]) -> set[str]:
     """Return the ids of those conversations in `rows` whose clients decide the window.
 
-    Without a policy, a row alone shows this. The database is only asked about conversations whose
-    policy has the option `meters_only`: a query about all rows would read all their steps.
+    If a conversation has no policy, its client decides. If its policy has the option `meters_only`,
+    the database is asked whether a client decides. A query about all rows would read the steps of
+    all conversations.
     """
     listed = list(rows)
     without = {row.pk for row in listed if row.policy_kind is None}

@@ -72,9 +72,9 @@ def page_by_cursor(
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
-    `narrowed` is a function that filters sorted rows, such as by a search. It gets the rows and a
-    number n; only its first n rows need to be right. Raises InvalidValue for a malformed cursor, or
-    a cursor made for another sort key.
+    `narrowed` is a function that filters rows, such as by a search. `narrowed` is called with the
+    sorted rows and a number n. Only the first n rows of the result are used. Raises InvalidValue
+    for a malformed cursor, or a cursor made for another sort key.
     """
     start = _read(cursor, key.type) if cursor else None
     is_backward = start is not None and start.is_backward

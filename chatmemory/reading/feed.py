@@ -150,10 +150,10 @@ def time_of(moment: int) -> datetime:
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the query for steps that added a message and evicted messages; their column `evicted`
-    has the number of evicted messages. Steps of an import or a branch are left out.
+    """Return the query for steps that added a message and evicted messages. The column `evicted` of
+    its rows is the number of evicted messages. Steps of an import or a branch are left out.
 
-    The condition must equal the condition of the database index step_evicting.
+    The query's condition must equal the condition of the database index step_evicting.
     """
     adds = Step.objects.filter(LIVED, kind=Step.Kind.ADD, count_after__lte=F("count_before"))
     return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))

@@ -1,8 +1,10 @@
-"""Finds conversations that match a filter or a search, and the best match of the search in each.
+"""Finds conversations that match a filter or a search, and the best match of the search in each
+conversation.
 
-If few messages have the words, the search index returns all their conversations. If many have them,
-conversations are scanned in the page's order until the page is full. If hardly any conversation has
-the words after all, scanning would take long, so the index is used.
+If few messages contain the searched words, the search index returns all conversations with these
+messages. If many messages contain the words, conversations are scanned in the order of the page
+until the page is full. A scan that finds too few conversations is given up, and the search index is
+used.
 """
 
 from __future__ import annotations
@@ -106,7 +108,9 @@ class MemoryFilter:
         return condition & self.flag.where if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
-        """Return a copy of this filter without the fields whose condition `columns` returns."""
+        """Return a copy of this filter without `policy`, the times of activity, `also` and `flag`.
+        The method `columns` returns the condition of these fields.
+        """
         return replace(self, policy="", active_since=None, active_before=None, flag=None, also=None)
 
 
@@ -153,8 +157,8 @@ class _Mention:
 
 
 def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
-    """Narrow `rows` to conversations that the filter's search finds, and keep their order. If the
-    words are common, only the first `number` rows of the result are sure to be right.
+    """Return the query for those `rows` that the filter's search finds, in the order of `rows`. If
+    the searched words are common, rows may be missing after the first `number` rows.
     """
     words, ids = which.search, which.few
     if ids is None:
@@ -163,8 +167,9 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return the query that counts the conversations of a filter, without the conditions of
-    `MemoryFilter.columns`. None if the search finds too many conversations to count.
+    """Return a query by which conversations of a filter can be counted. The caller still has to add
+    the condition that `MemoryFilter.columns` returns. None if the search finds too many
+    conversations to count.
     """
     rows = which.without_columns().searched()
     if not which.search:
@@ -196,10 +201,12 @@ def best_matches(
 ) -> dict[str, BestMatch]:
     """Return the best match of the words in each conversation that has a match, by conversation id.
 
-    `hidden` are the seqs of messages that a lowered limit hides, by conversation. Candidates are
-    the latest 100 messages with the words, and older messages that no limit evicts. Messages with
-    the words as one phrase are best. Among equals, messages of users and tools are better, then
-    messages in memory, then later messages.
+    `hidden` maps conversation ids to the seqs of messages that a lowered limit hides. The latest
+    100 messages with the words are compared. If the model does not see the best of these, older
+    pinned messages and system messages with the words are compared, too.
+
+    A message with the words as one phrase is better than a message with the separate words. Among
+    equals, messages of users and tools are better, then messages in memory, then later messages.
     """
     if not search.searches_messages(words):
         return {}
@@ -311,9 +318,9 @@ def excerpt(text: str, words: str) -> str:
 
 
 def any_of(seqs: Mapping[str, list[int]]) -> Q:
-    """Return the query condition for some messages of some conversations. `seqs` has the numbers of
-    the messages by conversation id. The condition also selects the stays of the messages, which are
-    their periods in the window.
+    """Return the query condition that selects the messages in `seqs`, which maps conversation ids
+    to numbers of messages. In a query for stays (periods of messages in the window), the condition
+    selects the stays of these messages.
     """
     condition = Q()
     for memory_id, each in seqs.items():

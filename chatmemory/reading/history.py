@@ -1,5 +1,5 @@
-"""Reads the history of a conversation: pages of messages, all messages, single messages, and words
-that are like a phrase.
+"""Reads the history of a conversation: pages of messages, all messages, and single messages. Also
+finds the word in the history that is most like a searched word.
 
 The history can also be read as a `History` of facts, for measuring recall.
 """
@@ -97,8 +97,8 @@ def history_page(
     """Return a part of the history up to message `newest`. `said_count` is the number of all
     messages in the history.
 
-    `known` has all the stays (periods in the window) of some of the messages, if they were already
-    read.
+    `known` are stays (periods of messages in the window) that the caller has already read. Of each
+    message, `known` must have all stays or none.
     """
     messages = messages_until(memory_id, newest)
     of = {"id": memory_id, "origin": str(Message.Origin.SAID), "size": part.size}
@@ -125,8 +125,8 @@ def history_page(
 
 @one_snapshot()
 def message(memory_id: str, seq: int) -> MessageDetail:
-    """Return a message with its stays (periods in the window), and if it was redacted, with the
-    step that did so.
+    """Return a message with its stays (periods in the window). A redacted message also has the step
+    that redacted it.
 
     Raises MemoryNotFound, MessageNotFound.
     """
@@ -167,11 +167,14 @@ def message_row(memory_id: str, seq: int) -> Message:
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
     """Return the word in the history up to message `newest` that is most like a word of the phrase,
-    or "". It serves to suggest a spelling when a search finds nothing.
+    or "". A page suggests this word when a search finds nothing.
 
-    The word found contains the longest possible word of the phrase. Otherwise it contains the
-    beginning of the phrase's longest word, as in "refunded" for "refunding". A beginning without a
-    digit must be more than half of that word, and at least four letters if they are ASCII.
+    First, the words of the phrase are looked for inside the words of the history, the longest word
+    first. Then beginnings of the longest word are looked for: "refund", from "refunding", finds
+    "refunded".
+
+    A word or beginning without a digit is only looked for if it is longer than half of the longest
+    word. In ASCII, it also needs at least four letters.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
@@ -223,12 +226,13 @@ def messages_until(memory_id: str, newest: int) -> QuerySet[Message]:
 
 
 class WholeHistory(Iterable[ChatMessage]):
-    """All messages of the history up to a step, or until now, as an iterable that reads them anew
-    each time.
+    """All messages of the history up to a step, or until now. Each iteration reads the messages
+    anew.
 
     The messages are read in short queries, so that no transaction stays open for a slow reader.
     Iterating raises MemoryNotFound if the conversation was deleted meanwhile, even if a new
-    conversation has its id. So there are never fewer messages than `len` returns.
+    conversation got the same id. So a complete iteration yields exactly as many messages as `len`
+    returns.
     """
 
     READ_AT_ONCE: ClassVar = 500  # messages
@@ -292,8 +296,8 @@ def read_with_history(
 def messages_with_history(
     memory: Memory, rows: Sequence[Message], estimator: str | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return the messages of these rows, in order, with their `History` of facts. Within
-    `shared_histories`, the history of the same step is read only once.
+    """Return the messages of these rows, in order, with their `History` of facts. In the context
+    `shared_histories`, a history that was already read for the same step is returned again.
     """
     name = estimator or estimator_of(memory)
     shared = _SHARED.get()
@@ -347,8 +351,8 @@ _SHARED: ContextVar[_SharedHistories | None] = ContextVar("_SHARED", default=Non
 
 @contextmanager
 def shared_histories() -> Iterator[None]:
-    """Within this context, read the `History` of a conversation's step only once. So several kinds
-    of derived data can use it.
+    """Remember each `History` of facts that is read within this context. So several kinds of
+    derived data can use the same `History`, and the messages are read only once.
     """
     if _SHARED.get() is not None:
         yield
@@ -363,8 +367,11 @@ def shared_histories() -> Iterator[None]:
 def read_for_replay(
     messages: QuerySet[Message], calling: Collection[int], policy: Policy
 ) -> dict[int, ChatMessage]:
-    """Return the tool calls and results that a replay under a policy needs to read, by seq.
-    `calling` are the seqs of the calls. A result is returned as a placeholder without its text.
+    """Return the tool calls and tool results that a replay under a policy needs to read, by seq. A
+    result has a placeholder instead of its text.
+
+    `messages` is the query for the messages of the replay, and `calling` has the seqs of those with
+    tool calls.
     """
     found: dict[int, ChatMessage] = {}
     if policy.whole_results or policy.recovers:

@@ -23,7 +23,9 @@ class IndexInMemory:
 
     @cached_property
     def terms(self) -> dict[int, tuple[str, ...]]:
-        """The terms that the index lists, by the seq of the evicted message that first had them."""
+        """The terms that the index lists, by the seq of an evicted message that contained them. A
+        term that several messages contained is listed under the seqs of the newest of these.
+        """
         found: dict[int, list[str]] = {}
         for row in self.index.listed:
             for seq in row.sources:
@@ -32,7 +34,9 @@ class IndexInMemory:
 
 
 def index_row(memory_id: str, seq: int, number: int) -> Row:
-    """Return a row of an index message, counted from 1. Raises MessageNotFound if there is none."""
+    """Return row `number` of the index that the message `seq` holds; the first row has number 1.
+    Raises MessageNotFound if there is no such index or row.
+    """
     message = Message.objects.filter(memory_id=memory_id, seq=seq).first()
     index = index_of(read_message(message)) if message else None
     if index is None or not 0 < number <= len(index.rows):

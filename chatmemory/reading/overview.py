@@ -91,9 +91,12 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the sort keys of lists by name: columns, also of plug-ins, and how well a search
-    matches. Some flags, such as for incidents, add the time of their newest case in the
-    conversation.
+    """Return the sort keys by which lists of conversations can be sorted, by the name of the
+    ordering.
+
+    Each sortable column has a sort key, also columns of plug-ins. One sort key is how well a
+    conversation matches a search. Some flags have the sort key of their newest case in the
+    conversation, such as the newest incident.
     """
     more = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
@@ -237,15 +240,19 @@ def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
 
 @dataclass(frozen=True)
 class OverviewStats:
-    """Statistics of all conversations; `active` and `forgotten` count since a given time.
+    """Statistics of all conversations. `active`, `forgotten` and `forgotten_in` only count what
+    happened since a given time.
 
-    `active` is the number of conversations that changed, and `forgotten` the number of evicted
-    messages, in `forgotten_in` conversations. `flagged` is the number of conversations with each
-    flag, by the flag's name. `erasure` is the audit log's number of the newest deletion or
-    redaction: a later erasure makes the statistics out of date. For `unexamined` conversations the
-    flags are missing or out of date, because derived data was not computed yet. To compute it takes
-    about `seconds_left` at the rate of the last minute; None if too few conversations were examined
-    in that minute.
+    `active` is the number of conversations that changed. `forgotten` is the number of messages that
+    left memory, and `forgotten_in` the number of conversations with such messages. `flagged` maps
+    the name of each flag to the number of conversations with this flag. `erasure` is the number of
+    the newest deletion or redaction in the audit log: a later erasure makes the statistics out of
+    date.
+
+    `unexamined` is the number of conversations whose flags are missing or out of date, because
+    their derived data is not computed yet. At the rate of the last minute, computing this data
+    takes about `seconds_left` more seconds. `seconds_left` is None if too few conversations were
+    examined in that minute.
     """
 
     conversations: int

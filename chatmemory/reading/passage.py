@@ -63,10 +63,10 @@ class Said(NamedTuple):
 
 
 class PassageStep(NamedTuple):
-    """A step of the ledger, with the messages that it added, `said`.
+    """A step of the ledger, with the messages that the step added, `said`.
 
-    `at` is the time of its newest message, else of the step. None if it was imported without a
-    time.
+    `at` is the time of the newest of these messages, or the time of the step if no message has a
+    time. None if the step was imported and no message has a time.
     """
 
     n: int
@@ -77,11 +77,11 @@ class PassageStep(NamedTuple):
 
 @dataclass
 class PastWindow:
-    """The window between two steps. `held` has the stays of its messages by number, in the order of
-    the window. A stay is one period of a message in the window; its rank is its position.
+    """The window between two steps. `held` maps the number of each stay to the stay, in the order
+    of the window. A stay is one period of a message in the window, and its rank is the position.
 
-    `broken` is the lowest rank at which the window has changed since `begin` was called; None if
-    messages were only appended.
+    `broken` is the lowest rank at which the window has changed since the last call of `begin`. None
+    if messages were only appended.
     """
 
     held: dict[int, Held] = field(default_factory=dict)

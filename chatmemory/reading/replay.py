@@ -1,5 +1,5 @@
-"""Reads the history as entries, messages with their token counts, which a replay adds one by
-one.
+"""Reads the history as entries, which a replay adds one by one. An entry is a message with its
+token count.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 
 
 def first_that_counts(row: MessageDetail) -> int:
-    """Return the seq of the message at which a replay must begin in order to show this message.
+    """Return the seq of the message at which a replay must begin to show this message.
 
-    For most messages that is the message itself. A tool result needs its call: the replay then
-    begins with the last message before the result that is neither a call nor a result.
+    For most messages, this is the message's own seq. A tool result cannot be replayed without its
+    tool call. Therefore the replay begins at the last message before the result that is neither a
+    tool result nor a system message.
     """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq
@@ -48,7 +49,7 @@ def entries_of(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) 
     """Return entries for a replay: the system message in force at the first of `seqs`, then the
     messages of that range.
 
-    If `is_recounted`, the policy's estimator counts them again.
+    If `is_recounted`, the policy's estimator counts the tokens of these messages again.
     """
     first, last = seqs.start, seqs.stop - 1
     systems = _system_messages(memory_id, first, last)

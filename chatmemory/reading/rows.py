@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation as it is now. `last_step` and `last_seq` are its newest step and message
-    number.
+    """A conversation as it is now. `last_step` is the number of the newest step, and `last_seq` the
+    number of the newest message.
 
     `said_count` is the number of messages in history, and `history_tokens` their tokens. `window`
-    has the totals of its window, and `load` the part of the limit in use, None if the client
-    decides the window. `head` is the digest of its newest step.
+    has the totals of the window. `load` says how much of the limit the window takes; None if the
+    client decides the window. `head` is the digest of the newest step.
 
-    `branched_from` is the id of the conversation that it was saved from as a branch. Do not show it
-    to readers who may not see that conversation.
+    `branched_from` is set for a branch: the id of the original conversation. Do not show this id to
+    readers who may not see the original.
     """
 
     id: str
@@ -163,12 +163,13 @@ class StayDetail:
 @dataclass(frozen=True)
 @with_columns(Message, only_shown=True)
 class MessageDetail:
-    """A message, with its `stays`, the periods in which it was in the window. `redacted` is the
-    step that redacted it, or None.
+    """A message, with its `stays`, the periods in which the message was in the window. `redacted`
+    is the step that redacted the message, or None.
 
-    `tokens` is its token count when it was added; a stay can have another count. `frame` is its
-    stored JSON without the `text`. `origin` tells whether it is in history, and `client_id` is the
-    id that its client gave it.
+    `tokens` is the message's token count when it was added; a stay can have another count. `frame`
+    is the stored JSON of the message without the `text`. `attributes` is the JSON of a system
+    message's attributes, which are stored apart. `origin` tells whether the message is in history,
+    and `client_id` is the id that the client gave the message.
     """
 
     memory_id: str
@@ -323,8 +324,8 @@ class MessageRow(FramedRow, Protocol):
 def with_stays(
     memory_id: str, rows: Sequence[MessageRow], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
-    """Return the messages of these rows with their stays, the periods in the window. If the caller
-    has already read all the stays of some messages, they are in `known`.
+    """Return the messages of these rows with their stays, the periods in the window. `known` are
+    stays that the caller has already read. Of each message, `known` must have all stays or none.
     """
     of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
@@ -381,12 +382,14 @@ def _with_its_stays(
 
 
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
-    """Return the stays of some messages (their periods in the window), in the order in which they
-    began.
+    """Return the stays (periods in the window) of the messages `seqs`, in the order in which the
+    stays began.
 
-    `is_left_out` is True if a step in which the client decided the window ended the stay. It is a
-    subquery, because with an EXISTS PostgreSQL might read all steps. The stays are sorted here,
-    because with an ORDER BY SQLite might read all stays of the conversation.
+    Each stay gets the attribute `is_left_out`: whether the stay ended in a step in which the client
+    decided the window.
+
+    The query has a subquery, because with an EXISTS PostgreSQL might read all steps. Python sorts
+    the stays, because with an ORDER BY SQLite might read all stays of the conversation.
     """
     seqs = list(seqs)
     if not seqs:
@@ -399,10 +402,10 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
 
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
-    """Return why messages did not fit, for each stay that ended in the step in which it began. A
-    stay is one period of a message in the window.
+    """Return why messages did not fit into the window, for those stays that ended in the step in
+    which they began. A stay is one period of a message in the window.
 
-    The keys are conversation id and number of the stay. Other stays are left out.
+    The keys are pairs of a conversation id and the number of a stay.
     """
     at_once = [
         stay
@@ -426,10 +429,11 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
-    """Return why a message that left in the step that added it did not fit. The reason follows from
-    the messages that remained in the window. None if the policy is not installed.
+    """Return why a new message did not fit into the window, so that `step` both added and evicted
+    the message. The messages that remained in the window show the reason. None if the policy is not
+    installed.
 
-    `pinned` are the totals of the remaining messages that are pinned.
+    `pinned` are the totals of those remaining messages that are pinned.
     """
     policy = step.policy
     if not can_decide(policy):

@@ -1,8 +1,7 @@
 """Simulates adds, another policy or a pin, now or at a past step, without writing anything.
 
-A simulation uses the same recorder as real changes. A trial, which people make on a page, adds
-drafts, the messages typed there. Drafts have no seq, since a real message may take the next number.
-They are numbered -1, -2, and so on.
+A simulation uses the same recorder as real changes. Messages that somebody tries on a page are
+called drafts. Drafts are numbered -1, -2, and so on, because a real message may take the next seq.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ class Outlook:
     """How simulated changes alter the window that the model sees: its totals `before` and `after`,
     and the seqs of messages.
 
-    `leaving` are messages that the model would no longer see, also messages of the simulation.
-    `returning` are messages that it would see again. `hidden` are messages that a lowered limit
-    already hides. The hidden messages leave, too. But with `no_room`, every message is refused, so
-    that no message leaves.
+    `leaving` are messages that the model would no longer see, including simulated messages.
+    `returning` are messages that the model would see again. `hidden` are messages that a lowered
+    limit already hides from the model. An add evicts the hidden messages, too, unless every message
+    is refused: `no_room` says why.
 
-    `stubbed` are the tool results that would be replaced by placeholders. `to_clear` are the
-    results that the next add replaces before a message leaves.
+    `stubbed` are the tool results that placeholders would replace. `to_clear` are the tool results
+    that the next add would replace by placeholders before any message leaves.
     """
 
     before: Totals = NOTHING
@@ -68,16 +67,17 @@ NO_OUTLOOK = Outlook()
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of a simulation: one change per added message, and the `window` after them.
+    """The result of a simulation: one change per added message, and the `window` after the last
+    change.
 
     `changes[since]` is the first change that `outlook` describes, and `window_before` is the window
-    just before that change. `trim` has the evictions that a lower limit causes. The next add would
-    record them, but reads hide the messages at once. `trim` is None if messages were added, or if
-    nothing leaves.
+    just before that change. `trim` has the messages that a lower limit evicts. The ledger would
+    record these evictions with the next add, but the model stops seeing the messages at once.
+    `trim` is None if messages were added, or if nothing leaves.
 
     Simulated messages have the seqs after the last message of the starting step, and `entered_step`
-    0. `stubbed` are the tool results replaced by placeholders. `index` is the new index of exact
-    terms, and `renewed` are the seqs of the earlier index messages that it replaces.
+    0. `stubbed` are the tool results that placeholders replaced. `index` is the new index of exact
+    terms, or None. `renewed` are the seqs of the index messages that were replaced.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -123,11 +123,11 @@ def simulate(
     at: int | None = None,
     recount: bool = True,
 ) -> Simulation:
-    """Return the result of adding messages now or at step `at`, under the given policy, or by
-    default the policy in force.
+    """Return the result of adding messages now or at step `at`, under the given policy. The default
+    is the policy in force.
 
-    If the policy's estimator counts differently, all messages in memory are counted again; more
-    than 5,000 only with `recount`.
+    If the policy's estimator counts differently, all messages in memory are counted again. Without
+    `recount`, LongRecount is raised if memory has more than 5,000 messages.
 
     Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step nor the call has a
     policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
@@ -146,11 +146,11 @@ def simulated(
     since: int = 0,
     are_drafts: bool = False,
 ) -> Simulation:
-    """Return the result of adding messages to a conversation that is already read, under policy
-    `other` if given. Nothing is written.
+    """Return the result of adding messages to a conversation that is already read. The policy
+    `other` replaces the policy in force; None leaves that policy. Nothing is written.
 
-    `window_before` of the result is the window before the message at index `since`. `are_drafts`
-    numbers the new messages -1, -2, and so on.
+    `since` is the index of a message: the `window_before` of the result is the window before this
+    message. With `are_drafts`, the new messages are numbered -1, -2, and so on.
     """
     recorder = Recorder(copy(stored.memory), at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by

@@ -80,8 +80,8 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 
 def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
-    """Return the step of a row with its change. `previous` is the step before it, read here if not
-    given.
+    """Return the step that is stored in `row`, with its change. Without `previous`, the step before
+    is read from the database.
     """
     if previous is None and row.n > 1:
         previous = read_step(row.memory_id, row.n - 1)
@@ -128,9 +128,9 @@ def step_at_time(memory_id: str, moment: datetime) -> int:
     """Return the number of the last step at or before a moment. If the moment is before all steps,
     return the first step; 0 if there are no steps.
 
-    The step is found by bisection, because steps are in order of time. If a clock went back,
-    several steps may be the last step at that moment, and one of these is returned. Raises
-    MemoryNotFound.
+    The step is found by bisection, because steps are in order of time. If a clock was set back, the
+    moment can lie between several pairs of neighboring steps. The first step of one of these pairs
+    is returned. Raises MemoryNotFound.
     """
     numbers = range(1, find_memory(memory_id).last_step + 1)
     times = Step.objects.filter(memory_id=memory_id).values_list("at", flat=True)
@@ -264,10 +264,12 @@ class StepSample(StepPoint):
 
 @dataclass(frozen=True)
 class StepSamples:
-    """The steps of a timeline. `part` has consecutive steps. `outline` has some steps of the whole
-    conversation at equal distances, by step number; it is empty if `part` has all steps.
+    """The steps of a timeline. `part` has consecutive steps. `outline` maps the numbers of some
+    steps, at equal distances over the whole conversation, to these steps. `outline` is empty if
+    `part` has all steps.
 
-    `stays` are the periods in the window of all messages in `part` that arrived alone.
+    `stays` are periods in the window: those of each message in `part` that was the only new message
+    of its step.
     """
 
     part: tuple[StepSample, ...]

@@ -30,12 +30,12 @@ class Coverage(NamedTuple):
 def coverage_by_summary(
     memory_id: str, summaries: Collection[int], opened: int | None = None
 ) -> dict[int, Coverage]:
-    """Return the messages that each summary covers, by the summary's seq. `opened` is the summary
-    whose messages are also listed.
+    """Return the messages that each summary covers, by the summary's seq. `opened` is the seq of
+    the summary whose `Coverage` also lists its messages.
 
-    Seqs of messages that are no summaries are left out. If a summary covers an earlier summary, the
-    messages of that summary count. This takes one query for each of the first generations of
-    summaries, then one query for the rest.
+    `summaries` may contain seqs of other messages, which are left out. A summary that covers an
+    earlier summary also covers the messages of the earlier summary. The first four generations of
+    summaries are read one after the other, and then all other summaries at once.
     """
     covered: dict[int, dict[int, int]] = {}
     waiting = set(summaries)
@@ -83,7 +83,10 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
 
 def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
     """Return the tokens of each message that a summary covers, directly or through earlier
-    summaries, by the message's seq. `covered` has what each summary covers directly.
+    summaries, by the message's seq.
+
+    `covered` maps the seq of each summary to the messages that the summary covers directly, as a
+    mapping from seq to tokens.
     """
     return {
         seq: tokens

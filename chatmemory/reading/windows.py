@@ -51,8 +51,8 @@ class NoRoom(StrEnum):
 class MessageView(NamedTuple):
     """A message in a window, with its token count and pin there.
 
-    `entered_step` is 0 if the message is only simulated. `text` and the message itself, `read`, are
-    only set in a window that was read with its messages.
+    `entered_step` is 0 if the message is only simulated. `text` and `read` are only set in a window
+    that was read with its messages: `read` is the message as an object.
     """
 
     seq: int
@@ -66,8 +66,8 @@ class MessageView(NamedTuple):
 
     @classmethod
     def of(cls, entry: Entry, policy: Policy | None) -> MessageView:
-        """Return a simulated entry, which has a seq, as a message of a window. The message itself
-        is only set if the policy needs to read it.
+        """Return a message of a window for a simulated entry. The entry must have a seq. The field
+        `read` is only set if the policy needs to read the message.
         """
         is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
         read = entry.message if is_needed else None
@@ -97,12 +97,12 @@ class WindowView:
     """The window at a step. `rows` are the messages that the model sees.
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
-    `interrupted` are tool calls that were not completely answered, with their results, if the
-    policy hides them. `in_order` has shown and hidden rows, and `stored` the totals of both, as in
-    the ledger.
+    `interrupted` are incompletely answered tool calls with their results; empty unless the policy
+    hides such calls. `in_order` has all stored messages, shown and hidden, and `stored` has their
+    totals.
 
-    `evictions` say how the next add evicts the hidden messages. It evicts none if there is
-    `no_room` for any message. If a tool result is added, interrupted calls are not evicted.
+    `evictions` say how the next add evicts the hidden messages. If there is `no_room` for any
+    message, an add evicts nothing. If a tool result is added, interrupted calls are not evicted.
     """
 
     step: int
@@ -236,9 +236,9 @@ class WindowView:
 
 
 def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
-    """Return why every new message is refused, or None if there is room. `pinned_load` is the part
-    of the limit that pinned messages take, and `room` the rest of the limit if nothing were
-    pinned.
+    """Return why every new message is refused, or None if there is room. `room` is the limit minus
+    the system message and the overhead, and `pinned_load` the part of the limit that pinned
+    messages take.
     """
     if policy.meters_only or room - pinned_load >= 1:
         return None
@@ -301,7 +301,9 @@ class StoredState:
 
     @property
     def past_step(self) -> Step | None:
-        """The step `at`, or None if that is the last step, whose window is the current window."""
+        """The step `at`, or None if the state is that of the last step. Such a state has the
+        current window.
+        """
         return None if self.at in (None, self.memory.last_step) else self.step
 
     @property
@@ -404,11 +406,11 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return, by seq, the original token counts of those messages that have another count in the
-    window after a step.
+    """Return the original token counts, by seq, of messages that have another count in the window
+    after a step.
 
-    The count can only differ if the message has a second stay (period in the window): another
-    estimator counted it, or it is a cleared tool result.
+    The counts differ if another estimator counted the message later, or if the message is a cleared
+    tool result. Such a message has a second stay (period in the window).
     """
     if step.last_stay == step.last_seq:
         return {}
@@ -427,8 +429,8 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
 
 
 def view_from(columns: Sequence[Any]) -> MessageView:
-    """Return a message of a window from the columns VIEW_COLUMNS of its stay, its period in the
-    window.
+    """Return a message of a window. `columns` are the VIEW_COLUMNS of the stay, which is the
+    message's period in the window.
     """
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return MessageView(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))

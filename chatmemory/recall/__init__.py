@@ -45,12 +45,14 @@ class Recall:
     `nothing_lost` counts the conversations without a lost recall. `user_repeated` counts the
     messages in which a user repeated a fact that this policy had evicted. `call_repeated` counts
     the repeated tool calls whose result this policy had evicted. `by_index` counts the lost recalls
-    whose facts an index message listed: an index does not say what is true of a fact.
+    whose facts an index message listed. Such a recall is lost, because the index does not contain
+    what was said about a fact.
 
-    `calls` are the model calls and `prompt_tokens` the tokens of their prompts. `reusable_tokens`
-    are the prompt tokens in beginnings shared with the previous prompt. `read_tokens` are the
-    reusable tokens that the provider reads from its cache, and `written_tokens` are written to the
-    cache. `everything` is the bill of sending everything.
+    `calls` are the model calls, and `prompt_tokens` the tokens of their prompts. `reusable_tokens`
+    counts the tokens in the beginning that each prompt shares with the previous prompt.
+    `read_tokens` are the reusable tokens that the provider reads from its cache. `written_tokens`
+    are the tokens that the provider writes to its cache. `everything` is the bill of sending
+    everything.
     """
 
     policy: Policy | None
@@ -130,11 +132,11 @@ def histories_for(
 def for_each_policy(
     policies: Sequence[Policy | None], read: Callable[[str | None], History]
 ) -> list[History]:
-    """Return a history for each policy. `read` makes the history for an estimator's name, once for
-    each name.
+    """Return a history for each policy. The function `read` makes a history from the name of an
+    estimator, and is called once for each name.
 
-    For the policy None, the estimator of the first other policy is used; without another policy,
-    `read` gets None.
+    The policy None gets the estimator of the first other policy. If there is no other policy,
+    `read` is called with None.
     """
     named = next((policy.estimator for policy in policies if policy), None)
     names = [policy.estimator if policy else named for policy in policies]

@@ -45,13 +45,15 @@ REPEATABLE = frozenset(
 
 
 class Recurrence(NamedTuple):
-    """Facts, or a tool call, that a message repeats. If they had left memory, the message is an
-    incident of this `kind`.
+    """Facts, or a tool call, that a message repeats. If the facts or the earlier result of the call
+    had left memory, the message is an incident of this `kind`.
 
     `facts` are names of facts. In a user's message, `requested` are the facts for which the
     assistant had asked. `forced` are the requested facts, and the facts that the user claims to
-    have given before. For a tool call, `call` is the name under which its results are mentioned,
-    and `is_same` tells whether the new result equals the earlier result.
+    have given before.
+
+    For a tool call, `call` is the name of the tool with the arguments. `is_same` tells whether the
+    repeated call had the same result as the earlier call.
     """
 
     kind: IncidentKind
@@ -63,8 +65,8 @@ class Recurrence(NamedTuple):
 
 
 class ReadMessage(NamedTuple):
-    """A message's facts, and the earlier facts and tool calls that it repeats (`again`), one entry
-    for each kind of incident.
+    """The facts of a message, and what the message repeats. `again` has the repeated facts and tool
+    calls, one entry for each kind of incident.
     """
 
     facts: MessageFacts
@@ -271,9 +273,12 @@ def _words_of_key(key: str) -> str:
 class CallOfResult(NamedTuple):
     """The tool call that a tool result answers.
 
-    `name` is the tool's name with the arguments, the same for equal calls. It is empty for a tool
-    that may be called repeatedly. `is_error` is True for an error. `was_answered` says whether an
-    equal call had a result before, and `is_same` whether that result was equal.
+    `name` is the tool's name with the arguments. Two calls are equal if they have the same name.
+    `name` is empty for a tool that may be called repeatedly. `is_error` is True if the result is an
+    error.
+
+    `was_answered` is True if an equal call came earlier and had a result without an error.
+    `is_same` is True if the latest such result equals the new result.
     """
 
     name: str = ""

@@ -1,5 +1,5 @@
-"""Finds answers: values that a user repeats because the assistant asked for the value, or with a
-reminder, such as "as I said".
+"""Finds answers: values that a user repeats, either because the assistant asked for the value, or
+with a reminder such as "as I said".
 
 An answer repeats a value if an earlier message of the user gave this value for the kind of fact
 that the assistant asks for. Whether memory had lost the value is not known here: a replay or the

@@ -1,8 +1,12 @@
 """Decides whether a value in a user's text answers what the assistant asked for.
 
 A request can name a known kind of fact, such as an email address. It can name something else, such
-as a favorite song, or only ask to repeat something. Then three kinds of values are answers: a value
-that is the whole text, a value whose neighboring words the request uses, and a distinctive code.
+as a favorite song, or only ask the user to repeat something. If the request names no known kind,
+three kinds of values are answers:
+
+- a value that is the whole text
+- a value whose neighboring words the request uses
+- a distinctive code
 """
 
 from __future__ import annotations
@@ -122,9 +126,10 @@ def answers_openly(
     """Return whether a text, or its first clause, answers a question with nothing but a value.
     `given` are earlier texts with the same value.
 
-    A short value, such as `42`, counts only if an earlier text had it beside the same word, or as
-    its only number. The value must not be of another kind than the question names. Words of the
-    question may stand beside the value: `It is stored in Camden.`
+    A short value, such as `42`, counts only if an earlier text resembles this text. In the earlier
+    text, the value must stand beside the same word or a word of the question, or be the only
+    number. The value must not be of another kind than the question names. Words of the question may
+    stand beside the value: `It is stored in Camden.`
     """
     if not _may_answer(text, question, _LOOSE) or (question.is_silent and not _is_exact(value)):
         return False
@@ -172,8 +177,11 @@ def _begins(question: Question, value: Value, text: UserText) -> bool:
 
 
 def opens_with(question: Question, value: Value, text: UserText) -> bool:
-    """Return whether the first clause of an answer has hardly more than some words: half as many
-    others, or as many if the question names a kind.
+    """Return whether the first clause of an answer consists mostly of the value.
+
+    Beside the value, the clause may have half as many words as the value has. It may have as many
+    words as the value if the question names a kind of fact, such as a city. Small words and words
+    of the question are not counted.
     """
     if not _may_answer(text, question, _LOOSE | {"name"}) or not question.is_request:
         return False

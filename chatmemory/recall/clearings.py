@@ -1,9 +1,10 @@
 """Computes when messages leave under a policy that clears old tool results, in one pass over a
 history.
 
-As in `firsts`, the window is the system message and all messages from an index that only grows. In
-addition, old tool results become placeholders before a message leaves: see `windows.clearing`. A
-test compares this computation with `windows.clearing`.
+The window is the system message and all messages from some position on; this position only moves
+forward (see `firsts`). In addition, placeholders replace old tool results before a message leaves
+(see `windows.clearing`). A test compares the results of this module with those of
+`windows.clearing`.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ def clears_commonly(policy: Policy) -> bool:
 
 class Clearable:
     """The tool results of a history that a policy can clear, and the placeholders that would
-    replace them.
+    replace the results.
 
     `results` are the positions of all tool results. `are_known` says whether the fast computation
-    is possible. For that, each tool result must have its message, and no message may be pinned or
-    already a placeholder.
+    of this module is possible. Each tool result must then have its message, and no message may be
+    pinned or already a placeholder.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -49,8 +50,8 @@ class Clearable:
         return self._entries[place].tokens > SHORT
 
     def stub(self, place: int, estimator: str, count: Callable[[ChatMessage], int]) -> Entry:
-        """Return the placeholder entry of the tool result at a position. `count` counts its tokens
-        by the estimator of the given name.
+        """Return the placeholder entry of the tool result at a position. `estimator` is the name of
+        an estimator, and `count` counts the placeholder's tokens by this estimator.
         """
         if (estimator, place) not in self._stubs:
             entry = self._entries[place]
@@ -78,9 +79,9 @@ class ClearingWindow:
     """A window under a policy that clears tool results, to which the messages of a history are
     added one by one.
 
-    `first` is the position of the first message. `costs` has at each index the cost of all messages
-    before that index, and at the end the cost of all. `base` is the cost of the messages that are
-    always in the window, such as the system message.
+    `costs[i]` is the cost of all messages before position i, and the last item is the cost of all
+    messages. `base` is the cost of what is always in the window, such as the system message. The
+    window begins at position `first`.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""Finds the exact terms of replaced messages that a summary lost, without any model.
+"""Finds the exact terms that a summary lost from the messages that it replaced, without any model.
 
-A term is a fact (see `facts`). A term was needed again if the assistant used it in a later message
-other than a summary. Only later messages show the need, so the count of needed terms is a lower
-bound. A term is held if the summary or a message that was kept contains it. Paraphrases are not
-recognized.
+A term is a fact (see `facts`). A term was needed again if the assistant used the term in a later
+message other than a summary. Uses that are not in the session are unknown, so the count of needed
+terms is a lower bound. A term is held if the summary or a message that was kept contains the term.
+Paraphrases are not recognized.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class NeededTerm:
     else by the assistant. `came` is the first message of a user or a tool with the term between the
     summary and the use, or None. `used` is the use. The texts of all three contain the term.
 
-    `name` identifies the term, as a date can be written in several ways. `back` says how the term
-    came back. `is_held` says whether memory still had it, `is_told` whether a user or a tool had
-    given it, and `is_rare` whether few sessions mention it. `place` is its index among the lost
-    terms; None if it is held. `tail` is the number of tokens that the end of the window needs to
-    include the term.
+    `name` identifies the term, as a date can be written in several ways. `back` says from whom the
+    assistant got the term again. `is_held` says whether memory still had the term, `is_told`
+    whether a user or a tool had given it, and `is_rare` whether few sessions mention it. `place` is
+    the index of the term among the lost terms; None if the term is held. `tail` counts the tokens
+    from the last message with the term to the end of the window.
     """
 
     term: str
@@ -107,8 +107,9 @@ class NeededTerms:
         return [each for each in self.needed(level) if not each.is_held]
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
-        """Return how many of these terms memory had when they were needed again. With `terms`,
-        count as if the summary also had that many of the lost terms.
+        """Return how many terms memory still had when the assistant used them again. With `terms`,
+        count as if the summary also contained the first `terms` of the lost terms. Only terms of
+        the given level count.
         """
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
@@ -116,8 +117,8 @@ class NeededTerms:
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Return how many of these terms are in the last `tokens` tokens of the window before the
-        compaction.
+        """Return how many terms are in the last `tokens` tokens of the window before the
+        compaction. Only terms of the given level count.
         """
         return sum(each.tail <= tokens for each in self.needed(level))
 
@@ -127,9 +128,9 @@ class Evidence(NeededTerms):
     """The terms that one compaction of a session lost, and the terms that were needed again.
 
     `number` counts the compactions of the session from 1. `dropped` are the lost terms, sorted: the
-    first term is the best to append to the summary. `mentions` has for each of them the position of
-    the latest replaced message with the term. `coverage` is the share of the prompt's tokens that
-    the replaced messages account for; None if the prompts are not known.
+    first term is the best to append to the summary. `mentions` has, in the same order, the position
+    of the latest replaced message with each lost term. `coverage` is the share of the replaced
+    tokens whose messages are recorded; None if the sizes of the prompts are not known.
     """
 
     number: int
@@ -147,8 +148,8 @@ class Evidence(NeededTerms):
 def why_left_out(coverage: float | None, *, is_opaque: bool) -> str | None:
     """Return why a compaction cannot be measured, in words; None if it can be.
 
-    `coverage` is the recorded share of the replaced prompt, if known. `is_opaque` is True for a
-    summary that is encrypted.
+    `coverage` is the share of the replaced tokens whose messages are recorded; None if unknown.
+    `is_opaque` is True for a summary that is encrypted.
     """
     if is_opaque:
         return "its summary is encrypted"
@@ -183,8 +184,8 @@ def dropped_and_beside(
     *,
     words: Words = NO_WORDS,
 ) -> tuple[list[str], int]:
-    """Return the `dropped_terms` of a summary, and how many of them occur in the messages `stay`,
-    which remain in memory.
+    """Return the `dropped_terms` of a summary, and the number of those terms that messages in
+    memory still contain. `stay` are the messages that remain in memory beside the summary.
     """
     ranked, lexicon = _ranked(replaced, summary, limit, words)
     texts = chain.from_iterable(map(texts_with_facts, stay))
@@ -245,8 +246,9 @@ def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
 class SessionPath(NamedTuple):
     """A path through a recorded session.
 
-    Each rewind by the user starts a further path, which shares its beginning with other paths of
-    the session. `root` identifies the session, the same for all paths.
+    If the user went back to an earlier message, the session has several paths, which share their
+    beginning. `root` identifies the session: all its paths have the same root. `name` is the name
+    under which the session is shown.
     """
 
     root: str
@@ -282,11 +284,11 @@ def each_once(
     identity: Callable[[Found], CompactionId],
     weight: Callable[[Found], tuple[int, int]],
 ) -> list[Found]:
-    """Return each compaction once, in order of first occurrence, although several paths of a
-    session contain it.
+    """Return one item of `found` for each compaction, in order of first occurrence. Several paths
+    of a session can contain the same compaction.
 
-    If several paths have a compaction, the item with the highest `weight` is taken, for example by
-    the number of terms needed later.
+    `identity` returns which compaction an item is about. Of several items about the same
+    compaction, the item with the highest `weight` is returned.
     """
     chosen: dict[CompactionId, Found] = {}
     for each in found:

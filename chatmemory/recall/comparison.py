@@ -172,11 +172,12 @@ MOST_FOLLOWED = 5_000  # the most messages that are added, in all replays, to fo
 
 @dataclass(frozen=True)
 class PhraseFate:
-    """The time that a phrase stays in memory under a policy.
+    """How long a phrase stays in memory under a policy.
 
-    `forgotten` is the position of the first message at whose arrival the window no longer had the
-    phrase; None if it always had. `keeping` is the smallest limit of the policy's kind that still
-    holds the phrase at the chosen position; None without a policy, or if unknown.
+    `forgotten` is the position of the message at whose arrival the phrase first left the window;
+    None if the phrase never left. `keeping` is the smallest limit under which the phrase is still
+    in the window at the position that the caller chose. `keeping` is None without a policy, or if
+    unknown.
     """
 
     forgotten: int | None
@@ -193,8 +194,9 @@ def follow(
     """Return how long a phrase stays in memory. `mentions` are the positions of the messages with
     the phrase, in ascending order.
 
-    `gone_at` has, for each message, the position at which its text left. `at` is the number of
-    messages after which the limit must still hold the phrase.
+    `gone_at` has, for each message of the history, the position at which its text left memory. The
+    smallest limit in the result is the one that still holds the phrase after the first `at`
+    messages.
     """
     before = [position for position in mentions if position < at]
     keeping = None
@@ -207,10 +209,11 @@ def smallest_limit_for(
     entries: Sequence[Entry], mentions: Sequence[int], policy: Policy
 ) -> Keeping | None:
     """Return the smallest limit that keeps one of the mentions in memory to the end; None if
-    unknown.
+    unknown. `mentions` are positions of messages.
 
-    Two mentions are tried. The latest system message stays while other messages leave. The latest
-    other message is tried in case a new system message replaces the system message.
+    Only the latest system message and the latest other message among the mentions are tried. A
+    system message stays while other messages leave, but is replaced when a new system message
+    arrives.
     """
     systems = [position for position in mentions if entries[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if entries[position].type is not MessageType.SYSTEM]
@@ -245,9 +248,9 @@ def _forgotten(gone_at: Sequence[int], mentions: Sequence[int]) -> int | None:
 class RecallCurve:
     """The number of recalls that are held at each limit. `recalls` is the number of all recalls.
 
-    `changes` maps a limit to the difference from the next lower limit. `{10: 3, 20: -1}` means 3
-    held recalls from limit 10, and 2 from limit 20. `tried_every` is the distance between the
-    limits that were tried; 1 is exact.
+    `changes` says at which limits this number changes, and by how much. `{10: 3, 20: -1}` means: 3
+    recalls are held from limit 10 on, and 2 from limit 20 on. `tried_every` is the distance between
+    the limits that were tried. 1 means that the curve is exact.
     """
 
     recalls: int
@@ -287,9 +290,9 @@ def curve_of(
 ) -> RecallCurve:
     """Return the recall curve of a history. The limit of `policy` is ignored.
 
-    Limits must be tried if the policy has options, such as `low_water`, or the history has several
-    system messages. A grid of limits and the limits in `also` are tried. The grid is so coarse that
-    its replays add at most `most_adds` messages together. `which` chooses the needs to count, by
+    The curve is computed exactly if `is_exact`. Otherwise, such as for a policy with the option
+    `low_water`, the limits of a grid and the limits in `also` are tried. The grid is so coarse that
+    its replays together add at most `most_adds` messages. `which` chooses the needs to count, by
     default all.
     """
     if is_exact(history, policy):

@@ -131,8 +131,9 @@ def rules_of(provider: str, model: str | None = None) -> CacheRules:
 
 @dataclass(frozen=True)
 class Bill:
-    """The number of some model calls and the tokens of their prompts: all `tokens`, how many of
-    them are `read` from the prompt cache, and how many are `written` to it.
+    """The tokens of the prompts of some model calls. `calls` is the number of the calls. Of all
+    `tokens`, the provider reads the `read` tokens from the prompt cache, and writes the `written`
+    tokens to the cache.
     """
 
     calls: int = 0
@@ -242,8 +243,8 @@ class Prices:
         return 1.0, float(self.cached / self.input), float(write)
 
     def cost_in_tokens(self, bill: Bill) -> float:
-        """Return the cost of prompts, expressed as tokens at the input price. Floats are fast
-        enough for averages of many.
+        """Return the cost of prompts, expressed as tokens at the input price. The result is a
+        float, which is faster to average than the exact result of `weight`.
         """
         fresh, read, written = self.parts
         return fresh * bill.fresh + read * bill.read + written * bill.written
@@ -260,7 +261,9 @@ class Prices:
         return None if self.input is None else self.weight(bill) * self.input / MILLION
 
     def relative(self, bill: Bill, everything: Bill) -> float | None:
-        """Return the cost divided by the cost of sending everything; None if nothing was sent."""
+        """Return the cost of the prompts in `bill` divided by the cost of sending everything; None
+        if nothing was sent.
+        """
         whole = self.weight(everything)
         return float(self.weight(bill) / whole) if whole else None
 

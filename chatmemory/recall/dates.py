@@ -107,8 +107,10 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Map the names of dates in `known` to the dates as they are written. A date without a year and
-    the same day with a year have one name.
+    """Return how a text writes its dates, by the name that `known` gives to each date. `dates` maps
+    each date to how the text writes it.
+
+    A date without a year has the same name as the same day with a year.
     """
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

@@ -1,12 +1,14 @@
 """Finds the first message of the window after each add, in one pass over the sums of costs.
 
-This works for a plain history, whose only system message is its first message. Its window is the
-system message and all messages from some index on. Under the common rule of eviction, that index
-only moves forward while the window is over its limit. Options move the index further: until the
-load is at most the `low_mark`, or to the next user message if the policy takes whole turns. A tool
-result directly after its call leaves with the call.
+This works for a plain history, in which only the first message may be a system message. The window
+of such a history is the system message and all messages from some position on. Under the common
+rule of eviction, this position only moves forward while the window is over its limit.
 
-So this module states the rule of `windows.eviction` a second time, for `loads` and `tallies`. Tests
+Two options of a policy move the position further. With a `low_mark`, the position moves until the
+load is at most the mark. If the policy takes whole turns, the position moves to the next user
+message. A tool result directly after its call leaves with the call.
+
+This module states the rule of `windows.eviction` a second time, for `loads` and `tallies`. Tests
 compare the results of both with `windows.eviction`.
 """
 
@@ -41,12 +43,12 @@ def is_common(policy: Policy, clears: bool = False) -> bool:
 
 
 class Places(NamedTuple):
-    """The indices to which an eviction moves the beginning of the window, for each message of a
-    history.
+    """Two positions for each message of a history, at which the window can begin when the message
+    leaves.
 
-    `ends` has the index after the message, or after the tool results that directly follow its tool
-    calls. `users` has the index of the first user message from this message on; a number above all
-    indices if there is none.
+    `ends` has the position after the message, or after the tool results that directly follow its
+    tool calls. `users` has the position of the next user message, which may be the message itself.
+    Without such a message, `users` has a number that is larger than all positions.
     """
 
     ends: Sequence[int]
@@ -60,11 +62,12 @@ def places_of(entries: Sequence[Entry]) -> Places:
 def firsts(
     costs: Sequence[int], places: Places, policy: Policy, base: int, first: int = 0
 ) -> list[int]:
-    """Return, for each message, the index of the window's first message after it was added.
+    """Return, for each message, the position at which the window begins after the message was
+    added.
 
-    `costs` has at each index the cost of all messages before that index, and at the end the cost of
-    all. `base` is the cost of the messages that are always in the window, such as the system
-    message. The window begins at index `first`.
+    `costs[i]` is the cost of all messages before position i, and the last item is the cost of all
+    messages. `base` is the cost of what is always in the window, such as the system message. The
+    window begins at position `first`.
     """
     ends, users = places
     room, mark = policy.limit - base, policy.low_mark - base

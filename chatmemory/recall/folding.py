@@ -37,10 +37,10 @@ def fold(
 ) -> Iterator[Added]:
     """Add entries to a window one by one; yield the result of each add.
 
-    A message that the policy rejects changes nothing. If the policy clears old tool results, the
-    entries of tool results must have a message: the result or its placeholder. For an index
-    message, pass all messages as `said`; without them there is no index. Raises NoRoomBesidePins.
-    Raises UnknownEstimator if the policy clears results or has an index.
+    A message that the policy rejects changes nothing. If the policy clears old tool results, each
+    entry of a tool result must have a message: the result or its placeholder. `said` are the
+    messages of all entries, from which an index message is made; without `said` there is no index.
+    Raises NoRoomBesidePins. Raises UnknownEstimator if the policy clears results or has an index.
     """
     clear = _clearing_by(policy) if policy.whole_results else None
     index = _indexing_by(policy, said) if policy.indexed_terms and said else None

@@ -1,9 +1,8 @@
-"""Tallies many histories under many policies, and adds the tallies up for each limit and set of
-options.
+"""Measures many histories under many policies, and adds up the figures of each policy.
 
-A tally has the facts held, the repetitions and the tokens of prompts. The figures of one history
-contain no text of its messages. Limits that hold the whole history are left out, because their
-tally equals the tally of sending everything.
+The figures of a policy are called its tally: the facts held, the repetitions and the tokens of
+prompts. No tally contains text of a message. Limits that hold the whole history are left out,
+because their tally equals the tally of sending everything.
 """
 
 from __future__ import annotations
@@ -42,11 +41,12 @@ _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 
 @dataclass(frozen=True)
 class TriedPolicies:
-    """The policies that are compared in replays.
+    """The policies that are compared in replays: each of the `variants` under several limits. The
+    limit in a variant itself is ignored.
 
-    Each of the `variants` (policies whose own limit is ignored) is tried under a grid of limits and
-    under the limits in `also`. If `chosen_limits` is given, it has the limits of each variant,
-    which are tried instead. `rules` are the rules of the provider's prompt cache.
+    Each variant is tried under the limits of a grid and under the limits in `also`. If
+    `chosen_limits` is given, only these limits are tried: the first item has the limits of the
+    first variant, and so on. `rules` are the rules of the provider's prompt cache.
     """
 
     variants: tuple[Policy, ...]
@@ -92,7 +92,9 @@ class TriedPolicies:
         return self.variants.index(_variant(policy)), policy.limit
 
     def place_if_tried(self, policy: Policy) -> int | None:
-        """Return the index of the variant of a policy; None if no variant has its options."""
+        """Return the index of the variant with the same kind and options as the policy; None if
+        there is no such variant.
+        """
         kind = _variant(policy)
         return self.variants.index(kind) if kind in self.variants else None
 
@@ -103,11 +105,11 @@ def tried_of_kind(
     rules: CacheRules = NO_BOUNDS,
     clears_results: bool = True,
 ) -> TriedPolicies:
-    """Return the variants of a policy to compare: its options with each `low_water`, with and
-    without `snap_to_user`.
+    """Return the policies to compare with a policy: variants that trim to other shares of the limit
+    (`low_water`), each also with `snap_to_user`.
 
-    The first variant has the options of `kind` itself. With `clears_results`, the last variant also
-    clears old tool results.
+    The first variant has the options of `kind` itself. With `clears_results`, a token window gets
+    one more variant, which clears old tool results.
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
@@ -143,8 +145,11 @@ def _variant(policy: Policy) -> Policy:
 def limits_of(
     unit: str, most: int, also: Iterable[int] = (), steps: Sequence[int] = _STEPS
 ) -> list[int]:
-    """Return the limits to try below `most`, about 11 in each power of ten, together with the
-    limits in `also`.
+    """Return the limits to try, in ascending order: about 11 in each power of ten, and the limits
+    in `also`. All are below `most`.
+
+    `steps` are the limits to try in one power of ten, in quarters of that power. For a `unit` of
+    tokens, no limit of the grid is below 100.
     """
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
@@ -159,18 +164,20 @@ class Figures:
     """The figures of one history under the policies that are compared. A tally has the facts held,
     the repetitions and the tokens of prompts.
 
-    `recalls` counts the uses of facts and `calls` the model calls. `size` is the number of tokens
-    of the history, and `load` the smallest limit that holds all of it. `everything` is the tally
-    without a limit, and `longest` the tokens of its largest prompt. `points` are the tallies of
-    each variant by limit, below `load`.
+    `recalls` is the number of uses of facts, and `calls` the number of model calls. `size` is the
+    number of tokens in the history, and `load` the smallest limit that holds the whole history.
+    `everything` is the tally without a limit, and `longest` the tokens of the largest prompt
+    without a limit. `points[variant][limit]` is the tally of a variant, given by its index, under a
+    limit below `load`.
 
     `today` is the tally of the policy in force, or None if a client decides. Under this policy,
     `changed` prompts do not start with the whole previous prompt, and `short` prompts are too short
     for the provider's cache.
 
-    `need` is the smallest limit from which on all needed facts are held. `turn` is the limit that
-    the largest turn needs with the system message. `clears` says whether the clearing of tool
-    results was tried. `is_unreadable` means that a row of the history is corrupt.
+    `need` is the smallest limit such that this limit and all larger limits hold all needed facts.
+    `turn` is the smallest limit that holds the largest turn and the system message. `clears` says
+    whether the clearing of tool results was tried. `is_unreadable` means that a row of the history
+    is corrupt.
     """
 
     messages: int = 0

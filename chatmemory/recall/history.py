@@ -30,12 +30,14 @@ _READ_BY_RULES = (MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT)
 
 @dataclass(frozen=True)
 class History:
-    """The messages of a conversation, in order. An entry's key is its position, from 0.
+    """The messages of a conversation, in order. The key of an entry is its position, from 0.
 
-    `turns` are the messages in the form that the linter of provider rules reads, and `read` are
-    their facts and repetitions. `lexicon` knows all facts of the conversation. `overhead` is the
-    fixed cost of a request in tokens. `numbers` are the numbers of the messages (seqs). `times` are
-    the times of the messages in seconds; None where unknown.
+    Each sequence has one item for each message, or is empty. `turns` has the message in the form
+    that the linter of provider rules reads, and `read` has its facts and repetitions. `numbers` has
+    the seq, and `times` the time in seconds; None if unknown. `said` has the message itself.
+
+    `lexicon` knows all facts of the conversation. `overhead` is the fixed cost of a request in
+    tokens.
     """
 
     entries: Sequence[Entry]
@@ -84,7 +86,9 @@ class History:
 
     @cached_property
     def needed(self) -> Sequence[NeededAt]:
-        """The facts and calls of earlier messages that each message uses; see `needs`."""
+        """For each message, the facts and tool calls of earlier messages that it uses again; see
+        `needs`.
+        """
         return needed_at(self.read)
 
     def mentions(self, position: int) -> frozenset[str]:
@@ -92,11 +96,12 @@ class History:
         return self.read[position].facts.mentions
 
     def latest_mentions(self, fact: str, end: int) -> list[int]:
-        """Return the positions of the latest mentions of a fact among the first `end` messages: at
-        most two positions.
+        """Return the positions of the latest messages that mention a fact, among the first `end`
+        messages.
 
-        They are of the latest system message with the fact, and of the latest other message with
-        the fact. A system message stays while other messages leave.
+        These are at most two: the latest system message with the fact, and the latest other message
+        with the fact. A system message stays while other messages leave, so that either can be the
+        last mention in memory.
         """
         found = (mentions.get(fact, ()) for mentions in self._mentions)
         return [each[n - 1] for each in found if (n := bisect_left(each, end))]

@@ -1,9 +1,10 @@
 """Incidents: facts and tool results that left memory and came up again. Each message is at most one
 incident.
 
-A fact of a user or a tool is forgotten when its last mention leaves memory; mentions of the
-assistant and in summaries count, too. When the fact comes up again, forgetting it had a price: the
-user said it twice, a tool was called twice for it, or the assistant used it without having read it.
+A fact that a user or a tool gave is forgotten when the last message that mentions the fact leaves
+memory. Messages of the assistant and summaries count as mentions, too. Each incident shows what
+forgetting cost. The user said the fact twice, a tool was called twice, or the assistant used a fact
+that was not in memory.
 """
 
 from __future__ import annotations
@@ -35,15 +36,14 @@ INCIDENT_RULES = 12  # raise it with each change of what an incident is
 
 @dataclass(frozen=True)
 class Forgotten:
-    """A fact that had left memory when it came up again. For a repeated tool call, it is the
-    earlier result.
+    """A fact, or the result of a tool call, that had left memory before it came up again.
 
-    `fact` is the text of the fact where it came up, and `name` identifies it in all texts. `said`
-    is the number of the latest user message with the fact, or else of the latest tool result.
-    `last` is the number of the message with which the fact left memory, at step `left_step` and for
-    the reason `cause`. `keeping` is the smallest limit from which every larger limit would have
-    held the fact; None while it is not computed. `is_pair` marks a value with its key that a tool
-    call used again, such as `membership=gold`.
+    `fact` is the text of the fact where it came up again, and `name` identifies the fact in all
+    texts. `said` is the number of the latest user message with the fact, or else of the latest tool
+    result. `last` is the number of the last message in memory with the fact. This message left at
+    step `left_step`, for the reason `cause`. `keeping` is the smallest limit from which every
+    larger limit would have held the fact; None while it is not computed. `is_pair` marks a value
+    with its key that a tool call used again, such as `membership=gold`.
     """
 
     fact: str
@@ -58,14 +58,16 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Incident:
-    """A message that repeats facts, or a tool call, that had left memory.
+    """A message that repeats facts after the facts left memory, or a tool call after the result
+    left memory.
 
-    `again` is the seq of this message, added by `step`. `facts` are the repeated facts, sorted: ids
-    before names, names before dates. `is_forced` is True if the assistant asked the user for the
-    fact in message `asked`, or if the user says that it is a repetition.
+    `again` is the seq of this message, and `step` the step that added it. `facts` are the repeated
+    facts, sorted: ids before names, names before dates. `asked` is the seq of the message in which
+    the assistant asked the user for the fact, or None. `is_forced` is True if the assistant asked,
+    or if the user says that the message is a repetition.
 
     For a tool call, `tool` is the tool's name, `result` the earlier result of the same call, and
-    `tokens` the size of the new result. `is_same` then says whether both results are equal.
+    `tokens` the size of the new result. `is_same` says whether both results are equal.
     """
 
     kind: IncidentKind
@@ -88,7 +90,9 @@ class Incident:
 
     @property
     def messages(self) -> IncidentMessages:
-        """The messages that sentences about the incident name, for the part that is shown first."""
+        """The messages that sentences about the incident name. They are about `shown`: the earlier
+        tool result, or the first repeated fact.
+        """
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 
     @property
@@ -122,11 +126,12 @@ class Incident:
 
 
 class IncidentMessages(NamedTuple):
-    """The messages of an incident that all sentences, cards, files and API answers name, by number.
+    """The messages that all sentences, cards, files and API answers about an incident name, as
+    numbers.
 
     `said` is the message that people remember: the latest user message with the fact, otherwise the
-    latest tool result. The fact left memory at `left_step`. `asked` is the message that asked for
-    it, or None, and `again` is the message that repeats it.
+    latest tool result. The fact left memory at step `left_step`. `asked` is the message in which
+    the assistant asked for the fact, or None. `again` is the message that repeats the fact.
     """
 
     said: int
@@ -136,8 +141,8 @@ class IncidentMessages(NamedTuple):
 
 
 class StepMessage(NamedTuple):
-    """A message with its number and the step at which it arrived. `is_said` is False if a client
-    injected it, so that it is not in the history.
+    """A message with its number and the step that added it. `is_said` is False if the message is
+    not in history, such as a summary.
     """
 
     number: int
@@ -148,12 +153,12 @@ class StepMessage(NamedTuple):
 
 
 class MemoryTime(NamedTuple):
-    """The steps at which message `number` entered memory and left memory, with the reason. `left`
-    is None while it is in memory.
+    """The time of message `number` in memory: the steps at which the message `entered` and `left`,
+    and the reason why it left. `left` is None while the message is in memory.
 
-    Old tool results are cleared in a separate step before the step of the message that had no room.
-    The model had seen the results when it wrote that message, so `gone_after` is the step of that
-    message.
+    The ledger clears old tool results in a step of their own, just before the step of the message
+    that needed room. If the model wrote that message, the model had still seen the results. So for
+    a cleared result, `gone_after` is the step of that message.
     """
 
     number: int
@@ -181,11 +186,11 @@ def incidents_under(
 def replayed(
     messages: Sequence[ChatMessage], history: History, policy: Policy
 ) -> tuple[list[StepMessage], list[MemoryTime]]:
-    """Replay messages under one policy. Returns the arriving messages, and when each of them is in
-    memory.
+    """Replay messages under one policy. Returns the messages that entered memory, and the times at
+    which they entered and left.
 
     Messages that the policy ignores or refuses make no step, as in the ledger. A tool result that
-    is cleared leaves in the step of the message that needed its room.
+    is cleared leaves in the step of the message that needed room.
     """
     arrivals: list[StepMessage] = []
     entered: dict[int, int] = {}
@@ -305,12 +310,12 @@ class _Memory:
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
-    """Yield incidents with the limits that would have kept their facts under this policy, and with
-    the tokens of repeated tool calls.
+    """Yield the incidents, completed by the limits under which their facts would have stayed in
+    memory, and by the tokens of repeated tool calls.
 
-    For each limit, the history is replayed from the beginning, with nothing pinned, once for all
-    incidents. If the policy must be replayed under one limit after another, facts that the
-    assistant used without having read them get no limit.
+    A limit is found by replaying the history from the beginning under `policy`, with nothing
+    pinned. If the limits can only be found by trying, facts that the assistant used without having
+    read them get no limit.
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
@@ -404,8 +409,9 @@ def incident_words(incident: Incident) -> str:
 
 
 def path_words(incident: Incident) -> str:
-    """Return a sentence that follows the fact of an incident, without its final period: `A-1182
-    (said in #25) left memory at step 43; asked for in #44, repeated in #45`.
+    """Return a sentence about where the fact of an incident was said, left and came up again,
+    without its final period. An example is `A-1182 (said in #25) left memory at step 43; asked for
+    in #44, repeated in #45`.
     """
     named = incident.messages
     origin = "result in" if incident.result else "said in"

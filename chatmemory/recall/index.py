@@ -1,14 +1,16 @@
 """The index: one message in the window that lists the exact terms of evicted messages.
 
-With an index in the policy, each add that evicts messages is followed by a change that puts a new
-index into the window. The old index is removed. The index stands before the first message that can
-leave, and is never evicted itself. It lists the terms of evicted messages that no message in the
-window mentions, the best terms first, as many as there is room for. No model is asked.
+With an index in the policy, each add that evicts messages is followed by a change that replaces the
+old index by a new index. The index stands before the first message that can leave, and is never
+evicted itself. It lists the terms of evicted messages that no message in the window mentions. The
+best terms come first, as many as there is room for. No model is asked.
 
-An index remembers more terms than it lists, with the numbers of their messages, in an attribute.
-The next index is made only from this attribute, the messages that left meanwhile, and the window.
-So a verification can compute it again. Somebody may leave a term out: the
-index remembers the term with a weight below 0, and no longer lists it.
+An attribute of the index message remembers more terms than the index lists, with the numbers of
+their messages. The next index is made only from this attribute, the messages that left meanwhile,
+and the window. So a verification can compute each index again.
+
+Somebody may leave a term out of the index. The attribute then has the term with a weight below 0,
+and the index no longer lists the term.
 """
 
 from __future__ import annotations
@@ -192,11 +194,11 @@ def indexed(
     policy: Policy | None,
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
-    """Return the transition that renews the index message after messages have left.
+    """Return the transition that replaces the index message after the messages `left` were evicted.
 
-    Nothing changes if no message left, or if there is no term to list. The index takes at most half
-    of the room between the low mark and the limit, so that the next messages fit. `entry_of` counts
-    the new index message.
+    Nothing changes if `left` is empty, or if there is no term to list. The index takes at most half
+    of the room between the low mark and the limit, so that the next messages fit. `entry_of` makes
+    an entry from the new index message, with its tokens counted.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)
@@ -213,8 +215,10 @@ def chosen(
     policy: Policy | None,
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
-    """Return the transition that renews the index so that it leaves out these terms and no others.
-    It changes nothing without an index that the policy renews.
+    """Return the transition that replaces the index message by one that leaves out exactly the
+    terms `left_out`.
+
+    Nothing changes if the window has no index message, or if the policy has no index.
     """
     old, others = apart(window)
     before = index_of(old.message) if old else None
@@ -314,7 +318,8 @@ def renewed(
     """Return the new index after the messages `left` were evicted, with as many listed terms as the
     policy allows.
 
-    Terms that no message in the window (`stay`) mentions come first, then all other terms.
+    Terms that no message in `stay` mentions come first, then all other terms. `stay` are the
+    messages in the window.
     """
     left = sorted(left, key=attrgetter("number"))
     shown_messages = [each for each in stay if not is_index(each)]

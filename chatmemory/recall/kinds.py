@@ -11,11 +11,12 @@ from chatmemory.exceptions import InvalidValue
 
 class IncidentKind(StrEnum):
     """The kind of an incident: how something that had left memory came up again. If several kinds
-    apply, the first counts.
+    apply to a message, the first in this list counts.
 
-    A user repeats a fact (USER_REPEATED). A tool call is repeated whose result had left memory
-    (CALL_REPEATED). A user gives a fact that only a tool had given (USER_SUPPLIED). The assistant
-    uses a fact that is not in memory (USED_UNSEEN).
+    - USER_REPEATED: a user repeats a fact.
+    - CALL_REPEATED: a tool call is repeated whose result had left memory.
+    - USER_SUPPLIED: a user gives a fact that only a tool had given.
+    - USED_UNSEEN: the assistant uses a fact that is not in memory.
     """
 
     USER_REPEATED = "user_repeated"

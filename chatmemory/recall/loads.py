@@ -1,18 +1,19 @@
 """Finds the limits that keep a message in memory, without trying limits.
 
 The load is what the limit bounds, such as the tokens in the window. The history is replayed from an
-empty window under one limit throughout. Such a window is the current system message and the
-messages from some position on. So a message leaves as the oldest when the load of the window that
-begins with it exceeds the limit. A tool result directly after its call leaves with the call, when
-the load of the window that begins with the call exceeds the limit.
+empty window under one limit throughout. The window is then always the current system message and
+all messages from some position on.
 
-A larger limit does not always keep more. A tool result stays if its call left before it arrived. A
-larger limit may keep the call long enough to take the result with it.
+A message leaves when a window that begins with this message would exceed the limit. A tool result
+directly after its call leaves together with the call.
 
-This module states the rule of `windows.eviction` a second time, for policies without options that
-evict by `oldest_first`. `firsts` does the same for a low mark and whole turns, and `clearings` for
-cleared tool results. Other policies are replayed by `windows.eviction`. A test compares the
-results.
+A larger limit does not always keep more messages. Under a small limit, a call can leave before its
+result arrives, and the result stays. A larger limit may keep the call until both leave together.
+
+This module states the rule of `windows.eviction` a second time, for policies that evict by
+`oldest_first` and have no options. `firsts` states the rule for a low mark and whole turns, and
+`clearings` for cleared tool results. For other policies, `windows.eviction` itself is used. A test
+compares the results.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ Interval = tuple[int, int | None]  # limits from the first up to, but not includ
 
 
 def evicts_oldest_first(policy: Policy) -> bool:
-    """Return whether a policy evicts the oldest messages first, by the shared rule, and has no
-    options that change this.
+    """Return whether a policy evicts the oldest messages first, by the rule that most policies
+    share, and has no options that change this rule.
     """
     is_usual = not has_own_rule(type(policy)) and not policy.has_window_options
     return is_usual and not policy.whole_results
@@ -62,10 +63,11 @@ class Stub(NamedTuple):
 
 
 class IndexSpan(NamedTuple):
-    """The time that an index message (a list of evicted terms) is in memory, until the next one.
+    """An index message (a list of evicted terms) in a replay. The message is in memory until the
+    next index message comes.
 
-    `at` is the position of the message after which the index came. With 0 `tokens`, the previous
-    index left and no index replaced it.
+    `at` is the position of the message after which the index message came. With 0 `tokens`, the
+    previous index message left and no new one came.
     """
 
     at: int
@@ -86,13 +88,14 @@ class IndexSpan(NamedTuple):
 class Departures:
     """The times at which messages left memory in a replay, as positions of messages.
 
-    `at` has, for each message, the position of the message at whose arrival it left. For a message
-    that stayed to the end, this is the length of the history. A message has its own position if it
-    was never in memory, because it had no room or was ignored. So has an interrupted tool call,
-    which the model never saw.
+    `at` has, for each message, the position of the later message at whose arrival it left. For a
+    message that stayed to the end, this is the length of the history. Some messages were never in
+    memory, because they had no room or were ignored. For these, and for an interrupted tool call,
+    `at` has the message's own position.
 
-    `stubs` maps the position of a cleared tool result to its placeholder, which leaves when `at`
-    says. `indexes` are the index messages in order, each in memory until the next index.
+    `stubs` maps the position of a cleared tool result to its placeholder. The placeholder left at
+    the position that `at` has for the tool result. `indexes` are the index messages in order, each
+    in memory until the next index message.
     """
 
     at: Sequence[int]
@@ -101,8 +104,8 @@ class Departures:
 
     @cached_property
     def of_texts(self) -> Sequence[int]:
-        """The position at which the text of each message left memory: by eviction, or by a
-        placeholder.
+        """For each message, the position at which its text left memory: because the message was
+        evicted, or because a placeholder replaced the text.
         """
         if not self.stubs:
             return self.at
@@ -114,11 +117,11 @@ class Departures:
 
 class Loads:
     """The loads of a history's windows, by the positions of their first and last message. A load is
-    what the limit bounds.
+    what the limit bounds, such as tokens.
 
-    `systems` has, after each message, the position of the current system message. `calls` has, for
-    each tool result, the position of the tool call that it directly follows. None stands for no
-    such message.
+    `systems` has, for each message, the position of the system message that is in force after the
+    message arrived. `calls` has, for each tool result, the position of the tool call that the
+    result directly follows. Both have None where no such message exists.
     """
 
     def __init__(self, messages: Sequence[Entry], said: Sequence[ChatMessage] = ()) -> None:
