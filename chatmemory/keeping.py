@@ -298,9 +298,18 @@ class Rounds:
         if not has_changed and self._earliest is None and not self._resting:
             return False
         has_more = self._keep_waiting(seconds)
+        self.end()
+        return has_more
+
+    def examine(self, memory_ids: Iterable[str]) -> None:
+        """Derive and store the rows of these conversations, in this order."""
+        for part in _parts(self._made(memory_ids)):
+            store(part)
+
+    def end(self) -> None:
+        """Let the keepers add up the rows of a round, such as for the figures of a site."""
         for keeper in self._keepers:
             keeper.after_round()
-        return has_more
 
     def left(self) -> int:
         """Count the conversations with a row that is missing or out of date."""
@@ -316,8 +325,7 @@ class Rounds:
         is_full = len(changed) == STALE_AT_ONCE
         earlier = [] if is_full else self._stale_earlier()
         waiting = chain(_in_own_order(changed), _in_own_order(earlier))
-        for part in _parts(self._made(database.for_seconds(seconds, waiting))):
-            store(part)
+        self.examine(database.for_seconds(seconds, waiting))
         if next(waiting, None) is not None or is_full:
             return True
         if not self._resting:
@@ -376,10 +384,22 @@ class Rounds:
         """Return conversations of which a row is stale, newest change first, each with the time of
         its row of the first keeper.
         """
-        known = (each.current() | Q(id__in=self._failed[each]) for each in self._keepers)
-        rows = _followed().filter(when).exclude(reduce(and_, known))
-        newest = rows.exclude(id__in=self._resting).order_by("-updated_at", "-id")
+        rows = self._all_stale().filter(when).exclude(id__in=self._resting)
+        newest = rows.order_by("-updated_at", "-id")
         return list(newest.values_list("id", self._keepers[0].column("kept_at"))[:most])
+
+    def stale(self, memory_ids: Sequence[str]) -> list[str]:
+        """Return those of these conversations of which a row is stale, in the given order."""
+        if not self._keepers:
+            return []
+        found = self._all_stale().filter(id__in=memory_ids).order_by()
+        stale = set(found.values_list("id", flat=True))
+        return [each for each in memory_ids if each in stale]
+
+    def _all_stale(self) -> MemoryQuerySet:
+        """Return the conversations of which a row is stale that could be made."""
+        known = (each.current() | Q(id__in=self._failed[each]) for each in self._keepers)
+        return _followed().exclude(reduce(and_, known))
 
 
 def _followed() -> MemoryQuerySet:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 
 from chatmemory.database import atomic
+from chatmemory.examination import Examination
 from chatmemory.inserted import NewMessage
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.keeping import Rounds, keep, newest_kept, remade
@@ -60,6 +61,7 @@ __all__ = [
     "QUICK_MESSAGES",
     "ChangeResult",
     "CompactionPreview",
+    "Examination",
     "NamedDefault",
     "NewMessage",
     "Recount",

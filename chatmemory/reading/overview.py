@@ -304,6 +304,29 @@ def _seconds_left(counts: Mapping[str, int]) -> int | None:
     return max(1, round(counts["unexamined"] * seconds / counts["rated"]))
 
 
+@dataclass(frozen=True)
+class Examined:
+    """How far conversations are examined: derived data is up to date of `known` conversations, out
+    of `whole`. The others take about `seconds_left`; None if the rate is not known.
+    """
+
+    known: int
+    whole: int
+    seconds_left: int | None
+
+    @property
+    def is_all(self) -> bool:
+        return self.known == self.whole
+
+
+def examined(which: MemoryFilter) -> Examined:
+    """Return how far the conversations that match a filter are examined."""
+    numbers = {"whole": Count("pk"), "unexamined": Count("pk", filter=_unexamined())}
+    counts = which.rows().aggregate(**numbers, **_rate())
+    known = counts["whole"] - counts["unexamined"]
+    return Examined(known, counts["whole"], _seconds_left(counts))
+
+
 def _erasures() -> QuerySet[AuditEntry, int]:
     return AuditEntry.objects.order_by("-pk").values_list("pk", flat=True)
 

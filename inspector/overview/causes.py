@@ -29,13 +29,14 @@ from inspector.overview.selection import OverviewQuery, midnight, usual_sort
 from inspector.shell import room, rooms
 from inspector.shell.chosen import text_of_ids
 from inspector.shell.days import Bar, bars_of
+from inspector.shell.times import time_left
 
 CACHED_AS = "inspector.overview.headlines"
 COUNTED_AS = "inspector.overview.counted"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
 FEW = 20_000  # conversations, which are counted again after an erasure
 SHARE = 20
-MINUTE, DAY_SECONDS = 60, 86_400
+DAY_SECONDS = 86_400
 NOTHING_TOLD = room.Told()
 MOST_LINES = 4
 
@@ -164,10 +165,7 @@ class Headlines:
     @property
     def time_left(self) -> str:
         """The time until all conversations are checked, in words; "" if it is not known."""
-        seconds = self.stats.seconds_left or 0
-        if seconds < 2 * MINUTE:
-            return f"{seconds:,} s" if seconds else ""
-        return f"{round(seconds / MINUTE):,} minutes"
+        return time_left(self.stats.seconds_left)
 
     @property
     def quiet(self) -> list[Folded]:

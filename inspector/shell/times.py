@@ -6,6 +6,7 @@ from datetime import date, datetime
 
 from django.utils import timezone
 
+MINUTE = 60  # seconds
 FORMS = {
     "day": "%-d %b",
     "day alone": "%-d",
@@ -33,6 +34,13 @@ def there(at: datetime | date | int) -> datetime | date:
     if isinstance(at, int):
         return datetime.fromtimestamp(at, timezone.get_default_timezone())
     return timezone.localtime(at) if isinstance(at, datetime) and at.tzinfo else at
+
+
+def time_left(seconds: int | None) -> str:
+    """Return how long something still takes, in words: `90 s`, `3 minutes`. "" if nobody knows."""
+    if not seconds:
+        return ""
+    return f"{seconds:,} s" if seconds < 2 * MINUTE else f"{round(seconds / MINUTE):,} minutes"
 
 
 def is_today(at: datetime | date | int) -> bool:

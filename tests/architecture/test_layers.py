@@ -60,6 +60,7 @@ LAYERS = [
     ["chatmemory.flags", "chatmemory.ledger"],
     ["chatmemory.reading", "chatmemory.rebuilds", "chatmemory.schema"],
     ["chatmemory.access", "chatmemory.keeping"],
+    ["chatmemory.examination"],
     ["chatmemory.services"],
     ["chatmemory.explain"],
     ["chatmemory.live", "chatmemory.stores.database"],

@@ -43,7 +43,7 @@ class Command(DatabaseCommand):
 def _keep_all(rounds: Rounds) -> None:
     """Make all rows, with a bar of the conversations that are not examined yet."""
     left = rounds.left()
-    with progress(left) as advance:
+    with progress(left, done="examined") as advance:
         has_more = True
         while has_more:
             has_more = rounds.keep_some(SECONDS_OF_BAR)

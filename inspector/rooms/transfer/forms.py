@@ -87,11 +87,15 @@ class ImportForm(forms.Form):
 
     @property
     def id_prefix(self) -> str:
-        """The prefix of the new IDs. By default, it is the file's name and a dash: "chats-" for
-        chats.json.
-        """
-        name: str = self.cleaned_data["file"].name or "import"
-        return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"
+        """The prefix of the new IDs."""
+        return id_prefix(self.cleaned_data["begin"], self.cleaned_data["file"].name or "")
+
+
+def id_prefix(begin: str, name: str) -> str:
+    """Return the prefix of the new IDs: `begin`, or by default the file's name and a dash, such as
+    "chats-" for chats.json.
+    """
+    return begin or f"{(name or 'import').partition('.')[0]}-"
 
 
 def _command() -> str:

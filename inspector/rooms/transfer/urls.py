@@ -7,5 +7,6 @@ from inspector.rooms.transfer import views
 
 urlpatterns = [
     path("import/", write_required(views.import_file), name="import"),
+    path("import/examined/", write_required(views.examined), name="import-examined"),
     path("c/<memory:memory_id>/export/", read_required(views.export), name="export"),
 ]

@@ -6,24 +6,30 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from tempfile import TemporaryFile
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from chatmemory import ChatMessage, InvalidValue
 from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
-from chatmemory.reading import conversations, windows
+from chatmemory.reading import conversations, overview, windows
+from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import WholeHistory, whole_history
 from chatmemory.roles import actor_of
 from chatmemory.streaming import streamed
 from inspector.display import render_form
+from inspector.forms.fields import searchable
 from inspector.middleware.bodies import upload_bounds
 from inspector.rooms.transfer.exports import archive_lines, rendered_file
-from inspector.rooms.transfer.forms import ExportForm, ImportForm
+from inspector.rooms.transfer.forms import ExportForm, ImportForm, id_prefix
 from inspector.rooms.transfer.imports import Report, import_all
+from inspector.shell.times import time_left
 
 PREVIEWED = 500  # messages that one query reads
 
@@ -100,10 +106,27 @@ def import_file(request: HttpRequest) -> HttpResponse:
         try:
             report = _import(form, actor_of(request))
             context = {"report": report, "name": form.cleaned_data["file"].name}
+            context |= _examined(form.id_prefix)
             return render(request, "rooms/transfer/imported.html", context)
         except InvalidValue as error:
             form.add_error(None, str(error))
     return render_form(request, "rooms/transfer/import.html", form)
+
+
+@require_safe
+def examined(request: HttpRequest) -> HttpResponse:
+    """Show how many conversations of an import are examined. The pages of imports ask again until
+    all of them are.
+    """
+    begin, name = (searchable(request.GET.get(key, "")) for key in ("begin", "file"))
+    return render(request, "rooms/transfer/_examined.html", _examined(id_prefix(begin, name)))
+
+
+def _examined(prefix: str) -> dict[str, Any]:
+    found = overview.examined(MemoryFilter(id_prefix=prefix))
+    address = f"{reverse('inspector:import-examined')}?{urlencode({'begin': prefix})}"
+    again = "" if found.is_all else address
+    return {"examined": found, "again": again, "time_left": time_left(found.seconds_left)}
 
 
 def _import(form: ImportForm, actor: str) -> Report:

@@ -28,15 +28,29 @@ function wait(isWaiting) {
   part("working").textContent = "Sending the file…";
 }
 
-// The file has arrived; how long the rest takes is not known.
+// The file has arrived. How many conversations it has is not known, but how many are stored and examined.
 function work() {
   const started = performance.now();
   part("bar").removeAttribute("value");
   part("working").textContent = "The file has arrived and is being imported.";
-  timer = setInterval(() => {
+  timer = setInterval(async () => {
+    const done = await examined();
     const seconds = Math.round((performance.now() - started) / 1000);
-    part("working").textContent = `The file has arrived and is being imported: ${seconds} s.`;
+    if (isBusy) part("working").textContent = `The file has arrived and is being imported: ${seconds} s. ${done}`;
   }, 5000);
+}
+
+// How many conversations with the ids of this import are examined, in words.
+async function examined() {
+  const [file] = part("drop").querySelector("input").files;
+  const which = new URLSearchParams({ begin: form().elements.begin.value, file: file?.name ?? "" });
+  try {
+    const answer = await fetch(`${form().dataset.examined}?${which}`);
+    const words = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#examined span");
+    return words ? `${words.textContent.trim()}.` : "";
+  } catch {
+    return "";
+  }
 }
 
 function answered(request) {
@@ -53,6 +67,7 @@ function answered(request) {
 function show(answer) {
   document.querySelector("main").replaceWith(answer.querySelector("main"));
   document.title = answer.title;
+  htmx.process(document.querySelector("main"));
   document.querySelector("main").focus();
 }
 

@@ -6,5 +6,6 @@ from chatmemory.roles import Role
 
 PAGES = {
     "inspector:export": ({"memory_id": "m"}, {"get": Role.VIEWER}),
+    "inspector:import-examined": ({}, {"get": Role.OPERATOR}),
     "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
 }

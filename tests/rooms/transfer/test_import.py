@@ -156,7 +156,7 @@ def test_losses_are_printed(tmp_path, capsys, said, count, lost):
     ],
 )
 def test_real_conversations_are_imported_and_verified(data_file, capsys, name, policy, told):
-    call_command("import_transcripts", data_file(name), policy=policy)
+    call_command("import_transcripts", data_file(name), policy=policy, store_only=True)
     assert told in capsys.readouterr().out
     call_command("verify_memories")
 
@@ -202,7 +202,7 @@ def empty_file(django_db_blocker, migrated_url, tmp_path) -> Iterator[None]:
     loaded.
     """
     with django_db_blocker.unblock(), connected_to(migrated_url):
-        call_command("import_transcripts", chats(tmp_path, 1))
+        call_command("import_transcripts", chats(tmp_path, 1), store_only=True)
         call_command("purge_memories", older_than="0d", yes=True)
         yield
 
@@ -229,7 +229,7 @@ def test_a_line_is_in_memory_at_a_time(empty_file, tmp_path, capsys):
             is_stored = out.tell() < 2 * MEGABYTE
             out.write(chat(f"{out.tell()}" if is_stored else "x" * 300, words) + "\n")
     with bounded_growth(os.getpid(), GROWTH), pytest.raises(Exception, match="refused"):
-        call_command("import_transcripts", file)
+        call_command("import_transcripts", file, store_only=True)
     assert f"{Memory.objects.count()} conversations with" in capsys.readouterr().out
     assert Memory.objects.count() > 30
 
@@ -246,7 +246,7 @@ def test_a_step_of_a_long_conversation_is_in_memory_at_a_time(empty_file, tmp_pa
         call_command("export_conversations", "long", output=file)
     assert file.stat().st_size > 0.9 * SIZE
     with bounded_growth(os.getpid(), GROWTH):
-        call_command("import_transcripts", file, prefix="again-")
+        call_command("import_transcripts", file, prefix="again-", store_only=True)
     assert Memory.objects.get(id="again-long").said_count == SIZE // MEGABYTE
 
 
@@ -285,12 +285,13 @@ def interrupted(site: Served, arguments: list[str], how: signal.Signals) -> tupl
 )
 def test_the_same_command_goes_on(site, tmp_path, how, is_archive):
     count = COUNT // 2 if is_archive else COUNT  # which take longer each
-    arguments = ["import_transcripts", str(chats(tmp_path, count)), "--prefix", "a-"]
+    only = "--store-only"
+    arguments = ["import_transcripts", only, str(chats(tmp_path, count)), "--prefix", "a-"]
     if is_archive:
         site.manage(*arguments)
         archive = str(tmp_path / "archive")
         site.manage("export_conversations", "--all", "--output", archive)
-        arguments = ["import_transcripts", archive, "--prefix", "b-"]
+        arguments = ["import_transcripts", only, archive, "--prefix", "b-"]
     code, told = interrupted(site, arguments, how)
     assert code == (130 if how == signal.SIGINT else -how)
     assert ("interrupted: the same command goes on" in told) == (how == signal.SIGINT)

@@ -9,16 +9,18 @@ from typing import IO, Any
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.explain.wording import counted
 from chatmemory.formats import stream_transcripts
 from chatmemory.formats.account import fault
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.management.progress import progress
 from chatmemory.messages.texts import one_line
 from chatmemory.printing import Printer, add_json_argument
 from chatmemory.reports.files import TranscriptFile, add_file_arguments, opened, transcript_files
+from chatmemory.services import Examination
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.transfer.archives import FORMAT, import_archive, is_archive
@@ -31,8 +33,8 @@ ACTOR = "import_transcripts"
 class Command(DatabaseCommand):
     help = (
         "Import transcript files, one step per message, or files of export_conversations, with "
-        "the same steps. A second run skips imported conversations, and continues where the "
-        "first was interrupted."
+        "the same steps, and examine them: their incidents and other derived data are stored, too. "
+        "A second run skips imported conversations, and continues where the first was interrupted."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -50,17 +52,23 @@ class Command(DatabaseCommand):
         parser.add_argument(
             "--progress", action="store_true", help="show progress where stderr is no terminal, too"
         )
+        parser.add_argument(
+            "--store-only",
+            action="store_true",
+            help="leave the examination to the site, or to manage.py keep",
+        )
         add_json_argument(parser, "conversation")
 
     def handle(self, *args: Any, **options: Any) -> None:
         policy = policy_from_text(options["policy"]) if options["policy"] else None
         files = list(transcript_files(options["files"]))
         printer, reports = self.printer(options), list[Report]()
+        examination = None if options["store_only"] else Examination()
         try:
             for file in files:
                 reports.append(Report(""))
                 try:
-                    self.import_file(file, policy, options, printer, reports[-1])
+                    self.import_file(file, policy, options, printer, reports[-1], examination)
                 except ChatMemoryError as error:
                     if len(files) == 1 and not file.is_in_folder:
                         raise
@@ -71,6 +79,8 @@ class Command(DatabaseCommand):
                     why = fault(error, str(file.path))
                     self.leave_out(file, reports[-1], f"{file.path}: {why}")
                     reports[-1].refused_count = max(1, reports[-1].refused_count)
+            if examination:
+                _examine_rest(examination, options["progress"])
         finally:
             printer.total(_totals(reports))
         if refused := sum(report.refused_count for report in reports):
@@ -85,16 +95,17 @@ class Command(DatabaseCommand):
         options: dict[str, Any],
         printer: Printer,
         report: Report,
+        examination: Examination | None,
     ) -> None:
-        """Import one file, and add the results to the `report`. Raises ChatMemoryError if the file
-        cannot be read.
+        """Import one file, and add the results to the `report`. Beside this, go on with the
+        `examination`. Raises ChatMemoryError if the file cannot be read.
         """
         with opened(file.path) as content:
             report.format, results = _results(content, file, policy, options)
             known = list[Imported]()
             with (
                 self.summarised(file.path, report, known, printer),
-                _progress(content, options["progress"]) as tell,
+                _progress(content, options["progress"], examination) as tell,
             ):
                 for result in results:
                     report.add(result)
@@ -103,6 +114,9 @@ class Command(DatabaseCommand):
                     if not result.refused and len(known) < SHOWN:
                         known.append(result)
                     printer.row(_row(file.path, report.format, result))
+                    if examination and not result.refused:
+                        examination.add(result.memory_id, is_known=result.already)
+                        examination.go_on()
                     tell(report)
 
     def leave_out(self, file: TranscriptFile, report: Report, error: str) -> None:
@@ -193,19 +207,44 @@ def _results(
 
 
 @contextmanager
-def _progress(file: IO[bytes], is_forced: bool) -> Iterator[Callable[[Report], None]]:
-    """Show the progress of reading a file, at a terminal or if it `is_forced`. Yield the function
-    that shows each result.
+def _progress(
+    file: IO[bytes], is_forced: bool, examination: Examination | None
+) -> Iterator[Callable[[Report], None]]:
+    """Show the progress of storing a file and of the examination, at a terminal or if it
+    `is_forced`. Yield the function that shows each result.
     """
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    percent = TextColumn("{task.percentage:.0f} %")
+    columns = TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn()
     console = Console(stderr=True, force_terminal=is_forced or None)
     hidden = not console.is_terminal
-    with Progress(*columns, console=console, refresh_per_second=2, disable=hidden) as progress:
-        task = progress.add_task("", total=os.fstat(file.fileno()).st_size)
+    with Progress(*columns, console=console, refresh_per_second=2, disable=hidden) as shown:
+        stored = shown.add_task("", total=os.fstat(file.fileno()).st_size)
+        examined = shown.add_task("", total=None, visible=examination is not None)
 
         def tell(report: Report) -> None:
             conversations = counted(report.stored_count + report.already, "conversation")
             summary = f"{conversations}, {counted(report.messages, 'message')}"
-            progress.update(task, completed=file.tell(), description=summary)
+            shown.update(stored, completed=file.tell(), description=summary)
+            if examination:
+                known, whole = examination.examined, examination.total
+                words = f"{known:,} of {whole:,} examined"
+                shown.update(examined, completed=known, total=whole, description=words)
 
         yield tell
+
+
+def _examine_rest(examination: Examination, is_forced: bool) -> None:
+    """Examine the conversations that are left once all are stored. Raises CommandError if this is
+    interrupted.
+    """
+    try:
+        with progress(examination.total, is_forced=is_forced, done="examined") as advance:
+            advance(examination.examined)
+            for number in examination.rest():
+                advance(number)
+    except KeyboardInterrupt as stopped:
+        note = (
+            f"interrupted: all is stored, and {counted(examination.left, 'conversation')} not "
+            "examined yet. The site does it, and so does the same command"
+        )
+        raise CommandError(note, returncode=130) from stopped
