@@ -53,8 +53,9 @@ def has_accounts(using: str, apps: Apps) -> bool:
 def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
     """Create a group of users for each role in a database with accounts.
 
-    Permissions that were added to a group by hand are kept. A group that has the name of a role,
-    but none of its permissions, belongs to the project: its members get no access to conversations.
+    Permissions that were added to a group by hand are kept. If a group with the name of a role
+    exists without any permission of chatmemory, the group belongs to the project. Then it is left
+    as it is, and its members get no access to conversations.
     """
     from django.contrib.auth.management import create_permissions
 
@@ -83,7 +84,7 @@ def roles_within(user: Any) -> list[Role]:
 
 
 def actor_of(request: Any) -> str:
-    """Return the name of the user who makes a request, as text: in some projects it is a number or
-    a UUID.
+    """Return the user name of the user who makes a request. The result is text, also if user names
+    of the project are numbers or UUIDs.
     """
     return str(request.user.get_username())

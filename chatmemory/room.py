@@ -1,4 +1,4 @@
-"""Defines a room: a plug-in feature, with the hooks by which it adds to writing and reading.
+"""Defines a room: a plug-in feature, which adds to writing and reading by its hooks.
 
 A room can be removed with its folders. It is a Django application whose configuration is a `Room`.
 The kernel (this package) imports no room. It calls the hooks of the installed rooms in the order of
@@ -26,8 +26,8 @@ class Recorded(NamedTuple):
     """The rows of a step, or of a new conversation without a step, before they are written.
 
     `memory` is the conversation's own row, already up to date. A stay is a period of a message in
-    memory. `ended` has the number of each stay that the step ends, with its reason, in the order of
-    the numbers. `redacted` is the message whose text the step erases.
+    memory. `ended` has a pair for each stay that the step ends, in order: the number of the stay,
+    and the reason why the message left. `redacted` is the message whose text the step erases.
     """
 
     memory: Memory
@@ -50,11 +50,11 @@ class Erased:
 
 @dataclass(frozen=True)
 class ListColumn:
-    """A column of the overview; `words` is its heading.
+    """A column of the overview; `words` is its heading, and a `SiteRoom` provides its cells.
 
-    `sort_by` is a column of `Memory` or of a derived row, such as `keptincidents__forced`. Lists
-    can then be sorted by it, highest first, and the API's `ordering` accepts `name`. Conversations
-    without such a row count as 0. A `SiteRoom` provides the cells.
+    With `sort_by`, lists can be sorted by the column, highest first, and the `ordering` of the API
+    accepts the column's `name`. `sort_by` is a column of `Memory` or of a derived row, such as
+    `keptincidents__forced`. Conversations without the derived row count as 0.
     """
 
     name: str
@@ -66,8 +66,8 @@ class Room(AppConfig):
     """The Django configuration of a room (plug-in feature). Subclasses override attributes and
     hooks.
 
-    The room's name is the last part of the name of its module. Its app label is this name with the
-    prefix `chatmemory_`. Methods import the modules of the room when called, because the
+    A room in the package `rooms.parcels` has the name `parcels` and the app label
+    `chatmemory_parcels`. Methods import the modules of the room when called, because the
     configuration is loaded before the models.
     """
 
@@ -91,8 +91,10 @@ class Room(AppConfig):
         return ()
 
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the providers whose models get a conversation, or any conversation if the id is
-        empty, each with its models. None if nobody has chosen providers.
+        """Return the providers that get a conversation, each with the names of its models. For an
+        empty id, return the providers of all conversations.
+
+        None if nobody has chosen providers.
         """
         return None
 
@@ -115,13 +117,13 @@ class Room(AppConfig):
         return ()
 
     def step_fields(self) -> Mapping[str, Any]:
-        """Return additional serializer fields for the API's response about a step. Their
-        `get_attribute` gets the response, with the `memory_id`.
+        """Return additional serializer fields for the API's response about a step. The method
+        `get_attribute` of each field gets the whole response, which has the `memory_id`.
         """
         return {}
 
     def verifying(self, memory: Memory) -> LedgerCheck | None:
-        """Return what checks the room's columns and tables while a conversation is verified, or
-        None.
+        """Return an object that checks the room's columns and tables while a conversation is
+        verified. None if the room has nothing to check.
         """
         return None

@@ -43,8 +43,10 @@ def keepers() -> tuple[Keeper, ...]:
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
-    """Return the providers of a conversation, or of all conversations, each with its models. None
-    without a room that knows them.
+    """Return the providers that get a conversation, each with the names of its models. For an empty
+    id, return the providers of all conversations.
+
+    None if no room knows which providers are in use.
     """
     found = (room.in_use(memory_id) for room in rooms())
     return next((each for each in found if each is not None), None)

@@ -2,8 +2,8 @@
 
 Such a database has recorded a migration that this version does not have. Either a newer version
 added the migration, or the database is older than `0001`, which replaced all migrations before it.
-A migration can replace earlier migrations, which it names in `replaces`: it stands for all of them.
-A database that has recorded only some of the replaced migrations is refused, because the rest no
+A migration that replaces earlier migrations stands for all of them, and names them in `replaces`. A
+database that has recorded only some of the replaced migrations is refused, because the rest no
 longer exists.
 """
 
@@ -39,8 +39,10 @@ PASS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """The reason why this version cannot use a database (`reason`, the end of a sentence), and a
-    remedy (`what_to_do`).
+    """The reason why this version cannot use a database, and a remedy (`what_to_do`).
+
+    The function `difference` returns the `reason` without the beginning of the sentence, which
+    names the database.
     """
 
     reason: str

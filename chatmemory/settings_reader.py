@@ -34,8 +34,10 @@ def require_apps(addresses: str, *names: str) -> None:
 
 
 class Expected(NamedTuple):
-    """The requirement of a setting: a test for its value, and words for errors. An error does not
-    show a value with `is_secret`.
+    """What the value of a setting must be: `is_right` tests a value, and `words` describe the valid
+    values in errors.
+
+    With `is_secret`, an error does not show the value.
     """
 
     is_right: Callable[[Any], bool]
@@ -44,7 +46,9 @@ class Expected(NamedTuple):
 
 
 def setting(default: Any, expected: Expected) -> Any:
-    """Return a dataclass field for a setting, for a dataclass that `read` returns."""
+    """Return a field of a dataclass that `read` fills with settings: one setting with its default
+    and its requirement.
+    """
     return field(default=default, metadata={"expected": expected})
 
 

@@ -18,7 +18,7 @@ def one_snapshot() -> Iterator[None]:
     """Let all reads of a block see the same state of the database. Writers need not wait, and their
     changes are not seen.
 
-    Within a transaction, or within another snapshot, the block sees the state of the outer one.
+    A block within a transaction or another snapshot sees the state of that transaction or snapshot.
     """
     connection = database.connection()
     connection.ensure_connection()

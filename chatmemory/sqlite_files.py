@@ -3,9 +3,9 @@
 A commit waits until the log is on the disk, which takes longer than most changes. With
 `synced_once`, many commits wait only once.
 
-The log holds erased bytes until it is emptied, which SQLite cannot do while a reader needs it. An
-erasure tries once and does not wait. A thread of each server tries again, and so does `manage.py
-vacuum`. Files of other databases are left to their administrators.
+The log holds erased bytes until it is emptied. SQLite cannot empty the log while a reader needs it.
+An erasure tries once to empty the log, and does not wait. A thread of each server tries again, and
+so does `manage.py vacuum`. Files of other databases are left to their administrators.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def empty_leftover_log() -> None:
 
 @contextmanager
 def synced_once() -> Iterator[None]:
-    """Make the commits of this thread in the block safe from a power failure together at its end,
-    and not one by one.
+    """Make all commits of this thread in a block safe from a power failure together, at the end of
+    the block. Single commits do not wait for the disk.
 
     Before the end, a power failure may undo the last commits: if a commit is undone, all later
     commits are undone, too. This applies to SQLite only.

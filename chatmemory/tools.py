@@ -46,8 +46,8 @@ PARAMETERS: dict[str, Any] = {
 
 
 class HistoryTool(Protocol):
-    """A function that searches the history of one conversation. `schema` returns its tool
-    definition for a provider.
+    """A function that searches the history of one conversation. Its attribute `schema` is a
+    function, which returns the definition of this tool in a provider's form.
     """
 
     __name__: str
@@ -85,8 +85,8 @@ def answer(memory: ChatMemory, query: str, limit: int = HITS) -> str:
 
 
 def found_in(memory: ChatMemory, query: Query) -> Quotes:
-    """Search the history of a memory for a query. If its store cannot search, the messages are
-    searched here.
+    """Return the messages in the history of a memory that match a query. If the store of the memory
+    cannot search, this function reads the messages.
     """
     search = memory.searched_by
     if search is not None:

@@ -313,11 +313,12 @@ class Loads:
             highest = max(highest, load)
 
     def limits_that_hold(self, position: int, last: int, policy: Policy) -> list[Interval]:
-        """Return the intervals of limits under which the message at `position` is in the window
-        after the message at `last`.
+        """Return the limits under which the message at `position` is in memory right after the
+        message at `last` came.
 
-        Only for policies that evict the oldest messages first, and for histories in which loads
-        never fall.
+        The limits are pairs (first, end): each limit from `first` up to, but not including, `end`.
+        None as `end` means no end. The policy must evict the oldest messages first, and loads must
+        never fall in this history (see `have_one_system`).
         """
         alone, call = self.between(position, last, policy), self.calls[position]
         if call is None or self._is_apart(call, position, last, policy):
@@ -329,10 +330,11 @@ class Loads:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The smallest limit from which every larger limit keeps a message in memory; None if no limit
-    does.
+    """The smallest limit that keeps a message in memory, if all larger limits keep the message,
+    too.
 
-    `tried_every` is the distance between the limits that were tried; 1 is exact.
+    `limit` is None if there is no such limit. `tried_every` is the distance between the limits that
+    were tried. With a distance of 1, `limit` is exact.
     """
 
     limit: int | None
@@ -349,11 +351,13 @@ class Mention(NamedTuple):
 def smallest_limit(
     messages: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
 ) -> Keeping | None:
-    """Return the smallest limit that keeps the message at a position to the end of `messages`.
+    """Return the smallest limit that keeps the message at `position` in memory to the end of
+    `messages`.
 
-    The limit of `policy` is ignored. A tool result that is only in memory as a placeholder is not
-    kept. A policy with a rule of its own is replayed under every limit, or on a grid of limits that
-    adds at most `most_adds` messages. None if the grid would be too coarse for an answer.
+    The limit of `policy` itself is ignored. A tool result does not count as kept if memory only has
+    its placeholder. If the policy does not simply evict the oldest messages first, limits are tried
+    in replays. If all these replays would add more than `most_adds` messages, only limits at equal
+    distances are tried. None if these limits would be too few for an answer.
     """
     loads, mention = Loads(messages), Mention(position, len(messages))
     if evicts_oldest_first(policy):
@@ -364,12 +368,12 @@ def smallest_limit(
 def smallest_limits(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
 ) -> dict[Mention, Keeping]:
-    """Return the smallest limits that keep several messages. Messages with an unknown limit are
-    left out.
+    """Return, for each mention, the smallest limit that keeps its message in memory. Mentions whose
+    limit cannot be found are left out.
 
-    Each limit is replayed once for all mentions of about the same age: mentions within the first 2,
-    4, 8, … messages have a grid of their own. So the limits of early mentions are as exact as in a
-    short history.
+    If limits are tried in replays, mentions are grouped by their `end`: up to 2, 4, 8, … messages.
+    The replays of a group stop at this number of messages. So the limits of early mentions are as
+    exact as in a short history.
     """
     if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
         return {mention: _by_loads(loads, mention, policy) for mention in mentions}

@@ -15,11 +15,12 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
 class Needed(NamedTuple):
-    """Facts of earlier messages, or an earlier tool call, that a message uses. If they had left
-    memory, the message is an incident of this `kind`.
+    """Facts of earlier messages, or an earlier tool call, that a message uses. The message is an
+    incident of this `kind` if memory had lost these facts or this call.
 
-    `parts` are the names of the facts or the call, each with the position of its last mention.
-    `fact` is the text to show; "" stands for the fact in `parts` that leaves memory first.
+    `parts` has a pair for each fact, or for the call: its name, and the position of the last
+    earlier message that mentions it. `fact` is the text to show; "" stands for the fact in `parts`
+    that leaves memory first.
     """
 
     kind: IncidentKind
@@ -28,12 +29,11 @@ class Needed(NamedTuple):
 
 
 class NeededAt(NamedTuple):
-    """The uses of earlier messages by one message (`needed`), and the names by which later messages
-    can use this message.
+    """What one message uses of earlier messages (`needed`), and what later messages can find in
+    this message (`mentions`).
 
-    `mentions` are the names of the facts and calls in this message that any message of the
-    conversation uses. While this message is in memory, later messages find these facts and calls
-    there.
+    `mentions` are the names of facts and calls in this message. Names that no message of the
+    conversation uses are left out.
     """
 
     needed: Sequence[Needed]

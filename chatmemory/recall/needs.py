@@ -27,13 +27,16 @@ from chatmemory.recall.needed import REPEATS
 
 
 class Need(NamedTuple):
-    """A use of something that was said before, by the message at `position`. The need is an
-    incident if the fact or call had left memory.
+    """A use of something that was said before: the message at `position` uses facts, or repeats a
+    tool call. The need is an incident of this `kind` if memory had lost the facts or the call.
 
-    `parts` are the names of its facts, or of its call, each with the position of the last message
-    that mentions it. `fact` is the part whose mention leaves memory first, as written, and
-    `mention` the position of its last mention. `until` is the position at which its last mention
-    left the window, or the history's length.
+    `parts` has a pair for each fact, or for the call: its name, and the position of the last
+    earlier message that mentions it. `fact` is the text to show: the part that memory loses first,
+    or for a call, a fact in the tool result.
+
+    `mention` and `until` are about the part that memory loses first. `mention` is the position of
+    its last mention. `until` is the position of the message at whose arrival memory loses this
+    part, or the history's length if it stays.
     """
 
     position: int
@@ -45,19 +48,24 @@ class Need(NamedTuple):
 
     @property
     def is_held(self) -> bool:
-        """Whether all of its facts were in the window just before the message that needed them."""
+        """Whether memory had all `parts` of the need just before the message at `position`."""
         return self.until >= self.position
 
     def depends_on(self, known: Container[str]) -> int | None:
-        """Return the position of the earliest mention that must be in memory. Parts in `known`,
-        which the system message has, need no mention; None if all parts are in `known`.
+        """Return the position of the oldest message that must be in memory so that the need is
+        held. This is the earliest position in `parts`.
+
+        Parts whose names are in `known` are left out, because the system message mentions these
+        names. None if all parts are left out.
         """
         return min((mention for name, mention in self.parts if name not in known), default=None)
 
 
 def lost_by_kind(history: History, left: Sequence[int]) -> Counter[IncidentKind]:
-    """Count the needs of a history whose facts memory had lost, by kind. `left` is as in `needs`,
-    which takes longer.
+    """Return how many needs of a history memory had lost, for each kind of incident.
+
+    `left` has, for each message, the position at which its text left memory. The function `needs`
+    finds more about each need, but takes longer.
     """
     until: dict[str, int] = {}
     lost: Counter[IncidentKind] = Counter()
@@ -79,9 +87,10 @@ def needs(history: History, left: Sequence[int]) -> Iterator[Need]:
     """Yield the needs of a history in order: the uses of something that was said before. The same
     needs exist under every limit.
 
-    An assistant's message has a need for each fact that it uses. A user's message or a tool call
-    has one need of each kind for all that it repeats. `left` has, for each message, the position at
-    which its text left in a replay (see `Departures.of_texts`).
+    An assistant's message has a need for each fact that it uses. A user's message has one need for
+    all facts that it repeats. A tool result has one need if an equal call had been answered before.
+    `left` has, for each message, the position at which its text left memory in a replay (see
+    `Departures.of_texts`).
     """
     until: dict[str, int] = {}
     for position, (needed, mentions) in enumerate(history.needed):

@@ -1,4 +1,4 @@
-"""Neighbouring words of a part of a text, which may be a value that no pattern finds."""
+"""Finds phrases: neighbouring words that may be a value although no pattern finds them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _RUN = declared_pattern(f"[{CJK}]{{2,}}")
 
 
 def phrases_in(text: str, start: int, end: int) -> Iterator[Value]:
-    """Yield up to four neighbouring words of a part of a text, and up to ten signs of a language
-    without spaces, that are neither fillers nor nouns of kinds.
+    """Yield the phrases between the indices `start` and `end` of a text: up to four neighbouring
+    words each. In a language without spaces, a phrase has up to ten characters.
+
+    A phrase has no fillers (small words in short answers). It is not just a noun that names a kind
+    of fact, such as "order number".
     """
     known, last = fillers(), min(end, start + MOST_SIGNS_READ)
     words: list[tuple[int, int]] = []

@@ -22,7 +22,9 @@ _MAY_BE_TIME = declared_pattern(
 
 
 class Time(NamedTuple):
-    """A time of day in a text, from `start` to `end`; `key` is where the hands of a clock are."""
+    """A time of day in a text, at the indices from `start` to `end`. `key` is equal for times at
+    which a clock with hands looks the same, such as 6:30 and 18:30.
+    """
 
     start: int
     end: int
@@ -30,7 +32,7 @@ class Time(NamedTuple):
 
 
 def times_in(text: str) -> list[Time]:
-    """Return the times of day in a text, by their places."""
+    """Return the times of day in a text, each with its indices in the text."""
     if not _MAY_BE_TIME.search(text):
         return []
     lowered, places = aligned(text)
@@ -78,7 +80,11 @@ _THOUSANDS = declared_pattern(
 
 
 def small_numbers_in(lowered: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the places of small numbers in words in a folded text, each with its digits."""
+    """Yield the small numbers that a text writes as words, such as "three": the start, the end and
+    the digits of each.
+
+    The text, `lowered`, is in lowercase without accents.
+    """
     known = numbers()
     for found in _WORDS.finditer(lowered):
         if found[0] in known:
@@ -86,8 +92,10 @@ def small_numbers_in(lowered: str) -> Iterator[tuple[int, int, str]]:
 
 
 def numbers_in(lowered: str, words: Iterable[str]) -> Iterator[str]:
-    """Yield the digits of numbers that a folded text writes with words, of which these are its
-    words.
+    """Yield the digits of the numbers that a text writes with words, such as "three" or "15
+    thousand".
+
+    The text, `lowered`, is in lowercase without accents. `words` are all words of the text.
     """
     if not numbers().keys().isdisjoint(words) or HAS_CJK.search(lowered):
         yield from (digits for _, _, digits in small_numbers_in(lowered))

@@ -1,10 +1,12 @@
-"""Finds pairs: a key and a value in JSON that the assistant gives to a tool again, such as
-`membership=gold`.
+"""Finds pairs: a key and its value, such as `membership=gold`, that the assistant takes from
+earlier JSON into a tool call.
 
-A pair is a fact if an earlier JSON, of tool arguments or of a tool result, has the same value under
-the same key. A text that has the value as whole words mentions the pair, whatever its key. JSON
-with both key and value states the pair, and so does a sentence with the value and a word of the
-key.
+A pair in the arguments of a tool call is a fact if earlier JSON has the same value under the same
+key. The earlier JSON may be the arguments of another call, or a tool result.
+
+A text mentions a pair if the text has the value as whole words, whatever the key. A text states a
+pair if its JSON has both the key and the value. A sentence states a pair if it has the value and a
+word of the key.
 """
 
 from __future__ import annotations

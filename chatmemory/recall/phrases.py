@@ -57,8 +57,8 @@ def own_kinds() -> frozenset[str]:
 
 @cache
 def own_keys() -> frozenset[str]:
-    """Return further words, such as "zip" and "dob", that are keys in JSON for facts that all users
-    know about themselves.
+    """Return keys of JSON, such as "zip" and "dob", whose values are facts that all users know
+    about themselves.
     """
     return frozenset(_data()["own"]["keys"])
 
@@ -85,13 +85,17 @@ def folded(text: str) -> str:
 
 
 def in_one_kana(text: str) -> str:
-    """Return a text with katakana as hiragana, in which the same name may be written."""
+    """Return a text with its katakana replaced by hiragana, so that names in both scripts can be
+    compared.
+    """
     return text.translate(_KATAKANA)
 
 
 def aligned(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in lowercase without accents, and the index in the original text of each of its
-    characters and of its end.
+    """Return a text in lowercase without accents, and a list of indices. For each character of the
+    new text, the list has the index of this character in the original text.
+
+    The last index of the list is the length of the original text.
     """
     if text.isascii():
         return folded(text), range(len(text) + 1)
@@ -120,7 +124,9 @@ def months() -> Mapping[str, int]:
 
 @cache
 def numbers() -> Mapping[str, int]:
-    """Return the words for small numbers in all languages, folded, with their numbers."""
+    """Return the small numbers, from 2 on, by the words that stand for them in all languages. The
+    words are in lowercase without accents.
+    """
     known = (_data()[name]["numbers"].split() for name in LANGUAGES)
     found = {folded(word): number for words in known for number, word in enumerate(words, 2)}
     return {word: number for word, number in found.items() if word not in fillers()}
@@ -212,7 +218,12 @@ def shapes_of(kind: str) -> Sequence[str]:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """The phrases of a language, compiled to regular expressions; phrases.toml explains them."""
+    """The phrases of a language, compiled to regular expressions; phrases.toml explains them under
+    the names of the fields.
+
+    Two fields find any of several phrases: `any_question` finds any of `questions`, and `may_ask`
+    any question or request. `behind` is `requests_behind` in phrases.toml.
+    """
 
     name: str
     nouns: Nouns
@@ -260,8 +271,8 @@ class Language:
         )
 
     def request_in(self, sentence: str, own: re.Pattern[str]) -> tuple[frozenset[str], bool]:
-        """Return the kinds of facts that a sentence asks for, and whether it asks to repeat
-        something without naming its kind.
+        """Return the kinds of facts that a sentence asks for, and whether the sentence asks to
+        repeat something of no named kind.
 
         The sentence is in lowercase without accents. `own` finds the phrases of the project.
         """
@@ -378,8 +389,10 @@ def sign_fillers() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Phrases:
-    """Compiled phrases of all languages. Phrases of languages without spaces are searched for only
-    in texts with characters of these languages.
+    """Phrases of all languages as regular expressions, to search texts.
+
+    `with_spaces` has only the phrases of languages with spaces. `all` also has the phrases of
+    languages without spaces, and is used for texts with characters of these languages.
     """
 
     with_spaces: re.Pattern[str]
@@ -474,8 +487,9 @@ def spoken_in(text: str) -> Sequence[Language]:
     """Return the languages in which a text may be written. The text is in lowercase without
     accents.
 
-    Of languages with spaces, the languages whose small words are most frequent in the text are
-    returned.
+    For a text with Chinese or Japanese characters, all languages are returned. For any other text,
+    the small words of each language with spaces are counted. A language is left out if another
+    language has more than twice as many, unless all counts are low.
     """
     if HAS_CJK.search(text):
         return languages()
@@ -505,9 +519,10 @@ def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
 
 
 def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
-    """Yield the examples in phrases.toml for tests: the language, the key in the language's table
-    (such as "requests"), and the example. The last item is the kinds for "questions", None for
-    other keys.
+    """Yield the examples in phrases.toml, which tests read, as tuples of four values.
+
+    The values are the language, the key in the language's table (such as "requests"), the example,
+    and its kinds of facts. The kinds are None for every key but "questions".
     """
     for name in LANGUAGES:
         data = _data()[name]

@@ -1,10 +1,11 @@
 """Computes prompts: the messages that each model call would have sent, and the tokens that a cache
 could reuse.
 
-A model call is an AI message. Its prompt is the window just before it, with the fixed overhead of a
-request; an empty window has an empty prompt. Tokens are reusable if they belong to the longest
-shared prefix of whole messages with the previous prompt. The rules in `cost` decide how many of
-these a provider reads from its cache.
+Each AI message is the answer of a model call. The prompt of the call is the window just before the
+AI message, with the fixed overhead of a request. For an empty window, the prompt is empty. Tokens
+are reusable if they belong to the shared prefix: the whole messages with which both this prompt and
+the previous prompt begin. The rules in `cost` decide how many of the reusable tokens a provider
+reads from its cache.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class Prompts:
 
     @property
     def again(self) -> int:
-        """The tokens that were sent before and cost the full price again, because the prompt no
-        longer starts with them.
+        """The number of tokens that the previous prompt had, too, and that still cost the full
+        price. They stand behind the first difference between both prompts.
         """
         return sum(call.again for call in self.sent)
 
@@ -81,10 +82,10 @@ class Prompts:
 
 
 def prompt_sizes(history: History, departures: Departures) -> list[int]:
-    """Return, for each message of a replay, the tokens of a prompt with the window after this
+    """Return, for each message of a replay, how many tokens a prompt would have right after this
     message.
 
-    The fixed overhead of a request is included; an empty window has 0 tokens.
+    The prompt is the window with the fixed overhead of a request. An empty window has 0 tokens.
     """
     tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
     for position, (size, until) in enumerate(zip(history.tokens, departures.at, strict=True)):
@@ -113,8 +114,8 @@ def prompts_of(
     """Return the prompts of a replay. With `keeps_first`, the system message is always the first
     message of the window, even if it arrived later.
 
-    With `refusals`, which several replays of the history can share, rejected prompts are counted
-    for each provider.
+    With `refusals`, the result also counts the prompts that each provider would reject. Several
+    replays of one history can share `refusals`.
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
     window = _SentWindow(history, departures, keeps_first)
@@ -232,13 +233,14 @@ class Refusals:
     """Finds the providers that would reject a window of a history, by the rules of `lint`; fast for
     many windows.
 
-    `history` is a history, or its messages in the form of the linter (`Turn`). `turns` has the
-    messages as each provider gets them, by default those of `history`. A provider with several
-    `models` rejects what any of these models rejects.
+    `history` is a history, or its messages in the form that the rules check (`Turn`). `turns` has,
+    by the name of each provider, the messages as this provider gets them; by default those of
+    `history`. `models` has, by the name of a provider, the models to check: a window that any of
+    them rejects is rejected.
 
-    A window is nearly always the system message and an unbroken part of the history. Whether such a
-    part breaks a rule is read from its first message, its last message and the known faults between
-    them. The faults of the history are found once. Any other window is read as a whole.
+    Nearly every window is the system message and an unbroken part of the history. For such a
+    window, three things decide: its first message, its last message, and the faults between both.
+    These faults are found once for the whole history. Any other window is read as a whole.
     """
 
     def __init__(

@@ -22,9 +22,10 @@ _WORD = declared_pattern(r"[^\W_]+")
 
 
 class Reminded:
-    """Finds the values of which a user's text reminds the assistant: near a reminder, such as "as I
-    said". If the sentence of the reminder says little else, the sentences beside it are searched,
-    too.
+    """Finds the values in a user's text that stand near a reminder, such as "as I said". A reminder
+    says that something was said before.
+
+    If the sentence of the reminder says little else, the sentences beside it are searched, too.
     """
 
     def __init__(self, text: UserText) -> None:
@@ -44,11 +45,13 @@ class Reminded:
         return [each for part in parts for each in phrases_in(self._text.plain, *part)]
 
     def binds(self, value: Value, given: Iterable[Given], *, is_answer: bool) -> bool:
-        """Return whether the text reminds the assistant of a value. `given` are earlier texts with
-        the value, and `is_answer` says that the assistant had asked for something.
+        """Return whether the text reminds the assistant of `value`. `given` are the earlier texts
+        that have the value.
 
-        A short number, as in `14 inch`, must have the same word beside it in an earlier text. The
-        same kind of fact is enough, too.
+        If the assistant had asked for something (`is_answer`), a value that is the whole text is
+        enough. An exact value, such as a date or a code of at least three characters, is enough,
+        too. Any other value, such as the number in `14 inch`, must have the same kind, or the same
+        word beside it, in an earlier text.
         """
         return self._has(value) and (
             (is_answer and value.is_whole) or _is_exact(value) or self._is_alike(value, given)

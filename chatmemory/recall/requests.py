@@ -24,11 +24,13 @@ _WORD = declared_pattern(r"[^\W_]+")
 
 
 class Request(NamedTuple):
-    """A request of an assistant for facts.
+    """A sentence in which an assistant asks for facts. `kinds` are the kinds of facts that the
+    sentence asks for, and `words` are all words of the sentence.
 
-    `kinds` are the requested kinds of facts. If they are empty, the sentence names something that
-    has no noun in phrases.toml, and `words` are its words. `is_again` is True for a request to
-    repeat something, and `is_which` for a question which of several things is meant.
+    `kinds` is empty if phrases.toml has no noun for what the sentence asks for. `is_again` is True
+    if the sentence asks to repeat something. `is_which` is True if it asks which of several things
+    is meant. `is_other` is True if it asks about another thing than before, as `and the second
+    one?` does.
     """
 
     kinds: frozenset[str]
@@ -93,7 +95,9 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
 
 
 def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
-    """Return a folded sentence without what is an offer in one of some languages."""
+    """Return a sentence without its offers, such as `anything else?`, in any of the languages
+    `spoken`. The sentence is in lowercase without accents.
+    """
     for language in spoken:
         sentence = language.without_offers(sentence)
     return sentence
@@ -124,8 +128,10 @@ def _asking(sentence: str, spoken: Iterable[Language]) -> str:
 
 
 def question_in(text: str, requests: Iterable[Request]) -> Question | None:
-    """Return what an assistant's text asks; `requests` are the requests found in it. None if it
-    only offers something, such as `anything else?`, or if it neither asks nor lacks anything.
+    """Return what an assistant's text asks. `requests` are the requests for facts in the text.
+
+    None if the text only offers something, such as `anything else?`. None also if the text neither
+    asks something nor tells that something is lacking.
     """
     whole = folded(text)
     spoken = spoken_in(whole)

@@ -46,8 +46,9 @@ def said_messages(
 ) -> Sequence[ChatMessage]:
     """Return the messages of an imported conversation that go into the history.
 
-    Messages of a session come without its summaries, and with the details that only the session
-    has. Without a session, the messages are returned as they are.
+    With a session, these are the session's messages without its summaries. Their attributes have
+    the details that only the session has (see `recorded_messages`). Without a session, `messages`
+    are returned as they are.
     """
     if session is None:
         return messages
@@ -62,9 +63,11 @@ def stored_session(
 ) -> Session:
     """Return stored messages as a session of an agent.
 
-    `messages` are given in order by their numbers (seqs). `compactions` name messages by seq, not
-    by position. Their token counts are counts of the window, or of the prompts if the agent
-    recorded the prompts. Messages that a client `injected` are not part of the history.
+    `messages` are in order, by their numbers (seqs). `compactions` refer to messages by these
+    numbers, not by positions. If the agent recorded token counts of prompts for a compaction, the
+    result has these counts. Otherwise it has the counts in `compactions`, which are counts of the
+    window. `injected` has the numbers of messages that a client put into memory. These messages are
+    not part of the history.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

@@ -25,10 +25,12 @@ from chatmemory.windows.window import Entry, Window
 
 
 class SummaryOptions(TypedDict, total=False):
-    """The options of a compaction.
+    """The options of a compaction. One of `covering`, `keep_last` and `keep_tokens` selects the
+    messages to replace.
 
-    One of `covering`, `keep_last` and `keep_tokens` selects the messages to replace. `append_terms`
-    is the number of exact terms to append to the summary.
+    `covering` has the numbers of the messages to replace. `keep_last` is how many messages at the
+    end stay, and `keep_tokens` how many tokens at the end stay. `append_terms` is the number of
+    exact terms to append to the summary.
     """
 
     covering: Collection[int] | None
@@ -39,11 +41,11 @@ class SummaryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SummaryPlan:
-    """The options of a compaction, checked. Raises InvalidValue for options that contradict each
-    other.
+    """The options of a compaction, checked; `SummaryOptions` explains them. Raises InvalidValue for
+    options that contradict each other.
 
-    `covering` names the messages to replace by positions in the window, or by other numbers, which
-    the method `covered` then gets as well.
+    `covering` names messages by positions in the window, from 0. If the methods `covered` and
+    `transition` get `numbers`, `covering` names messages by these numbers.
     """
 
     covering: Collection[int] | None = None
@@ -66,10 +68,12 @@ class SummaryPlan:
     def covered(
         self, entries: Sequence[Entry], numbers: Sequence[int] | None = None
     ) -> list[Entry]:
-        """Return the entries of a window that the summary replaces. The entries must have messages.
+        """Return the entries of a window that the summary replaces. The message of each entry must
+        be loaded.
 
-        `covering` refers to the entries by their `numbers`, by default their positions from 0.
-        Raises NotCompactable, and MessageNotFound if `covering` has a number that no entry has.
+        `numbers` has a number for each entry; `covering` names the entries by these numbers, by
+        default the positions from 0. Raises MessageNotFound if `covering` has a number that no
+        entry has. Raises NotCompactable if a summary cannot replace the entries together.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)

@@ -1,11 +1,12 @@
 """Computes the tallies of one history under many policies, fast.
 
-A tally has the facts held, the incidents, and the tokens of the prompts. If at most one system
-message exists and comes first, the window is this message and all messages from some index on.
-Under the common rule of eviction, `firsts` finds that index in one pass over the sums of the costs
-of messages. The facts held and the tokens follow from it. Any other history or policy is replayed
-by the rule of `eviction`. A test compares the results of both ways; ADR 5 says why `firsts` and
-`loads` state the rule twice.
+A tally has the facts held, the incidents, and the tokens of the prompts. A plain history has no
+system message, or only one as its first message. Then each window is the system message and all
+messages from some position on. Under the common rule of eviction, `firsts` finds these positions in
+one pass over the history. The facts held and the tokens follow from the positions.
+
+Any other history or policy is replayed by the rule of `eviction`. A test compares the results of
+both ways. ADR 5 says why `firsts` and `loads` state the rule again.
 """
 
 from __future__ import annotations

@@ -107,8 +107,10 @@ class UserText:
         return [*words_for_numbers(self.text)]
 
     def same_as(self, value: Value) -> Value | None:
-        """Return the longest value in this text that equals a value of another text, however it is
-        written; None if there is none.
+        """Return the value in this text that equals `value`, the longest if there are several; None
+        if there is none.
+
+        The text may write the value in another way.
         """
         if value.shape == "words":
             known = names_like(self.text, value) if self.searched.has_words_of(value) else []
@@ -144,7 +146,9 @@ class UserText:
 
     @property
     def is_long(self) -> bool:
-        """Whether the text says more than one value with small words."""
+        """Whether the text is too long to be a short answer, which is one value with a few small
+        words.
+        """
         return len(self.text) > _LONGEST_ANSWER
 
     @cached_property
@@ -203,13 +207,17 @@ class UserText:
         return frozenset(UNIT_WORDS.get(each, each) for each in found - fillers() - {""})
 
     def has_unit_behind(self, end: int) -> bool:
-        """Return whether a unit stands directly behind a number."""
+        """Return whether a unit, such as "kg", stands directly behind the number that ends at the
+        index `end`.
+        """
         found = _BESIDE.match(folded(self.text[end : end + _NEAR]))
         return found is not None and (found[1] in UNITS or found[1] in UNIT_WORDS)
 
     def nouns_before(self, start: int) -> frozenset[str]:
-        """Return the last two words before an index, without small words, which may say what the
-        value there is, such as "locker" and "combination". They need not name a known kind of fact.
+        """Return the last two words before the index `start`, such as "locker" and "combination".
+        They may say what the value at this index is.
+
+        Small words are left out. The words need not name a known kind of fact.
         """
         before = _WORD.findall(folded(self.text[max(0, start - _NEAR) : start]))
         known = fillers()
@@ -218,7 +226,11 @@ class UserText:
         return frozenset(word for word in before[-2:] if word not in known)
 
     def words_before(self, start: int) -> frozenset[str]:
-        """Return the words of the same sentence before an index that may name the value there."""
+        """Return the words between the beginning of a sentence and the index `start` in the
+        sentence. They may name the value at this index.
+
+        Fillers (small words in short answers) are left out.
+        """
         before = folded(self.text[max(0, start - _NEAR) : start])
         *_, (first, last) = sentences(before)
         return frozenset(_WORD.findall(before[first:last])) - fillers()
@@ -226,14 +238,19 @@ class UserText:
     def has_only(
         self, start: int, end: int, *, besides: frozenset[str] = frozenset(), most: int = 100
     ) -> bool:
-        """Return whether the text consists of the span from `start` to `end`, reminders, and at
-        most `most` small words that short answers have. `besides` are further allowed words.
+        """Return whether the text says only what stands from `start` to `end`.
+
+        Beside this span, the text may have reminders, nouns that name kinds of facts, and at most
+        `most` other words. Each other word must be a small word of short answers, or be in
+        `besides`.
         """
         return self._has_only((0, len(self.text)), (start, end), besides, most)
 
     def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the clause with the span from `start` to `end` has nothing but the span
-        and allowed words, as in `has_only`. Only allowed words may come before this clause.
+        """Return whether the clause with the span from `start` to `end` says only what the span
+        says.
+
+        Other words in this clause, and all words before it, must be allowed as in `has_only`.
         """
         behind = _CLAUSE.search(self.plain, end)
         if behind and behind[0] in _COLONS:
@@ -245,7 +262,12 @@ class UserText:
 
     @cached_property
     def opening(self) -> tuple[int, int]:
-        """The first clause that has more than small words. One before a colon is a label."""
+        """The span of the first clause with other words than fillers (small words in short
+        answers).
+
+        The span is (0, 0) if there is no such clause, or if a colon follows the clause, which is
+        then a label.
+        """
         start = 0
         for end in (*(each.start() for each in _CLAUSE.finditer(self.plain)), len(self.text)):
             words = frozenset(_WORD.findall(folded(self.plain[start:end])))
@@ -255,8 +277,11 @@ class UserText:
         return 0, 0
 
     def starts_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether only small words stand before a part, and few others behind it in its
-        clause.
+        """Return whether the first clause (`opening`) has the span from `start` to `end`, with few
+        words beside it.
+
+        Before the span, at most three words may stand, and each must be small or in `besides`. In
+        the clause, at most `most` words may stand that are neither small nor in `besides`.
         """
         others = self.others_in_opening(start, end, besides)
         before = (0, start), (0, 0)
@@ -265,8 +290,10 @@ class UserText:
         )
 
     def others_in_opening(self, start: int, end: int, besides: frozenset[str]) -> int | None:
-        """Return how many words the first clause has beside a part of it; None if the part is
-        elsewhere.
+        """Return how many other words the first clause (`opening`) has beside the span from `start`
+        to `end`. Small words, nouns for kinds of facts, and the words in `besides` are not counted.
+
+        None if the span is not in the first clause.
         """
         first, last = self.opening
         if not first <= start <= end <= last:

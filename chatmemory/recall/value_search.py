@@ -237,8 +237,10 @@ def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def stem_of(word: str) -> str:
-    """Return a word without its ending of a plural or a case, if the rest is long enough. The word
-    is in lowercase without accents.
+    """Return a word without the ending of its plural or case, such as "s" or "en". If the rest
+    would be too short, return the whole word.
+
+    The word is in lowercase without accents.
     """
     stem = word.rstrip(_ENDINGS)
     return stem if len(stem) >= _SHORTEST_STEM else word

@@ -40,13 +40,12 @@ BACK = {
 
 @dataclass
 class Total:
-    """The sums over all measured compactions: the number of terms that were `needed` again, and of
-    these, how many the summaries `held`.
+    """The sums over all measured compactions. `needed` counts the terms that were needed again, and
+    `held` those of them that the summaries have.
 
-    `appended` has, by a number of terms, how many needed terms would be held if so many lost terms
-    were appended to each summary. `tail` has, by a number of tokens, how many would be held if so
-    many tokens of the latest messages were kept. `back` counts the lost terms by who brought them
-    back.
+    `appended` has, by a number n, how many needed terms would be held with n lost terms appended to
+    each summary. `tail` has, by a number n, how many needed terms the last n tokens before the
+    compactions have. `back` counts the lost terms by who brought them back.
     """
 
     compactions: int = 0

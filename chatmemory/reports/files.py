@@ -18,8 +18,9 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 class TranscriptFile(NamedTuple):
     """A transcript file to read. `name` is its file name without the ending.
 
-    `is_in_folder` means that a folder was named, and the file found there. Then the folders between
-    both are part of the name: `runs/a/b.json` in the folder `runs` has the name `a-b`.
+    `is_in_folder` is True if the command line names a folder with the file, and not the file
+    itself. Then `name` begins with the folders between the named folder and the file:
+    `runs/a/b.json` in the folder `runs` has the name `a-b`.
     """
 
     path: Path
@@ -69,8 +70,8 @@ def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a transcript file. Raises InvalidValue if it cannot be opened, or cannot be read in the
-    block.
+    """Open a transcript file for a `with` block. Raises InvalidValue if the file cannot be opened,
+    or if its content cannot be read in the block.
     """
     try:
         file = path.open("rb")
@@ -93,11 +94,12 @@ def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterato
 def named_transcripts(
     paths: Sequence[Path], format: str, printer: Printer
 ) -> Iterator[tuple[str, Transcript]]:
-    """Yield the conversations of files and folders, each with a name: its own name, or if it has
-    none, the name of its file. A number is added from the second conversation of a file on.
+    """Yield the conversations of files and folders, each with its name. A conversation without a
+    name of its own gets the name of its file, with a number from the second conversation of the
+    file on.
 
-    Conversations and files that cannot be read are left out, and reported with the reason. Raises
-    InvalidValue instead if a single file was named.
+    Conversations and files that cannot be read are left out, and reported with the reason. If the
+    paths are a single file, and this file cannot be read, InvalidValue is raised.
     """
     files = [*transcript_files(paths)]
     for file in files:

@@ -3,9 +3,9 @@ lost.
 
 A client runs `chatmemory hook session-start` and passes JSON on stdin. The hook finds the
 transcript, and prints the terms in the form that the client reads. Claude Code 2.1.197 writes a
-summary into the transcript only after the hook has ended. Then all terms of the window that the
-summary replaces are printed. If anything fails, the hook prints nothing and exits with 0, because a
-failing hook would disturb the session.
+summary into the transcript only after the hook has ended. While the transcript lacks the summary,
+the hook prints all terms of the window that the summary replaces. If anything fails, the hook
+prints nothing and exits with 0, because a failing hook would disturb the session.
 """
 
 from __future__ import annotations
@@ -195,8 +195,8 @@ def most_tokens(text: str) -> int:
 
 
 def session_at(path: Path, *, at_compaction: bool) -> Session:
-    """Return the session in a transcript file. Of a long file, only the end is read: from the
-    summary before the newest summary on, or at a compaction, only the records of the window.
+    """Return the session in a transcript file. Of a long file, only the end is read (see
+    `newest_part`).
     """
     content = path.read_bytes()
     part = (
@@ -211,11 +211,13 @@ def session_at(path: Path, *, at_compaction: bool) -> Session:
 
 
 def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
-    """Return the end of a long transcript: the lines that belong to its newest summary, and later
-    lines. At most READ_AT_ONCE bytes before the summary are included.
+    """Return the end of a long transcript, in whole lines: what the newest summary replaced, the
+    summary, and the first lines after it.
 
-    Return the last lines if there is no summary. Return them also `at_compaction` if the summary of
-    this compaction is not in the transcript yet.
+    At most about READ_AT_ONCE bytes before the summary are included. Without a summary, the last
+    READ_AT_ONCE bytes are returned. With `at_compaction`, the summary of this compaction may be
+    missing. Then only the lines since the previous compaction are returned, at most READ_AT_ONCE
+    bytes.
     """
     summary = max(content.rfind(mark) for mark in MARKS)
     answer = max(content.rfind(mark) for mark in _ANSWERS)

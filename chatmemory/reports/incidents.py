@@ -1,4 +1,6 @@
-"""Reports incidents in files: facts that somebody would have repeated after they left memory."""
+"""Reports incidents in files: facts and tool results that came up again after they would have left
+memory under a policy.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests the rules of providers: each is tried on its two example windows, a faulty window and a
-correct window.
+"""Tests the rules of providers: tries each rule on its two example windows, a faulty one and a
+correct one.
 
 A law is what one provider does with a window that breaks a rule.
 """
@@ -18,11 +18,11 @@ CLEAN = "clean"
 
 
 class TriedLaw(NamedTuple):
-    """A provider's law, tried on both examples of its rule. `bad` and `good` say what the law finds
-    in the bad and in the good example: a severity, or `clean`.
+    """A provider's law, tried on both examples of its rule. `bad` is the result for the faulty
+    window, and `good` the result for the correct window: a severity, or `clean`.
 
-    The law `holds` if the bad example gets the severity of the law, and the good example is clean.
-    `source` and `dated` are the source of the law and its date.
+    The law `holds` if `bad` is the law's own `severity`, and `good` is `clean`. `source` is the URL
+    of the report about the law, and `dated` the month of the report.
     """
 
     rule: str

@@ -1,5 +1,5 @@
-"""Reports how many needed facts each policy holds in the conversations of files, and what it
-costs.
+"""Reports, for conversations in files, how many needed facts each policy holds, and what its
+prompts cost.
 """
 
 from __future__ import annotations
@@ -106,8 +106,9 @@ def _context_of(options: Options) -> int | None:
 class RecallOptions:
     """The parsed options of the command `recall`.
 
-    `policies` are the requested policies. `frontier` is a policy of the kind that is tried with
-    many limits. Without a `frontier`, the kind of `today` is tried, the policy in force, if given.
+    `policies` are the requested policies, and `today` is the policy in force, if it is given.
+    `frontier` is a policy of the kind to try with many limits, if a kind is given. Without
+    `frontier`, the kind of `today` is tried, or else the kind of the first of `policies`.
     """
 
     policies: Sequence[Policy | None]
@@ -175,8 +176,9 @@ def best_policies(advice: Advice) -> list[Policy | None]:
     """Return the policies to print: the policy in force, the best windows (cheapest first), and
     None, which sends everything.
 
-    A window is among the best if it fits the model, and if no other option is better in every way.
-    It must also hold nearly as large a share of the needed facts as the goal.
+    A window is one of the best if three things apply. Its prompts are not longer than the model
+    takes. It holds nearly as large a share of the needed facts as the goal. No other option is
+    better in every way.
     """
     least = NEARLY * advice.goals.share
     found = [

@@ -1,4 +1,4 @@
-"""Compares the predictions of the prompt-cache model with the usage that providers recorded.
+"""Compares the tokens that prompt caches should have read with the usage that providers recorded.
 
 In each model call but the first, only the messages since the previous call are new to the provider.
 The rest of the prompt should be read from the cache. A call that read nothing is a cache miss.
@@ -62,8 +62,10 @@ def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
 
 
 def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
-    """Return the number of calls that read anything from the cache, then the share of their prompts
-    that was read, as recorded, and as predicted.
+    """Return three figures of the calls that read anything from the cache.
+
+    The figures are the number of these calls, the share of their prompt tokens that was read, and
+    the predicted share.
     """
     hits = [each for each in calls if each.read]
     whole = sum(each.prompt for each in hits) or 1

@@ -1,4 +1,4 @@
-"""Reports how many prompts of the conversations in files providers would reject under given
+"""Reports how many prompts each provider would reject, for conversations in files under given
 policies.
 """
 
@@ -22,11 +22,11 @@ Sums = Counter[str]  # prompts, refused ones, conversations with one, and last w
 
 
 def print_refused(options: Options, providers: Sequence[str], printer: Printer) -> int:
-    """Print for each policy and provider how many prompts would be rejected. Return the exit code,
-    which does not depend on that number.
+    """Print, for each policy and provider, how many prompts would be rejected. Return the exit
+    code, which is the same for any number of rejected prompts.
 
-    A prompt is the window before an AI message. The window at the end counts, too, as the next
-    prompt.
+    A prompt is the window before an AI message. The window at the end of a conversation counts,
+    too, as the next prompt.
     """
     policies = policies_from_text(options["policies"])
     models = dict.fromkeys(providers, (options["model"],) if options["model"] else ())

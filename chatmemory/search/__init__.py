@@ -1,11 +1,12 @@
 """Full-text search of conversations.
 
 A search covers the messages of a conversation and its names, which are its id and labels. A search
-finds every message, however old, that has all its words, in any order. Without an index it reads
-every text. A room (plug-in feature) may register an index for a database. For rare words, an index
-returns all matches at once. For common words, conversations are tried in the order of the page,
-until the page is full. Only the first 100,000 characters of a message are searched
-(`messages.phrases.SEARCHED`).
+finds every message, however old, that has all words of the search, in any order. Without an index,
+a search reads every text.
+
+A room (plug-in feature) may register an index for a database. For rare words, an index returns all
+matches at once. For common words, conversations are tried in the order of the page, until the page
+is full. Only the first 100,000 characters of a message are searched (`messages.phrases.SEARCHED`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The condition that a text contains words, in the SQL of each database.
 
-SQLite calls functions of this library, which every connection gets (`add_functions`), also for the
-triggers of an index. PostgreSQL normalizes texts itself: it removes accents by Unicode's
-decomposition, which an index can store.
+In SQLite, the condition calls Python functions of this library, and so do the triggers of an index.
+Every connection gets these functions from `add_functions`. PostgreSQL normalizes texts with
+functions of its own, whose results an index can store. It removes accents by Unicode's
+decomposition.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ _IN_BRACKETS = "".join(rf"\u{ord(each):04X}" for each in SEPARATORS)
 
 
 def folded_sql(text: str) -> str:
-    """Return PostgreSQL's expression for a text without differences of case and accents, given the
-    SQL of the text.
+    """Return PostgreSQL's expression for a text in which case and accents make no difference.
+    `text` is the SQL of the text.
     """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS)
     return f"CASE WHEN {_IS_ASCII.format(text=text)} THEN UPPER({text}) ELSE {others} END"
 
 
 def squashed_sql(text: str) -> str:
-    """Return PostgreSQL's expression for a text without differences of case and accents, and
-    without the separators of codes. `text` is the SQL of the text.
+    """Return PostgreSQL's expression for a text in which case, accents and the separators in codes
+    make no difference. `text` is the SQL of the text.
     """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS + _IN_BRACKETS)
     ascii = f"TRANSLATE(UPPER({text}), '{_ASCII}', '')"
@@ -102,7 +103,8 @@ def _squashed(text: bytes | None) -> str:
 
 
 def patterns_of(sought: Sought, connection: BaseDatabaseWrapper, most: int) -> Sequence[str]:
-    """Return LIKE patterns for at most `most` of the longest words and codes of a search. They are
-    for an index whose texts have no separators in codes, such as "a1182" for "A-1182".
+    """Return LIKE patterns for the longest words and codes of a search, at most `most` patterns.
+    The patterns are for an index whose texts have codes without separators, such as "a1182" for
+    "A-1182".
     """
     return [pattern_of(part, connection) for part in sought.parts[:most] if len(part) > 2]

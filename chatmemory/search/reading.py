@@ -110,8 +110,9 @@ class SeqList(Subquery):
 class TextIndex:
     """The text index of a database. This base class has no index and reads every text.
 
-    Words are found in any order, in one message, in the names of a conversation, or in one text
-    that a room keeps beside history. Case, accents, and the separators of codes are ignored
+    All words of a search must be in one place, in any order. A place is a message, the names of a
+    conversation, or a text beside history. Texts beside history are stored by a room, such as
+    messages that only model calls had. Case, accents, and the separators of codes are ignored
     (`messages.phrases`).
     """
 
@@ -148,11 +149,11 @@ class TextIndex:
         return sorted(set(places)) if len(places) <= most else None
 
     def scan_filter(self, words: str) -> Q:
-        """Return the condition that reads a conversation's names, and its messages until one
-        matches.
+        """Return the condition for conversations with the words, which reads the names of a
+        conversation, then its messages until one matches.
 
-        For a few conversations, this is faster than `condition` if the words are common. With an
-        EXISTS, PostgreSQL would make a list of all messages with the words.
+        This is faster than `condition` for common words in a few conversations. The SQL has no
+        EXISTS, because PostgreSQL would then make a list of all messages with the words.
         """
         found = self.named(words)
         for matching in (self.read(words), self.read_beside(words)):
@@ -169,14 +170,16 @@ class TextIndex:
         return self.latest(self.read(words), memory_ids, most)
 
     def beside(self) -> str:
-        """Return the table of the texts that are searched beside history, or "" without one."""
+        """Return the name of the table in which a room stores texts beside history; "" if there is
+        no such table.
+        """
         model = model_beside()
         table = model._meta.db_table if model else ""
         return table if table in self.connection.introspection.table_names() else ""
 
     def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
-        """Return, by conversation, the number of the newest text with the words that a room stores
-        beside history. Conversations without such a text are left out.
+        """Return, by conversation, the number of the newest text beside history that has the words.
+        Conversations without such a text are left out.
 
         If the words have more than `most` matches in messages and texts, the texts are read without
         the help of an index.
@@ -189,8 +192,10 @@ class TextIndex:
     def latest(
         self, matches: QuerySet[Any], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
-        """Return the numbers (seqs) of the latest of the messages in `matches`, at most `most` for
-        each conversation.
+        """Return, by conversation, the numbers (seqs) of its latest messages in `matches`, at most
+        `most` for each conversation.
+
+        Conversations without such messages are left out.
         """
         matches = matches.filter(memory_id=OuterRef("pk")).order_by("-seq")
         rows = all_rows("Memory").filter(id__in=memory_ids)
@@ -224,8 +229,8 @@ class TextIndex:
         return all_rows("Message").filter(has, origin="SAID")
 
     def matching_beside(self, words: str) -> QuerySet[Any]:
-        """Return the rows that have the words, of the table in which a room stores texts beside
-        history.
+        """Return the texts beside history that have the words, as rows of the room's table, with
+        the help of the index if there is one.
         """
         return self.read_beside(words)
 
@@ -276,7 +281,9 @@ def names() -> Combinable:
 
 
 def model_beside() -> type[Model] | None:
-    """Return the model whose texts are searched beside history, or None."""
+    """Return the model in which a room stores texts beside history; None if no room has registered
+    one.
+    """
     return apps.get_model(TEXTS_BESIDE[0]) if TEXTS_BESIDE else None
 
 

@@ -59,11 +59,15 @@ class HttpStoreError(ChatMemoryError):
 class HttpChatMemoryStore(ChatMemoryStore):
     """A store of conversations on a chatmemory server. Thread-safe.
 
-    A request without a response, or refused for the moment (429, 503), is sent again with the same
-    Idempotency-Key, so that nothing is stored twice. It is sent up to `attempts` times, after the
-    seconds of Retry-After (at most 60). Without this header, the store waits `pause` seconds,
-    doubled each time. Raises HttpStoreError. Raises InvalidValue for an invalid base URL, a URL
-    with credentials, or a token that cannot be sent. Raises UnstorableText for a lone surrogate.
+    A request is sent again if there is no response, or if the server refuses it for the moment
+    (429, 503). It has the same Idempotency-Key each time, so that nothing is stored twice. There
+    are at most `attempts` attempts. Before the next attempt, the store waits for the seconds that
+    the header Retry-After says, at most 60. Without this header, the store waits for `pause`
+    seconds, and each time twice as long.
+
+    Raises HttpStoreError if a request fails. Raises InvalidValue for an invalid base URL, a URL
+    with credentials, or a token that cannot be sent. Raises UnstorableText for a text with half of
+    a character (a lone surrogate).
     """
 
     def __init__(

@@ -20,14 +20,14 @@ EXTRA = "strategies"
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose the messages of each prompt, with what people read about it.
+    """A way to choose the messages of each prompt, with the texts that tell people about it.
 
     `start` is the class or function of this package that begins a run, as `module:name`. `package`
     is the distribution whose version is shown; empty for chatmemory's own windows and for
-    functions. `call` is the library's call as text, in which `{tokens}`, `{flushed}` and
-    `{messages}` stand for sizes. `like` says which policy of chatmemory equals the strategy, or why
-    none does. `page` is the library's page about the strategy. `function` is set for a user's own
-    strategy.
+    functions. `call` is the library's call as text, in which `{tokens}` and `{messages}` stand for
+    the limits, and `{flushed}` for the result of `flushed_at`. `like` says which policy of
+    chatmemory equals the strategy, or why none does. `page` is the library's page about the
+    strategy. `function` is set for a user's own strategy.
     """
 
     name: str
@@ -202,8 +202,8 @@ functions: Registry[Function] = Registry(GROUP, {}, callable)
 
 
 def all_strategies() -> tuple[Strategy, ...]:
-    """Return the strategies that come with chatmemory, followed by the strategies of entry points,
-    by name.
+    """Return the strategies that come with chatmemory, followed by the strategies of entry points.
+    An entry point with the name of a strategy of chatmemory is left out.
     """
     known = {each.name for each in STRATEGIES}
     own = (own_strategy(name, functions[name]) for name in functions if name not in known)

@@ -1,9 +1,10 @@
-"""Runs the compaction of Google's Agent Development Kit: events are summarized after every few
-invocations. Each summary also covers the last invocations before these (the overlap).
+"""Runs the compaction of Google's Agent Development Kit: after every few invocations, a summary
+replaces their events. Each summary also covers the last invocations that the previous summary
+covers (the overlap).
 
-An invocation is a user message and all messages up to the next one. The runner of the library
-compacts when an invocation has ended, and leaves out of requests the events that a summary
-replaces. This module calls the library's two functions for this.
+An invocation is a user message and all messages up to the next user message. The library compacts
+when an invocation has ended. It leaves the events that a summary replaces out of requests. This
+module calls the library's functions for both.
 """
 
 from __future__ import annotations

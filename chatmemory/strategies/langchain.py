@@ -1,8 +1,8 @@
 """Runs LangChain's memories: `trim_messages` of langchain-core, and two middlewares of agents.
 
-An agent keeps its system prompt apart from its messages: it is sent first, and middlewares do not
-get it. `trim_messages` has the system prompt among its messages. It has no token count of its own,
-so it gets LangChain's approximate count.
+An agent keeps its system prompt apart from its messages. The system prompt is sent first, and
+middlewares do not get it. `trim_messages` gets the system prompt among the messages. As
+`trim_messages` has no token count of its own, it gets LangChain's approximate count.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class LangChainRun(Run):
 
 
 class TrimRun(LangChainRun):
-    """Runs `trim_messages` before each call. It keeps the system message and the newest messages
-    that fit, starting at a user message.
+    """Runs `trim_messages` before each call. The function keeps the system message and as many of
+    the newest messages as the limit allows, starting at a user message.
     """
 
     def add(self, position: int, message: ChatMessage) -> None:
@@ -159,8 +159,8 @@ class _Writer(BaseChatModel):
 
 
 class SummaryRun(LangChainRun):
-    """Runs `SummarizationMiddleware` before each call. If no answer follows, no call was made, and
-    the messages are as before.
+    """Runs `SummarizationMiddleware` before each call. A summary only stays if an answer follows:
+    without an answer, no call was made, and the messages are as before.
     """
 
     def __init__(self, settings: Settings) -> None:

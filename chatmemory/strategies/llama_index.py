@@ -90,8 +90,8 @@ class _Store(AsyncDBChatStore):
 
 
 class MemoryRun(Run):
-    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`, which flushes a tenth of its
-    limit at once.
+    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. The memory removes (flushes)
+    messages with a tenth of the limit at once, in tokens.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -117,7 +117,11 @@ def measure(
 def prompts_of(
     conversation: Conversation, run: Run, stand_in: StandIn = StandIn.NOTHING
 ) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield the prompt of each model call in a run, with the position of its answer."""
+    """Yield a pair for each model call in a run: the position of its answer, and its prompt.
+
+    A prompt has the positions of messages in the conversation, and messages that are not in the
+    conversation, such as summaries.
+    """
     summaries = Summaries(stand_in, conversation.messages, conversation.session)
     return _Measuring(conversation, summaries).prompts(run)
 

@@ -1,8 +1,8 @@
 """Runs the compacting session of the OpenAI Agents SDK, with a replacement for OpenAI's client.
 
 OpenAI's compaction keeps all user messages as they are, and replaces all other items by one
-encrypted item. A run of the SDK sends what its session had when the user's message came, and all
-items since. The run compacts the session after its answer.
+encrypted item. The SDK compacts its session after the last answer to a user's message. Until then,
+each call sends all items of the session.
 """
 
 from __future__ import annotations

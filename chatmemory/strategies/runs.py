@@ -24,8 +24,9 @@ class Settings:
     """The limits of all strategies: `tokens` for strategies that count tokens, and `messages` for
     strategies that count messages or groups of messages.
 
-    A library counts tokens with its default function. With `counts_alike`, libraries that accept a
-    counter get the `estimator`, which also counts chatmemory's own windows and all costs.
+    A library counts tokens with its default function. With `counts_alike`, each library that
+    accepts another function gets the `estimator`. Chatmemory's own windows and all costs are always
+    counted by the `estimator`.
     """
 
     tokens: int = 4_000
@@ -48,8 +49,8 @@ class Run:
         self.billed: list[str] = []  # the prompts of the calls that wrote summaries
 
     def add(self, position: int, message: ChatMessage) -> None:
-        """Take the message at a position. An AI message is the answer to the last prompt that was
-        read.
+        """Take the message at a position. An AI message is the answer to the prompt that `prompt`
+        returned last.
         """
         if message.type is MessageType.SYSTEM:
             self.system = position
@@ -57,8 +58,8 @@ class Run:
             self.take(position, message)
 
     def prompt(self) -> list[Sent]:
-        """Return the messages that a model call would get now. If no answer follows, no call was
-        made, and the run does not change.
+        """Return the messages that a model call would get now. The call counts as made only if its
+        answer is added next. Without an answer, the run does not change.
         """
         head: list[Sent] = [] if self.system is None else [self.system]
         return [*head, *self.memory()]
@@ -71,8 +72,8 @@ class Run:
         raise NotImplementedError
 
     def end_turn(self) -> None:
-        """Do what the framework does after its answer, before the next user message. The default
-        does nothing.
+        """Do what the framework does at the end of a turn: after the last answer, before the next
+        user message. The default does nothing.
         """
 
     def close(self) -> None:
@@ -85,8 +86,8 @@ Function = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
 class FunctionRun(Run):
     """Runs a user's function, which takes the messages so far and returns the messages to send.
 
-    A returned message stands for the message of the history that is the same object, or that equals
-    it. Of several equal messages, the latest is taken first.
+    Each returned message is matched with the same object in the history, else with an equal
+    message. If several messages are equal, the latest is matched first.
     """
 
     def __init__(self, function: Function) -> None:

@@ -32,8 +32,9 @@ def read_runs(
     """Return the conversations of files and folders, replayed under a policy. The policy None keeps
     everything.
 
-    A conversation that cannot be read is an error, or if `left_out` is given, that function is
-    called with a sentence about it. Raises InvalidValue, UnknownEstimator, PolicyUnavailable.
+    For each conversation that cannot be read, the function `left_out` is called with a sentence
+    about it. Without `left_out`, the first such conversation is an error. Raises InvalidValue,
+    UnknownEstimator, PolicyUnavailable.
     """
     chosen = policy_of(policy)
     printer = Printer(_refuse, left_out or _refuse)
@@ -134,8 +135,8 @@ class Runs(Sequence[Recorded]):
         """Assert that the prompts cost at most this share of sending everything, with the
         provider's prompt cache.
 
-        Costs follow the ratios of the provider's prices, or your prices for a million tokens:
-        `input`, `cached` and `write`.
+        Costs are counted with the ratios between the provider's prices. If you give `input`,
+        `cached` or `write`, your prices for a million tokens are used.
         """
         __tracebackhide__ = True
         given = (None if each is None else Decimal(str(each)) for each in (input, cached, write))

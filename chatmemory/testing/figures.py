@@ -81,7 +81,9 @@ def key_of(what: str, runs: Sequence[Recorded]) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure that differs from the baseline, with its value there, `before`, and `now`."""
+    """A figure that differs from the baseline: `before` is its value in the baseline, and `now` its
+    new value.
+    """
 
     name: str
     before: float

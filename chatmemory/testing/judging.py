@@ -185,8 +185,8 @@ def _place(run: Recorded, numbers: Sequence[int]) -> str:
 
 
 def prompts(run: Recorded) -> Iterator[tuple[int, list[int]]]:
-    """Yield each prompt: the number of the message that answers it, and the numbers of its own
-    messages. The window at the end comes last, as the prompt of the next answer.
+    """Yield a pair for each prompt: the number of its answer, and the numbers of the messages in
+    the prompt. The window at the end comes last, as the prompt of the next answer.
     """
     arriving = {each.number: each.step for each in run.arrivals}
     step = 0

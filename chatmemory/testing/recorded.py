@@ -30,8 +30,9 @@ class Recorded:
     """A recorded conversation, replayed from an empty window under one policy.
 
     The policy None keeps everything. `words` are terms that count as facts. Messages and steps are
-    numbered from 1; a message that the policy ignores or refuses makes no step. `root` is the name
-    of the session of which a rewind made this a branch, or "".
+    numbered from 1; a message that the policy ignores or refuses makes no step. A session has
+    branches if its user went back to an earlier message (a rewind). For a branch, `root` is the
+    name of the session, else "".
     """
 
     name: str
@@ -82,8 +83,8 @@ class Recorded:
 
     @cached_property
     def incidents(self) -> Sequence[Incident]:
-        """The incidents: something left memory and came up again. The limit that would have
-        prevented them is not computed; see `with_limits`.
+        """The incidents of the replay: facts and tool calls that left memory and came up again.
+        `with_limits` adds the limit that would have prevented each incident.
         """
         return incidents_of(*self._replayed)
 

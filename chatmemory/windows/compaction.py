@@ -42,9 +42,9 @@ def compact(
 ) -> Transition:
     """Return the transition in which `summary` replaces the `covered` messages.
 
-    By default the summary takes the position of the first covered message; with `place`, that many
-    remaining messages come before the summary. Raises NotCompactable if the window is over its
-    limit afterwards.
+    By default the summary takes the position of the first covered message. With `place`, the
+    summary stands behind the first `place` of the messages that stay. Raises NotCompactable if the
+    window is over its limit afterwards.
     """
     entries = list(window)
     chosen = set(covered)
@@ -83,11 +83,11 @@ def compact_with_terms(
     summary_with: Callable[[Sequence[str]], Entry],
     policy: Policy | None,
 ) -> Transition:
-    """Return the compaction whose summary lists as many of these exact terms as fit. If there is no
-    room for all, the last terms are left out.
+    """Return the compaction whose summary lists as many of the exact `terms` as the limit allows.
+    If there is no room for all terms, the last terms are left out.
 
-    `summary_with` returns the summary with the given terms as a counted entry; it may raise
-    MessageTooLarge.
+    `summary_with` takes the terms to list and returns the summary as an entry with its token count.
+    It may raise MessageTooLarge.
     """
 
     def with_terms(count: int) -> Transition:
@@ -170,8 +170,8 @@ def _fitting(entries: Sequence[Entry], tokens: int) -> int:
 
 
 def appended_terms(terms: Iterable[str]) -> str:
-    """Return the text that is appended to a summary to preserve exact terms: "Exact terms: …". ""
-    if there are none.
+    """Return the text "Exact terms: …", which a summary gets at its end to preserve these terms; ""
+    if there are no terms.
     """
     text = "\n".join(terms)
     return f"Exact terms: {text}" if text else ""
@@ -197,8 +197,8 @@ def is_summary(message: ChatMessage | None) -> bool:
 
 
 def is_marked(message: ChatMessage | None) -> bool:
-    """Return whether a message is marked as a summary, by chatmemory or by a client, as LangChain
-    does by `lc_source`.
+    """Return whether chatmemory or LangChain has marked a message as a summary. LangChain's mark is
+    `lc_source`.
 
     Source: SummarizationMiddleware of langchain, which sets `lc_source` in additional_kwargs.
     """
