@@ -1,6 +1,6 @@
 """Access to pages: permissions, sign-in pages, and links that sign in once.
 
-A page without the permission that its decorator requires answers 403.
+A page answers 403 to an account without the permission that the page's decorator requires.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ def is_local(request: HttpRequest) -> bool:
 
 
 def sign_in_url() -> str:
-    """Return the URL of the project's own sign-in page, else of the inspector's. The project has a
-    page if it sets LOGIN_URL, or has a page at Django's default URL.
+    """Return the URL of the project's own sign-in page; if the project has none, of the
+    inspector's.
+
+    The project has its own sign-in page if it sets LOGIN_URL, or if a page is at Django's default
+    URL.
     """
     if settings.LOGIN_URL == global_settings.LOGIN_URL:
         try:

@@ -1,9 +1,10 @@
 """`chatmemory`, the command of an installation without a Django project of its own.
 
 Its commands are those of manage.py, some of them under a shorter name. They use the database in the
-user's data folder, or the database named in the environment (docs/operations.md). Reports on files
-need only the library; Django is imported only for other commands, so that this module can report
-missing packages.
+user's data folder, or the database named in the environment (docs/operations.md).
+
+A command that reports on files needs only the library. Django is imported late, and only for
+commands that need it, so that this module can report missing packages.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ SETTINGS = "inspector.project.settings"
 
 
 class Named(NamedTuple):
-    """A command of `chatmemory`: the name of its command of manage.py, and its purpose in a few
-    words.
+    """A command of `chatmemory`.
 
-    If the command also works on files, `folder` is the folder of chatmemory that has its module,
-    else "".
+    `command` is the name of the command in manage.py, and `words` is its purpose in a few words. If
+    the command also works on files, `folder` is the folder of chatmemory that has the command's
+    module; otherwise `folder` is "".
     """
 
     command: str

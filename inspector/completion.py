@@ -34,8 +34,10 @@ _FISH = """\
 
 
 def completion(shell: str, words: Mapping[str, str], options: Mapping[str, Sequence[str]]) -> str:
-    """Return the completion script for a shell, one of SHELLS. By the name of each command, `words`
-    has its description and `options` its options.
+    """Return the completion script for a shell, which must be one of SHELLS.
+
+    `words` has the description of each command, and `options` its options, both by the name of the
+    command.
     """
     return SHELLS[shell](words, options)
 

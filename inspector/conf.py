@@ -52,21 +52,24 @@ _COMMAND = Expected(
 class InspectorConfiguration:
     """The members of the setting INSPECTOR, and their defaults.
 
-    - `METRICS_TOKEN` is the bearer token of the metrics; if empty, only this machine reads them.
+    - `METRICS_TOKEN` is the bearer token of the metrics. If empty, only this machine reads the
+      metrics.
     - `DISK_FREE_MB` is the free space below which `readyz` reports a full disk.
-    - `TRACES` sends traces, with the extra `otel`.
+    - `TRACES` is True to send traces, which needs the extra `otel`.
     - `LESSONS` is a folder with your own lessons (docs/lessons.md).
     - `EMBED` has the origins of the sites that may show lessons in their pages; empty for none.
-    - `LEAST_SAVING` is the percentage of the cost of sending everything that a window must save to
-      be advised.
-    - `MANAGE` is the beginning of the commands that pages show.
-    - `OPEN_FORM_BYTES` is the most bytes of a form that needs no account, and `FORM_BYTES` of a
-      form that does. `MESSAGES_FORM_BYTES` applies to a form with messages, sent as
-      multipart/form-data, `UPLOAD_BYTES` to a file, and `OTLP_BYTES` to a body of OTLP, unpacked.
-    - `CALL_DAYS` is the number of days after which `vacuum` deletes model calls; 0 keeps them with
-      the conversation.
-    - `PRICES` has the price of a million input tokens by the beginning of a model's name, or by `*`
-      for any other model.
+    - `LEAST_SAVING` is the percentage that a window must save to be advised, compared with the cost
+      of sending everything.
+    - `MANAGE` is how the commands that pages show begin, such as `python manage.py`.
+    - `OPEN_FORM_BYTES` is the largest size of a form that needs no account. `FORM_BYTES` is the
+      largest size of a form that needs an account.
+    - `MESSAGES_FORM_BYTES` is the largest size of a form with messages, sent as
+      multipart/form-data.
+    - `UPLOAD_BYTES` is the largest size of a file, and `OTLP_BYTES` of an unpacked body of OTLP.
+    - `CALL_DAYS` is the number of days after which `vacuum` deletes model calls. With 0, model
+      calls are kept as long as their conversation.
+    - `PRICES` has the price of a million input tokens by the beginning of a model's name. The name
+      `*` stands for any other model.
     - `WHOLE_SITE` is True if every page of the project is the inspector's. Then all pages need an
       account, and have the inspector's headers, log lines, metrics and error pages.
     """

@@ -33,8 +33,10 @@ def theme_of(request: HttpRequest) -> str:
 
 
 def switched_on(request: HttpRequest) -> dict[str, str]:
-    """Return the switches for a projector that are on, as name and value: large type, or no marks
-    of messages that leave next.
+    """Return the display switches for a projector that the reader has turned on, as values by name.
+
+    `type` is "large" for large type. `foresight` is "hidden" for no marks of messages that leave
+    next.
     """
     return {name: on for name, on in DISPLAYS.items() if request.COOKIES.get(cookie(name)) == on}
 
@@ -42,12 +44,12 @@ def switched_on(request: HttpRequest) -> dict[str, str]:
 def render_page_or_fragment(
     request: HttpRequest, page: str, context: dict[str, Any]
 ) -> HttpResponse:
-    """Return a response with the whole page, or for an HTMX request, only its title and the block
-    `fragment` of its template.
+    """Return a response with the whole page. An HTMX request gets a fragment: the title, and the
+    block `fragment` of the page's template.
 
-    The page and the fragment have the same URL, context and template, which extends the variable
-    `layout`. Boosted links and restored history entries replace the whole page, so they get the
-    whole page, too.
+    The page and the fragment have the same URL, context and template. The template extends the
+    variable `layout`. HTMX requests of boosted links and of restored history entries replace the
+    whole page, so these requests get the whole page.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request

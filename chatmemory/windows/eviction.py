@@ -25,16 +25,16 @@ class Reason(StrEnum):
     """The reason why a message left the window.
 
     - CAPACITY: there was no room.
-    - ORPHANED: the tool call of this result left.
+    - ORPHANED: the tool call of this tool result left.
     - REPLACED: a new system message came.
     - CLEARED: memory was cleared.
     - SET: the message is not in the list that replaced the window.
     - MOVED: the message only changed its position or attributes.
-    - TURN: the beginning of its turn left.
-    - SUMMARIZED: a summary replaced it.
+    - TURN: the beginning of the message's turn left.
+    - SUMMARIZED: a summary replaced the message.
     - STUBBED: a placeholder replaced this tool result.
-    - INTERRUPTED: the tool call has too few results, or this is one of these results.
-    - INDEXED: a new index message replaced this one.
+    - INTERRUPTED: this tool call has too few results, or this result belongs to such a call.
+    - INDEXED: a new index message replaced this index message.
     """
 
     CAPACITY = "CAPACITY"
@@ -97,9 +97,9 @@ class Eviction(NamedTuple):
     """An entry that leaves the window, and the reason.
 
     `because` is the message that caused the eviction: the tool call of a result, a new system
-    message, a summary, a placeholder, or the added message that removed an interrupted tool call.
-    `misfit` says why an added message left at once, as it was too large. It is known only for
-    evictions that were read from a stored ledger.
+    message, a summary or a placeholder. For an interrupted tool call, `because` is the added
+    message that removed the call. `misfit` says why an added message was too large to stay. Only a
+    `ChangeResult` sets `misfit`.
     """
 
     entry: Entry
@@ -131,8 +131,8 @@ class Eviction(NamedTuple):
         return self.because.seq or None
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
-        """Return the same eviction with other objects for its entries: a key of `entries` is
-        replaced by its value, such as an entry with a loaded message.
+        """Return the same eviction with entries replaced, such as by entries with a loaded message.
+        `entries` maps an entry to the equal entry that replaces it.
         """
         if self.entry not in entries and self.because not in entries:
             return self
@@ -143,11 +143,11 @@ class Eviction(NamedTuple):
 def oldest_first(
     head: Head, is_over: Callable[[Totals], bool], spares_newest: bool = False
 ) -> Iterator[Eviction]:
-    """Evict the oldest message while `is_over`, and yield the evictions. A leading system message
-    always stays.
+    """Evict the oldest message until `is_over` is False for the totals of the remaining messages.
+    Yields the evictions. A leading system message always stays.
 
-    With `spares_newest`, the newest message stays as well. If it is a tool result, its call and the
-    other results of the call stay, too.
+    With `spares_newest`, the newest message stays as well. If the newest message is a tool result,
+    its tool call and the other results of the call stay, too.
     """
     while is_over(head.totals):
         oldest = head.oldest
@@ -157,8 +157,8 @@ def oldest_first(
 
 
 def rest_of_turn(head: Head) -> Iterator[Eviction]:
-    """Evict the messages before the next user message, and yield the evictions. Nothing leaves if
-    there is no user message.
+    """Evict the oldest messages up to the first user message, and yield the evictions. Nothing
+    leaves if there is no user message.
     """
     oldest = head.oldest
     end = head.next_user(oldest)
@@ -168,11 +168,11 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 def rest_of_question(head: Head) -> Iterator[Eviction]:
-    """Evict the messages after the user message that was evicted last, up to the next user message
-    or the end. Yields the evictions.
+    """Evict the rest of the turn whose user message was evicted last: the messages up to the next
+    user message or the end. Yields the evictions.
 
-    The message that is being added stays, because it may have no question in the window: pinned
-    user messages can fill the limit.
+    The message that is being added stays, even if its question is not in the window. Pinned user
+    messages can fill the limit, so that no question has room.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:
@@ -183,8 +183,8 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """The remaining messages of a window while a change is decided, with their totals, which
-    include the costs by the policy.
+    """The messages of a window that remain while a change is decided, and their totals. The totals
+    include the costs under a policy.
 
     The window itself does not change, and is read only as far as needed. A kind of policy with its
     own rule of eviction takes messages by position with `peek`, `pop` and `evict`. Positions do not
@@ -290,8 +290,10 @@ class Head:
         return None
 
     def is_of_newest(self, index: int) -> bool:
-        """Return whether the message at an index is the newest, or is followed only by results of
-        the same tool call.
+        """Return whether the message at an index is the newest message.
+
+        A tool call and its results count as one: all of them are the newest if no other message
+        follows.
         """
         behind = index + 1
         if self._read[first_of_group(self._read, index)].has_calls:
@@ -366,8 +368,11 @@ M = TypeVar("M", bound=Weighable)
 
 
 def group_of(entries: Sequence[M], position: int) -> Sequence[M]:
-    """Return the message at a position with its group: a tool call and the results directly after
-    it leave together. Other messages are a group by themselves.
+    """Return the messages that leave together with the message at a position, including this
+    message.
+
+    A tool call and the results directly after the call leave together. Any other message leaves
+    alone.
     """
     first = first_of_group(entries, position)
     if not entries[first].has_calls:
@@ -377,8 +382,8 @@ def group_of(entries: Sequence[M], position: int) -> Sequence[M]:
 
 
 def first_of_group(entries: Sequence[Weighable], position: int) -> int:
-    """Return the position of the tool call that the result at `position` belongs to. Any other
-    message's own position is returned.
+    """Return the position of the tool call to which the tool result at `position` belongs. Return
+    `position` itself for any other message.
     """
     first = position
     while first and _is_result(entries[first]):

@@ -3,18 +3,19 @@ messages stayed, moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
 and sends the whole list. The service's limit is not known here. So every possible add is decided by
-`admit` under every limit. An add is inferred if it alone results in the list. The adds are tried
-for a policy without options and for a policy that recovers interrupted tool calls. If earlier lists
-show which of these policies the client has, that policy is tried first.
+`admit` under every limit. An add is inferred if it is the only add that results in the list. The
+adds are tried for a policy without options and for a policy that recovers interrupted tool calls.
+If earlier lists show which of these policies the client has, that policy is tried first.
 
-If no add or more than one explains a list, the list was set as a whole. So is a list that only lost
-messages at its end: its last message is where it was before, so perhaps no message was added. A
-list that was set is aligned with the previous list.
+If no add or more than one add explains a list, the list was set as a whole. A list that only lost
+messages at its end was also set as a whole. Its last message is where it was before, so perhaps no
+message was added. The messages of a list that was set are matched with the messages of the previous
+list, the known messages.
 
-Two messages are the same if their whole JSON is equal. A message with other attributes than the
-known message at its position counts as that message with changed attributes, also if it has none. A
-message whose source does not tell its attributes ("open attributes") counts as a known message with
-any attributes.
+Two messages are the same if their whole JSON is equal. A message may differ from the known message
+at its position only in attributes. Such a message counts as the known message with changed
+attributes, even if all attributes are gone. Some sources do not tell the attributes of a message
+("open attributes"). A message with open attributes counts as a known message with any attributes.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ IsSame = Callable[[Any, Any], bool]  # of two payloads, of one kind or the other
 
 
 class Payload(NamedTuple):
-    """The content of a message as a value for comparisons: `bare` is its JSON without attributes,
-    and `attributes` their JSON with sorted names, or "".
+    """The content of a message as a value for comparisons.
 
-    The attributes of a custom message are its content, and part of `bare`.
+    `bare` is the JSON of the message without its attributes. `attributes` is the JSON of the
+    attributes with sorted names, or "" without attributes. The attributes of a custom message are
+    part of `bare`, because they are its content.
     """
 
     bare: str
@@ -52,8 +54,8 @@ class Payload(NamedTuple):
 
     @classmethod
     def of(cls, payload: str, beside: str | None = None) -> Payload:
-        """Return the comparable content of a message, given its JSON and the attributes that are
-        stored separately.
+        """Return the comparable content of a message, given its JSON. `beside` is the JSON of
+        attributes that are stored separately, if any.
         """
         if payload.startswith(_CUSTOM):
             return cls(_sorted(payload))
@@ -67,8 +69,8 @@ class Payload(NamedTuple):
         return False
 
     def counts_as(self, known: Payload) -> bool:
-        """Return whether a client's message is the same as a known message. Attributes are compared
-        only if the client's source tells them.
+        """Return whether a client's message is the same as a known message (one of the previous
+        list). Attributes are ignored if the source of the client's message does not tell them.
         """
         return self == known or (self.is_open and self.bare == known.bare)
 
@@ -81,7 +83,8 @@ class Payload(NamedTuple):
 
 class OpenPayload(Payload):
     """The content of a message whose source does not tell which attributes the message has.
-    Compared by `==`, it is equal to a message without attributes; `counts_as` ignores attributes.
+
+    `==` compares such a message like a message without attributes. `counts_as` ignores attributes.
     """
 
     @property
@@ -249,14 +252,17 @@ def _by_client(transition: Transition) -> Transition:
 def summarized(
     before: Sequence[str], after: Sequence[str], types: Sequence[MessageType], marked: bool = False
 ) -> range | None:
-    """Return the positions of the old list that a summary at the head of the new list replaces;
-    None if the new list has no new summary.
+    """Return the positions of the old messages that a summary in the new list replaces; None if the
+    new list has no new summary.
 
-    The first message after a leading system message is a summary if it is new, not a system
-    message, and replaces at least two messages. The new list must go on with all old messages
-    behind the replaced messages, in order. More messages may follow. If the new list keeps no old
-    message, the client may simply have dropped them. Then nothing may follow the summary, unless
-    the client has `marked` the summary. `types` are the message types of the new list.
+    `before` and `after` are the old and the new messages as JSON, and `types` are the types of the
+    new messages. The summary is the first message of the new list, or the second after an unchanged
+    system message. A summary is not in the old list, is not a system message, and replaces at least
+    two messages. All old messages behind the replaced messages must follow the summary in order;
+    more messages may follow.
+
+    If the new list keeps no old message, the client may have dropped the old messages without a
+    summary. Then nothing may follow the summary, unless the client has `marked` the summary.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -271,12 +277,12 @@ def summarized(
 
 @dataclass(frozen=True)
 class Alignment:
-    """The messages of a new list that are messages of the old list, as two mappings from new
-    positions to old positions.
+    """The messages that an old and a new list have in common, as two mappings from new positions to
+    old positions.
 
     `kept` messages are in the same order in both lists; `moved` messages are not. New positions in
     neither mapping are arrivals; old positions in neither mapping have left. `slides` is True if
-    the new list continues the old list without some messages at its head.
+    the new list is the old list without messages at the head, perhaps with new messages at the end.
     """
 
     kept: dict[int, int]
@@ -290,15 +296,17 @@ class Alignment:
 
 
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
-    """Match the messages of a new list with the messages of an old list: first messages that are
-    wholly equal, then messages that differ only in attributes.
+    """Match the messages of a new list with the messages of an old list. Messages that are wholly
+    equal are matched first, then messages that differ only in attributes.
 
-    `by_client` is False for a list that was set as a whole. In the list of a client, messages with
-    other attributes are matched only between the same neighbors: an equal text elsewhere may be a
-    repetition. Messages with open attributes are matched anywhere, and so are all messages of a
-    list that was set as a whole. A list that only lost its end, and perhaps attributes, is matched
-    position by position. If the new list has none of the known attributes, its client drops
-    attributes, and attributes are not compared.
+    - `by_client` is True for the list of a client, and False for a list that was set as a whole.
+    - In the list of a client, a message with other attributes is matched only between the same
+      neighbors. Elsewhere, an equal text may be a repetition.
+    - Messages with open attributes are matched anywhere. In a list that was set as a whole, all
+      messages are matched anywhere.
+    - A list that only lost its end, and perhaps attributes, is matched position by position.
+    - If no message of the new list still has the attributes of an old message, the client drops
+      attributes. Then attributes are not compared.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -336,13 +344,15 @@ def _in_place(
 
 
 def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match the messages of a new list with those of an old list, as a slide if possible, else by
-    their longest common subsequence.
+    """Match the messages of a new list with the messages of an old list. The lists are matched as a
+    slide if possible, else by their longest common subsequence.
 
-    In a slide, messages leave the head of the old list, at least two (or all) stay, and messages
-    are appended. A system message at the head of both lists may stay before the slide. Equal
-    messages are matched from the end. A list that only lost its end is matched position by
-    position.
+    In a slide, messages leave the head of the old list, and new messages are appended. At least two
+    old messages stay, or all of them. A system message at the head of both lists may stay before
+    the slide.
+
+    Without a slide, equal messages are matched from the end. A list that only lost its end is
+    matched position by position.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})

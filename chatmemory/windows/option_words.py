@@ -27,7 +27,7 @@ def option_words(policy: Policy | None) -> list[str]:
 
 
 def varied_words(policy: Policy) -> list[str]:
-    """Return in a few words each the three options that recommendations try in several values:
+    """Return the options that recommendations try in several values, each in a few words:
     `low_water`, `snap_to_user` and `clear_tool_results`. Options that are not in use are left out.
     """
     words = {

@@ -1,9 +1,11 @@
-"""Policies: the limit of a window as plain data, equal in Python, JSON and the database.
+"""Policies: the limit and the options of a window as plain data, the same in Python, JSON and the
+database.
 
 Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options, and a method
-`cost`, the cost of a message. Options are the dataclass fields other than `limit` and `estimator`.
-A kind may also override `overhead` and `evict`. Register your own kind in the entry point group
-"chatmemory.policies", in CHATMEMORY["POLICIES"], or with `KINDS.register`.
+`cost`. The cost of a message is the part of the limit that the message takes. Options are the
+dataclass fields other than `limit` and `estimator`. A kind may also override `overhead` and
+`evict`. Register your own kind in the entry point group "chatmemory.policies", in
+CHATMEMORY["POLICIES"], or with `KINDS.register`.
 """
 
 from __future__ import annotations
@@ -53,9 +55,11 @@ MOST_TERMS = 200  # of an index
 class Oversized(StrEnum):
     """The treatment of a message that is larger than the limit allows.
 
-    With EVICT, LangChain4j's rule, the message leaves at once, after every message that could make
-    room. With REJECT the add raises OversizedMessage. With KEEP the newest message stays, with its
-    tool call and the other results of that call.
+    - EVICT, LangChain4j's rule: the message leaves at once, after all other messages that can
+      leave.
+    - REJECT: the add raises OversizedMessage.
+    - KEEP: the newest message stays. If it is a tool result, its tool call and the other results of
+      the call stay, too.
     """
 
     EVICT = "evict"
@@ -82,8 +86,10 @@ class PolicyOptions(WindowOptions, total=False):
 
 
 class TokenWindowOptions(WindowOptions, total=False):
-    """The options that memories with a token limit take as keyword arguments; `TokenWindow`
-    explains the last two.
+    """The options that memories with a token limit take as keyword arguments.
+
+    `TokenWindow` explains `clear_tool_results` and `index_terms`, and `Policy` explains the other
+    options.
     """
 
     clear_tool_results: int
@@ -104,8 +110,10 @@ class TokenOptions(PolicyOptions, total=False):
 class Policy(ABC):
     """A rule for the messages that leave memory: a limit, its unit, and options.
 
-    - `low_water`: a window over the limit is trimmed further than to the limit: to this share of
-      the limit. This further trim spares the newest message, with its tool call.
+    - `always_keep_system_message_first`: a new system message goes to the head of the window, not
+      to the end.
+    - `low_water`: the share of the limit to which a window over the limit is trimmed. The part of
+      the trim below the limit spares the newest message, with its tool call.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: the treatment of a message that is larger than the limit allows.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, regardless of other
@@ -227,17 +235,17 @@ class Policy(ABC):
         return {name: value for name, value in vars(self).items() if name not in UNWEIGHED}
 
     def evict(self, head: Head) -> Iterator[Eviction]:
-        """Remove the messages over the limit from the head of a window, by LangChain4j's rule, and
-        yield their evictions.
+        """Evict messages from the head of a window until the window is within the limit, and yield
+        the evictions. The rule is LangChain4j's.
         """
         return oldest_first(head, self.is_exceeded_by, self.keeps_newest)
 
     @property
     def choice(self) -> str:
-        """The messages that the policy's own rule evicts, in words that follow "was", such as `the
-        oldest but the first two`.
+        """The words by which pages name the messages that the policy's own rule evicts, such as
+        `the oldest but the first two`. The words follow "was".
 
-        If empty, pages say that the policy's own rule chose them.
+        If empty, pages say "chosen by the policy's own rule".
         """
         return ""
 
@@ -283,7 +291,7 @@ class Policy(ABC):
 
     @property
     def takes_whole_turns(self) -> bool:
-        """Whether the rest of a turn is evicted with its beginning."""
+        """Whether the rest of a turn leaves when the beginning of the turn is evicted."""
         return self.snap_to_user
 
     @property
@@ -378,7 +386,7 @@ def has_own_rule(kind: type[Policy]) -> bool:
 
 @dataclass(frozen=True)
 class MessageWindow(Policy):
-    """At most `limit` messages (LangChain4j's MessageWindowChatMemory)."""
+    """A policy that allows at most `limit` messages, like LangChain4j's MessageWindowChatMemory."""
 
     kind: ClassVar[str] = "message_window"
     label: ClassVar[str] = "Message window"
@@ -400,15 +408,16 @@ class MessageWindow(Policy):
 
 @dataclass(frozen=True)
 class TokenWindow(Policy):
-    """At most `limit` tokens, `fixed_overhead` of them for the request itself.
+    """A policy that allows at most `limit` tokens, of which `fixed_overhead` are for the request
+    itself.
 
     `clear_tool_results` is the number of newest tool results that are never cleared. A full window
-    first clears all older tool results (see `clearing`). Messages leave only if that is not enough.
-    0 clears nothing.
+    first clears older tool results (see `clearing`). Messages leave only if clearing does not make
+    enough room. With 0, no tool result is cleared.
 
-    `index_terms` is the largest number of exact terms that an index message lists of evicted
-    messages (see `recall.index`). This option needs `low_water` below 1: without it, the index
-    would be written anew at each add.
+    `index_terms` is the largest number of exact terms that the index lists. The index is a message
+    with terms of evicted messages (see `recall.index`). This option needs `low_water` below 1:
+    otherwise the index would be written anew at each add.
 
     The overhead is the estimator's count for an empty list, because LangChain4j's
     TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes the
@@ -474,7 +483,7 @@ class TokenWindow(Policy):
 
 @dataclass(frozen=True)
 class TurnWindow(Policy):
-    """At most `limit` turns; the oldest turn leaves as a whole.
+    """A policy that allows at most `limit` turns; the oldest turn leaves as a whole.
 
     A turn begins with a user message. Messages before the first user message belong to no turn, and
     leave with the first turn. A pinned user message, such as a summary, counts as a turn. An answer

@@ -1,13 +1,17 @@
-"""Recovery: hides tool calls from the model that were not answered completely.
+"""Recovery: the model does not see tool calls that were not answered completely.
 
 A service that restarts while a tool runs leaves a tool call without its result, and providers
-reject each later request. A policy with `auto_recover_orphaned_tool_messages` hides such a call,
-with the results that did come, from reads. The next add of anything but a tool result removes them.
+reject each later request. With `auto_recover_orphaned_tool_messages` in the policy, reads leave out
+such a call and the results that did come. The next add of any message but a tool result evicts the
+call and these results.
 
-A *block* is a tool call and the results directly after it. A block is *interrupted* if it has fewer
-results than calls. With equal numbers, it is interrupted if all ids on both sides are present and
-unique, and the ids differ. With more results than calls, or with ids that are missing, blank or
-repeated, a block is complete. Results without a call before them are no block.
+A *block* is a message with tool calls, and the results directly after this message. Results without
+a call before them are no block.
+
+- With fewer results than calls, a block is *interrupted*.
+- With as many results as calls, a block is interrupted if the ids of the results are not the ids of
+  the calls. If an id is missing, blank or repeated, the block is complete.
+- With more results than calls, a block is complete.
 
 Source of the rule, and of the option's name: LangChain4j's pull request 4668. Pull request 4820 has
 other rules.
@@ -58,10 +62,10 @@ class InterruptedCall(NamedTuple):
 
 
 def interrupted_calls(entries: Sequence[Entry]) -> list[InterruptedCall]:
-    """Return the tool calls of a window whose results are incomplete, in order. A call is left out
-    if it or a result of it is pinned.
+    """Return the interrupted tool calls of a window in order: the calls with incomplete results. A
+    call is left out if the call or one of its results is pinned.
 
-    The entries of tool calls and tool results must have their messages.
+    The messages of tool calls and tool results must be loaded.
     """
     found = []
     for position, call in enumerate(entries):

@@ -24,15 +24,19 @@ class ChatMemoryStore(ABC):
 
     Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
     write to one memory, the last write wins; within one process, memories with the same store
-    object wait for each other. LangChain4j's system messages have no attributes. A store that keeps
-    attributes of system messages sets `keeps_system_attributes`; for other stores, memories report
-    that the attributes are lost.
+    object wait for each other.
+
+    LangChain4j's system messages have no attributes. `keeps_system_attributes` is True for a store
+    that keeps attributes of system messages. With any other store, a memory reports that these
+    attributes are lost.
 
     Memories use these optional members of a store:
 
-    - `transact(memory_id, decide)` locks the memory, passes its window to `decide`, stores the
-      resulting transition and returns it. If `decide` raises, nothing is stored.
-    - `transact_all(memory_id, decisions)` makes several such changes, all or none.
+    - `transact(memory_id, decide)` locks the memory and passes its window to `decide`, which
+      returns a transition. The transition is stored and returned. If `decide` raises, nothing is
+      stored.
+    - `transact_all(memory_id, decisions)` makes a change like `transact` for each of several
+      functions, all or none.
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
     - `get_history(memory_id)` returns the whole history.
     - `estimator` counts the tokens for memories without their own estimator.
@@ -44,7 +48,9 @@ class ChatMemoryStore(ABC):
 
     @abstractmethod
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        """Return the messages in order; [] for an unknown id, which is not created."""
+        """Return the messages of a memory in order; [] for an unknown id. An unknown memory is not
+        created.
+        """
 
     @abstractmethod
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
@@ -59,7 +65,7 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
     """A thread-safe store that keeps the messages of a single memory in this process.
 
     The store keeps a window instead of a list, so that an add does not take longer with a longer
-    window. Raises InvalidValue for any other memory id.
+    window. Its methods raise InvalidValue for the id of another memory.
     """
 
     keeps_system_attributes = True

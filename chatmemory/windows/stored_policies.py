@@ -16,7 +16,7 @@ from chatmemory.windows.window import Totals, Weighable, total
 
 @dataclass(frozen=True)
 class UnavailablePolicy(Policy):
-    """A stored policy whose kind, or an option of it, is not installed.
+    """A stored policy that cannot decide, because its kind or one of its options is not installed.
 
     Pages can show and replace such a policy. `load`, `cost`, `total` and `evict` raise
     PolicyUnavailable. `stored` are the options in the database.
@@ -50,7 +50,9 @@ class UnavailablePolicy(Policy):
         self._refuse()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return the constructor for pickling: the class of each kind is made at run time."""
+        """Return the function that restores the policy from a pickle, with its arguments. The class
+        cannot be pickled by name, because it is made at run time.
+        """
         return stored_policy, (self.kind, self.limit, self.estimator, dict(self.stored))
 
     def _refuse(self) -> NoReturn:
@@ -91,8 +93,11 @@ def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
 
 
 def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | None) -> Totals:
-    """Return the totals of a window from a stored row: the count and tokens of its messages, and
-    its `load`, which includes the overhead. The load is None if the row has none.
+    """Return the totals of a window from the values of a stored row.
+
+    `count` is the number of messages, and `tokens` the sum of their tokens. `load` is the part of
+    the limit that the window took, including the overhead of a request; None if the row has no
+    load.
     """
     if not can_decide(policy) or not count:
         return Totals(count, tokens)

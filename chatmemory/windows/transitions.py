@@ -7,11 +7,13 @@ same transitions.
 The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory:
 
 - An add trims the window, appends the message and trims again, reading the limit both times.
-- A system message equal to the first one in the window is ignored. A different one replaces it and
-  goes to the end, or to the head where `always_keep_system_message_first` is set.
-- A read is trimmed and writes nothing back.
+- An added system message is ignored if it equals the first system message in the window. Otherwise
+  the added message replaces the first system message. The added message goes to the end, or to the
+  head if `always_keep_system_message_first` is set.
+- A read returns the trimmed window and writes nothing back.
 - With `auto_recover_orphaned_tool_messages`, a read first leaves out interrupted tool calls. An add
-  of a tool result only trims once, after the append; any other add removes them before it trims.
+  of a tool result keeps these calls, and trims only once, after the append. Any other add evicts
+  these calls before the first trim.
 
 Options of policies add rules. With `snap_to_user`, the rest of a turn that lost its beginning is
 evicted after the last trim of a change or a read. An add can be refused, and then changes nothing.
@@ -44,10 +46,14 @@ from chatmemory.windows.window import NOTHING, Entry, Totals, Weighable, Window
 class Change(StrEnum):
     """The kind of a transition, which is the effect of one change on a window.
 
-    ADD adds a message, SET replaces the whole list, and CLEAR empties it. KEEP changes nothing,
-    such as a new policy. PIN pins or unpins messages, and COMPACT replaces messages by a summary.
-    CLEAR_RESULTS replaces old tool results by placeholders. INDEX renews the index message, which
-    lists evicted terms.
+    - ADD adds a message.
+    - SET replaces the whole list.
+    - CLEAR empties the window.
+    - KEEP leaves the window as it is, in a step such as a new policy.
+    - PIN pins or unpins messages.
+    - COMPACT replaces messages by a summary.
+    - CLEAR_RESULTS replaces old tool results by placeholders.
+    - INDEX renews the index message, which lists terms of evicted messages.
     """
 
     ADD = "add"
@@ -61,17 +67,21 @@ class Change(StrEnum):
 
 
 class Transition(NamedTuple):
-    """The effect of one change on a window: the totals before and after it, the messages that come,
-    and those that leave.
+    """The effect of one change on a window: the messages that come and leave, and the totals
+    `before` and `after` the change.
 
-    `arrivals` is empty if an add was ignored. It is also empty if the message of a client's add
-    left at once, so that it is unknown (see `lists`). The arrivals of a SET or COMPACT are the
-    whole new list. `evictions` are in the order in which they happen and may contain an arrival: a
-    message larger than the window leaves in the step that added it. An add is trimmed by
-    `policy_before` before the append, and by `policy` after it. `at_head` is True if the arrival
-    goes to the head of the window. `pinned` are the totals of the pinned messages that were read
-    for the decision. `is_oversized` is True if the limit has no room for the arrival even alone.
-    `note` is for readers of the ledger, and decides nothing.
+    - `arrivals` has the added message of an ADD, or the whole new list of a change such as SET,
+      COMPACT or PIN. `arrivals` is empty if an add was ignored. An added message that left a
+      client's list at once is unknown (see `lists`), and also missing here.
+    - `evictions` are in the order in which they happen. An arrival may be among them: a message
+      larger than the window leaves in the step that added it.
+    - `policy_before` trims the window before the append of an add, and `policy` trims it
+      afterwards.
+    - `at_head` is True if the arrival goes to the head of the window.
+    - `pinned` are the totals of the pinned messages that were read for the decision.
+    - `is_oversized` is True if the limit has no room for the arrival, even beside the system
+      message alone.
+    - `note` is for readers of the ledger, and decides nothing.
     """
 
     change: Change
@@ -94,9 +104,7 @@ class Transition(NamedTuple):
 
     @property
     def has_room(self) -> bool:
-        """Whether all arrivals stay, and the window is within its limit afterwards if the policy
-        enforces the limit.
-        """
+        """Whether all arrivals stay, and the resulting window is not over an enforced limit."""
         policy = self.policy
         if policy is not None and not policy.meters_only and policy.is_exceeded_by(self.after):
             return False
@@ -115,8 +123,8 @@ class Transition(NamedTuple):
         return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
-        """Return the same transition with other objects for its entries: a key of `entries` is
-        replaced by its value, such as an entry with a loaded message.
+        """Return the same transition with entries replaced, such as by entries with a loaded
+        message. `entries` maps an entry to the equal entry that replaces it.
         """
         return self._replace(
             arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
@@ -350,10 +358,11 @@ def trim(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[Eviction]:
-    """Return the evictions that the next add will make, and that reads already hide.
+    """Return the evictions of the messages that reads already hide, and that the next add will
+    evict.
 
-    These are interrupted tool calls first, and then messages over a lowered limit. If the policy
-    hides interrupted calls, tool calls and results must have their messages.
+    Interrupted tool calls come first, and then messages over a lowered limit. If the policy hides
+    interrupted calls, the messages of tool calls and results must be loaded.
     """
     if policy is None:
         return []
@@ -362,11 +371,10 @@ def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[E
 
 
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
-    """Return the evictions that will come first when there is no more room for a message, however
-    full the window is now.
+    """Return the evictions that come first once the window is full, however full the window is now.
 
-    These are one message and the tool results that leave with it. With `low_water`, all messages
-    that leave on the way to the lower load are included.
+    One message leaves, together with its tool results. With `low_water`, all messages that leave on
+    the way to the lower load are included.
     """
     if policy.meters_only:
         return []
@@ -473,8 +481,8 @@ def check_oversized(
 
 
 def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) -> None:
-    """Raise OversizedMessage for the first message of a list that the limit has no room for. Pinned
-    messages are not checked.
+    """Raise OversizedMessage if a message of a list is too large for the limit beside the system
+    message. The error is about the first such message. Pinned messages are not checked.
     """
     for index, message in enumerate(messages):
         if not message.pinned:

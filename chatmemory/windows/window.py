@@ -43,19 +43,24 @@ SAID = "SAID"  # the origin of messages of the history; others are SYNTHETIC
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A message in a window, with the facts that eviction needs.
+    """A message in a window, with the values by which eviction decides.
 
-    Entries are equal if their keys are, because a window may have equal messages twice. `message`
-    is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
-    never evicted. With `is_stub`, the entry is the placeholder of a cleared tool result (see
-    `clearing`).
+    - `message` is None if the store has not loaded the message. A system message is always loaded.
+    - Entries are equal if their keys (`key`) are equal, because a window may have equal messages
+      twice.
+    - A `pinned` entry is never evicted.
+    - `is_stub` is True for the placeholder of a cleared tool result (see `clearing`).
 
-    A ledger sets the fields from `n` on. `n` is the number of the entry's stay (its period in
-    memory), which is then the key; without a stay, `n` is 0. `seq` is the number of the message,
-    and `rank` orders the window. `size` is the length of its JSON in bytes; a new message has the
-    `frame` of its JSON (see `frame_and_size`). `origin` says whether the message is in the history.
-    `overrides` are a text or attributes that memory shows instead of the text or attributes in the
-    history; `message` already has them.
+    A ledger sets the fields from `n` on:
+
+    - `n` is the number of the entry's stay (its period in memory), and then also the key. Without a
+      stay, `n` is 0.
+    - `seq` is the number of the message, and `rank` orders the window.
+    - `size` is the length of the message's JSON in bytes. `frame` is the JSON of a new message with
+      a gap for its text (see `frame_and_size`).
+    - `origin` says whether the message is in the history.
+    - `overrides` is a text, or attributes, that memory shows instead of those in the history.
+      `message` already has the overrides.
 
     An entry is never changed. The class is not frozen, because frozen objects take three times as
     long to make, and a window has thousands.
@@ -118,9 +123,9 @@ class EntrySource(ABC):
 class Window:
     """The messages that the model sees next, as entries in order.
 
-    `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
-    as needed; pass `totals` with it. Without `totals` all entries are read and added up.
-    `counted_by` names the estimator family that counted the tokens, or is None if they were not
+    `source` is an iterable of entries, or an `EntrySource`, which is read from the head only as far
+    as needed. Pass `totals` with an `EntrySource`: without `totals`, all entries are read and added
+    up. `counted_by` names the estimator family that counted the tokens, or is None if they were not
     counted. `measured_by` is the policy that gave `totals` its costs, or None. `users` are the
     entries of user messages, or None until they were searched for.
     """
@@ -197,8 +202,10 @@ class Window:
         return {entry: entry for entry in self.with_messages()}
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
-        """Count the tokens of every entry by an estimator of this family. Nothing is read or
-        counted if the family is the same as before.
+        """Count the tokens of every entry with `count`, the function of an estimator. `family`
+        names the family of this estimator.
+
+        Nothing is read or counted if an estimator of the same family has counted the window before.
         """
         if family != self.counted_by:
             messages = ((entry, entry.message) for entry in self.with_messages())
@@ -278,7 +285,9 @@ class Counted(Protocol):
 
 
 class Weighable(Counted, Protocol):
-    """Anything whose cost a policy can compute, such as an entry or a database row."""
+    """Anything for which a policy can compute the part of the limit that it takes, such as an entry
+    or a database row.
+    """
 
     @property
     def type(self) -> MessageType: ...
@@ -288,7 +297,9 @@ class Weighable(Counted, Protocol):
 
 
 class Costs(Protocol):
-    """The methods of a policy that return the costs of messages."""
+    """The methods of a policy that tell the costs of messages: how much of the limit the messages
+    take.
+    """
 
     def weigh(self, message: Weighable) -> int: ...
 

@@ -53,8 +53,8 @@ def _option_type(kind: type[Policy], name: str) -> type:
 
 
 def caller_options(kind: type[Policy]) -> dict[str, type]:
-    """Return the options of a kind of policy that callers may set, with their types. The estimator
-    is included; derived fields are not.
+    """Return the type of each option that callers may set for a kind of policy, by the option's
+    name. The estimator is included; derived fields are not.
     """
     types = get_type_hints(kind)
     accepted = (each for each in option_fields(kind).values() if not each.metadata.get("derived"))
@@ -111,10 +111,10 @@ def _no_policy(value: object) -> InvalidValue:
 
 
 def checked_policy(value: object) -> Policy | None:
-    """Return a value if it is a policy or None. The policy's derived fields, such as its overhead,
-    are taken from its estimator.
+    """Return a policy with its derived fields, such as the overhead, taken from its estimator. None
+    is returned as it is.
 
-    Raises InvalidValue, UnknownEstimator.
+    Raises InvalidValue for a value that is neither a policy nor None, and UnknownEstimator.
     """
     if value is None:
         return None
@@ -135,10 +135,11 @@ def checked_policies(values: Iterable[JsonValue]) -> list[Policy | None]:
 
 
 def policies_from_text(text: str) -> list[Policy | None]:
-    """Return the policies of a list separated by commas. `everything`, which stands for sending
-    everything, gives None.
+    """Return the policies that a text names, separated by commas. The name `everything`, which
+    stands for sending everything, becomes None.
 
-    An item with `=` is an option of the policy before it. Raises InvalidValue and UnknownEstimator.
+    An item with `=` is an option of the policy before the item. Raises InvalidValue and
+    UnknownEstimator.
     """
     if not isinstance(text, str):
         raise _no_policy(text)

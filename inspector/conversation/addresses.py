@@ -17,9 +17,10 @@ from inspector.shell.room import View
 class Addresses:
     """Builds the URLs of a conversation page, also if the page answers a POST to another URL.
 
-    `tried` are parameters of a simulation that links preserve; links to the live page preserve them
-    only if the simulation `is_lasting`. `previous_step`, `first_step` and `next_step` are the steps
-    beside the shown step, None at an end.
+    `tried` are the URL parameters of a simulation, which links preserve. Links to the live page
+    preserve these parameters only if the simulation `is_lasting`. `previous_step` and `next_step`
+    are the steps beside the shown step, and `first_step` is step 0. Each is None if the page cannot
+    go further in this direction.
     """
 
     def __init__(self, view: View, is_posted: bool = False) -> None:
@@ -41,8 +42,8 @@ class Addresses:
 
     @cached_property
     def kept_parameters(self) -> dict[str, str]:
-        """The URL parameters that links preserve besides step and message: unfolded sections, and
-        those of highlights.
+        """The URL parameters that links preserve besides step and message: the unfolded sections,
+        and the parameters of highlights.
         """
         opened = self.state.query.open
         return {**({"open": opened_text(opened)} if opened else {}), **self.marks.kept}
@@ -84,7 +85,7 @@ class Addresses:
 
     @property
     def pinned_url(self) -> str:
-        """The URL of the page at this step, which does not move on with new messages."""
+        """The URL that keeps the page at this step when new messages come."""
         return self._with_query(at=self.at, msg=self.msg, **self.kept_parameters)
 
     @property
@@ -105,8 +106,9 @@ class Addresses:
     ) -> str:
         """Return the query string of this page at a step, with "?", or "" for the live page.
 
-        The query has the simulation and the unfolded sections. If `keeps` is True, it also has the
-        parameters of highlights. It has the comparison, unless the caller gives a parameter `with`.
+        The query string has the parameters of the simulation and the unfolded sections, and
+        `parameters`. If `keeps` is True, the parameters of highlights are included. The comparison
+        with another step is included, unless the caller gives a parameter `with`.
         """
         stays_live = self.is_live and at == self.at
         place = {"at": None if stays_live else at} | chosen(msg)
@@ -124,7 +126,9 @@ class Addresses:
         return self.query(self.at + 1).partition("&")[2]
 
     def fold_link(self, name: str) -> str:
-        """Return the URL of this page that unfolds a section, or folds an unfolded section."""
+        """Return the URL of this page with a section unfolded, or folded if the section is unfolded
+        now.
+        """
         opened = opened_text(self.state.query.open ^ {name})
         return self.link(self.at, msg=self.msg, open=opened)
 
@@ -133,10 +137,11 @@ class Addresses:
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:
-        """Return the URL of a step with the message that arrived at it, or of a draft message.
+        """Return the URL of a cell of the timeline: a step and the message that arrived at the
+        step, or a draft message.
 
-        A page has many of these, so they are short: relative to the page, unless it answers a POST
-        to another URL.
+        A page has many cells, so the URLs are short: relative to the page, unless the page answers
+        a POST to another URL.
         """
         if msg and msg < 0:
             return self.link(self.at, msg=msg)
@@ -147,5 +152,7 @@ class Addresses:
 
 
 def opened_text(names: Iterable[str]) -> str:
-    """Return the URL parameter that unfolds sections, with the names in alphabetical order."""
+    """Return the value of the URL parameter that unfolds the sections with these names, in
+    alphabetical order.
+    """
     return " ".join(sorted(names))

@@ -11,11 +11,11 @@ from chatmemory.testing import snippets
 def copied_test(
     memory_id: str, policy: Policy | None, about: str, assertions: Sequence[str], why: str = ""
 ) -> str:
-    """Return the code of a test that asserts something under a policy; "" if no policy decides the
-    window.
+    """Return the code of a test with these assertions about a conversation under a policy; "" if no
+    policy decides the window.
 
-    The test replays the history, which needs a policy that evicts. `about` names the test, and
-    `why` is a comment in it.
+    The test replays the history. A replay needs a policy that evicts, so the limit is enforced in
+    the test. `about` names the test, and `why` becomes a comment in the test.
     """
     if not can_decide(policy):
         return ""

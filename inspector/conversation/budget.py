@@ -13,8 +13,10 @@ WIDTH = 1000
 
 
 class Segment(NamedTuple):
-    """A part of the bar, such as the tool results: name, icon (`glyph`, or ""), CSS class, tokens,
-    percentage, start and width.
+    """A part of the bar, such as the part of the tool results.
+
+    `glyph` names the icon of the part, or is "". `percent` is its share of the whole bar. `start`
+    and `width` are its place on a bar that is WIDTH units wide.
     """
 
     name: str
@@ -38,11 +40,11 @@ def share_words(percent: int, tokens: int) -> str:
 def segments(
     kinds: Sequence[tuple[str, str, str, int]], whole: int, gap: float = 0.0
 ) -> list[Segment]:
-    """Return the parts of a bar from left to right, with a gap after each. Parts without tokens are
-    left out.
+    """Return the parts of a bar from left to right, with a gap after each part. Parts without
+    tokens are left out.
 
-    A kind is a name, an icon, a CSS class and its tokens. `whole` is the number of tokens of the
-    full width.
+    Each of `kinds` is a name, an icon, a CSS class and a number of tokens. `whole` is the number of
+    tokens that fills the whole bar.
     """
     amounts = [tokens for *_, tokens in kinds]
     percents = shares([*amounts, whole - sum(amounts)])
@@ -57,7 +59,7 @@ def segments(
 
 
 class BudgetBar:
-    """Presents the bar of a window's budget, the tokens of each kind of message."""
+    """Presents the bar that shows how many tokens of a window each kind of message takes."""
 
     width = WIDTH
 

@@ -24,9 +24,10 @@ from chatmemory.windows.stored_policies import can_decide
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return a caption on what simulated changes and the limit that is tried with them would do.
+    """Return a caption that says what simulated changes would do, together with the limit that the
+    simulation tries.
 
-    `outlook` compares memory before and after.
+    `outlook` compares memory before and after the simulation.
     """
     if outlook.no_room and not changes:
         return Caption("No room", detail=change_of_policy(outlook))

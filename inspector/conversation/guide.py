@@ -22,12 +22,12 @@ TEXT = 70  # characters of a message
 
 @dataclass(frozen=True)
 class Stop:
-    """A stop of the tour: the pane to look at, its name, its text, and the step (`at`) and message
-    (`msg`) of its URL.
+    """A stop of the tour.
 
-    `text` is shown on the conversation page, and `short` on the first page. `seqs` are the two
-    messages that the stop shows on the first page. `gone` is the message that the model no longer
-    sees, if any.
+    `pane` is the pane of the conversation page to look at. `text` is shown on the conversation
+    page, and `short` on the first page. `at` and `msg` are the step and the message in the URL of
+    the stop. `seqs` are the two messages that the stop shows on the first page. `gone` is the
+    message that the model no longer sees, if any.
     """
 
     number: int
@@ -88,8 +88,9 @@ class Guide:
 
 
 def guide_of(request: HttpRequest, memory_id: str) -> Guide | None:
-    """Return the tour's stop in the URL of the example conversation, or None. None also if the tour
-    has been ended.
+    """Return the guide with the stop that the URL names; None without such a stop.
+
+    None also for a conversation that is not the example, and if the reader has ended the tour.
     """
     if memory_id != EXAMPLE or is_ended(request):
         return None

@@ -83,7 +83,7 @@ class Head:
     @cached_property
     def whole_history(self) -> Amount:
         """The size of the whole history up to now. The page reserves space for this number, because
-        it is the longest.
+        no earlier size has more digits.
         """
         memory = self.state.memory
         most = Totals(memory.said_count, memory.history_tokens)
@@ -97,8 +97,8 @@ class Head:
 
     @cached_property
     def history(self) -> Amount:
-        """The size of the history up to the shown step, including drafts, in original token
-        counts.
+        """The size of the history up to the shown step, including drafts. Each message has its
+        original token count.
         """
         return self._measure.amount(history_totals(self.state, self._measure))
 
@@ -130,8 +130,8 @@ class Head:
 
     @property
     def forgotten(self) -> Amount:
-        """The size of the messages in history that are neither in memory nor hidden, in original
-        token counts.
+        """The size of the messages in history that are neither in memory nor hidden. Each message
+        has its original token count.
         """
         return self._difference(
             history_totals(self.state, self._measure), kept_totals(self.state, self._measure)

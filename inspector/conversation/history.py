@@ -247,7 +247,9 @@ def summarised(departure: StayDetail | None) -> int | None:
 
 
 def related(state: ConversationState) -> frozenset[int]:
-    """Return the numbers of the selected tool call's results, or of the selected result's call."""
+    """Return the numbers of the results if a tool call is selected, or the number of the tool call
+    if a result is selected. Empty for any other message.
+    """
     selected = state.selection.row
     if selected is None or not _is_paired(selected):
         return frozenset()

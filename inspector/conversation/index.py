@@ -21,12 +21,13 @@ UNFOLDED = 8  # terms of a list; the others are folded
 
 
 class IndexTerms:
-    """The exact terms of an index by label, each with the number of the last message that contained
-    it.
+    """The exact terms of an index, each with the number of the last message that contained the
+    term.
 
-    The `first` terms are shown, and all `others` are folded. `fallen` are terms that the index
-    remembers, but no longer lists, and `left_out` are terms that somebody left out. With a
-    `source`, only the terms of that message are included.
+    `first` has the terms that are shown, and `others` the terms that are folded. Both are grouped
+    by label (what messages call the term). `fallen` are terms that the index remembers, but does
+    not list, and `left_out` are terms that somebody left out. With a `source`, only the terms of
+    the message with this number are included.
     """
 
     def __init__(self, index: Index, source: int | None = None) -> None:
@@ -51,7 +52,11 @@ class IndexTerms:
 
 
 class TermChoice(NamedTuple):
-    """A term that can be left out of the index, or listed again, and the address of a preview."""
+    """A term of the index, and the URL (`address`) of a preview of the change that somebody can
+    choose.
+
+    A term that `is_left_out` can be listed again. Any other term can be left out.
+    """
 
     term: str
     is_left_out: bool
@@ -59,7 +64,9 @@ class TermChoice(NamedTuple):
 
 
 def choices_of(shown: IndexInMemory, terms: IndexTerms, memory_id: str) -> list[TermChoice]:
-    """Return the choices of some terms of the index in memory."""
+    """Return a choice for each of `terms` that the index in memory lists, or that somebody left
+    out. A redacted term has no choice.
+    """
     numbers = {row.term: number for number, row in enumerate(shown.index.rows, 1)}
     return [
         TermChoice(
@@ -73,8 +80,10 @@ def choices_of(shown: IndexInMemory, terms: IndexTerms, memory_id: str) -> list[
 
 
 class IndexPreview(NamedTuple):
-    """What leaving a term out would change, or listing a term again: the tokens of the index before
-    and after, and the terms that would be listed in place of this term.
+    """The effect of leaving a term out of the index, or of listing the term again.
+
+    `before` and `after` are the tokens of the index before and after the change. `others` are the
+    terms that the index would list only after the change.
     """
 
     before: int
@@ -108,7 +117,9 @@ class IndexRow:
 
     @property
     def summary(self) -> str:
-        """How many terms the index lists, and how many messages they come from, in words."""
+        """How many terms the index lists, how many messages have left memory, and how many terms
+        are not listed, in words.
+        """
         terms, fallen = self.terms, len(self.terms.fallen)
         listed = f"{counted(len(terms.listed), 'exact term')} of {counted(terms.left, 'message')}"
         return f"{listed} that left{f'; {fallen:,} more not listed' if fallen else ''}"

@@ -1,4 +1,6 @@
-"""When a message would have left memory without an index: the index takes room."""
+"""Finds when a message would have left memory if the policy had no index. The index takes room, so
+messages may leave earlier.
+"""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ TRIED_TOO_LONG = (
 
 
 def asks_for_limit(query: ConversationQuery) -> bool:
-    """Return whether a page shows the limit that would have kept the message: its section is
-    unfolded, or a replay is requested.
+    """Return whether a page shows the limit that would have kept the message. That is so if the
+    section with this limit is unfolded, or a replay is requested.
     """
     return SECTION in query.open or query.replay
 
@@ -50,10 +50,14 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     """Return the limit that would have kept the selected message until it was next needed, or until
     the shown step.
 
-    Installed features know when the message was needed. The result is None unless the message left
-    because the limit was reached and an installed policy is in force. It is also None for injected
-    messages, and for messages that a client left out. A policy that only measures is replayed as if
-    its limit were enforced. A long history is replayed only if the query asks for it.
+    Installed features know when the message was needed. A policy that only measures is replayed as
+    if its limit were enforced. A long history is replayed only if the query asks for the replay.
+
+    The result is None in these cases:
+
+    - The message did not leave memory because the limit was reached.
+    - A client left the message out, or the message is injected.
+    - The policy in force is not installed.
     """
     row, left_by, step = view.selection.row, view.selection.left_by, view.stored.step
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):

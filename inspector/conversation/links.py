@@ -27,8 +27,8 @@ def query_of(parameters: Mapping[str, int | str | None]) -> str:
 
 
 def chosen(msg: int | None) -> dict[str, int]:
-    """Return the URL parameter that selects a message: `msg`, or `draft` for the negative number of
-    a draft message.
+    """Return the URL parameter that selects a message: `msg`, or `draft` for a draft message, whose
+    `msg` is negative. {} without a message.
     """
     if not msg:
         return {}
@@ -38,8 +38,10 @@ def chosen(msg: int | None) -> dict[str, int]:
 def comparison_url(
     state: ConversationState, policies: tuple[Policy | None, ...], messages: int, phrase: str = ""
 ) -> str:
-    """Return the URL that compares policies after the first `messages` messages, with a phrase to
-    search. Return "" if comparisons are not installed.
+    """Return the URL of the page that compares policies after the first `messages` messages. "" if
+    comparisons are not installed.
+
+    `phrase` is a text to search for on that page.
     """
     at = max(0, messages - max(0, state.memory.said_count - MEASURED_MAX))
     texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]

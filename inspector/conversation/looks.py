@@ -83,8 +83,10 @@ class Pairable(Protocol):
 
 
 def pairing(rows: Sequence[Pairable | None], i: int) -> str:
-    """Return the position of row `i` among a tool call and its results: p-start, p-mid, p-end, or
-    "".
+    """Return the CSS class of row `i` by its place among a tool call and its results. "" for any
+    other row.
+
+    The tool call has p-start, the last result p-end, and each result between p-mid.
     """
     row, following = rows[i], rows[i + 1] if i + 1 < len(rows) else None
     is_followed = following is not None and following.type is MessageType.TOOL_EXECUTION_RESULT

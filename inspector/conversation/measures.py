@@ -17,8 +17,8 @@ FULL = 100.0
 
 @dataclass(frozen=True)
 class Amount:
-    """A size (`load`) in a policy's unit, and in tokens if the unit is another one; otherwise
-    `tokens` is None.
+    """A size: `load` in a policy's unit, and `tokens` in tokens. `tokens` is None if the policy's
+    unit is tokens.
     """
 
     load: int
@@ -126,11 +126,11 @@ def history_totals(state: ConversationState, measure: Measure) -> Totals:
 
 
 def kept_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of the messages of the history that are stored in memory, including hidden
-    messages.
+    """Return the totals of the messages that are in history and also stored in memory, including
+    hidden messages.
 
-    Token counts are the original ones, as in `history_totals`. A cleared tool result counts as its
-    placeholder.
+    Each message has its original token count, as in `history_totals`. A cleared tool result counts
+    as its placeholder.
     """
     window, contents = state.window, state.contents
     original_tokens = {

@@ -28,12 +28,14 @@ BAR_HEIGHT = 3
 
 
 class MemoryPaneRow(MessageLine):
-    """A row of the memory pane. `past` is the size of the rows above and `this` of this row: the
-    bar beside the row adds both.
+    """A row of the memory pane.
 
-    `soon` marks a row that leaves first. A row at the top of the pane has the `list` "pinned", and
-    a bar of its own: `bar` has its width, `past` and `this`. The bars of all other rows are drawn
-    together (see `LoadBars`).
+    `past` is the size of all rows above, and `this` the size of this row. The bar beside the row
+    shows both sizes, one after the other. `soon` is a label if the message leaves first, such as
+    "leaves next".
+
+    A row at the top of the pane has the `list` "pinned", and a bar of its own: `bar` has its width,
+    `past` and `this`. The bars of all other rows are drawn together (see `LoadBars`).
     """
 
     drawn: ClassVar = (
@@ -64,7 +66,9 @@ class MemoryPaneRow(MessageLine):
 
 
 class Elsewhere:
-    """Messages in memory that the pane does not show. A link leads to the message `seq`."""
+    """Messages in memory that the pane does not show, before or after the shown part. A link leads
+    to the nearest of these messages, `seq`.
+    """
 
     def __init__(self, rows: Sequence[MessageView], seq: int) -> None:
         self.count, self.tokens, self.seq = len(rows), sum(row.tokens for row in rows), seq
@@ -109,9 +113,10 @@ class JustEvicted:
 class LoadBars:
     """The bars beside the rows of memory, which rise like a staircase to the limit.
 
-    They are SVG paths in a box of `width` units of the limit by three units for each row. `track`
-    is the full width, `past` the rows above, `this` the row itself, and `over` a row that ends
-    beyond the limit.
+    The bars are SVG paths. Their box is `width` units wide, in the unit of the limit, and three
+    units high for each row. `track` has a bar of the full width for each row, `past` a bar for the
+    size of the rows above. `this` has a bar for the size of the row itself; a row that ends beyond
+    the limit has this bar in `over` instead.
     """
 
     def __init__(self, rows: Sequence[MemoryPaneRow], width: int) -> None:
@@ -124,10 +129,11 @@ class LoadBars:
 
 
 class MemoryPane:
-    """Presents the memory pane. `next_to_leave` are the messages that leave first.
+    """Presents the memory pane.
 
-    `is_full` means that even the shortest new message evicts them. Before that, the tool results in
-    `next_to_clear` are cleared.
+    `next_to_clear` are the tool results that are cleared before any message leaves. `next_to_leave`
+    are the messages that leave first if no result is cleared. `is_full` means that even the
+    shortest new message clears these results, or evicts these messages.
     """
 
     def __init__(self, state: ConversationState, measure: Measure) -> None:
@@ -145,8 +151,8 @@ class MemoryPane:
 
     @property
     def top(self) -> list[MemoryPaneRow]:
-        """The rows at the top of the pane, in order: the leading system message, and with an index
-        of exact terms, the pinned messages and summaries between both.
+        """The rows at the top of the pane: first the leading system message. If memory has an index
+        of exact terms, the pinned messages and summaries before the index follow.
         """
         first = self._window.system_at_head
         places = [*([first] if first else []), *self._above_index]
@@ -243,8 +249,8 @@ class MemoryPane:
 
     @property
     def next_others(self) -> str:
-        """The words for the messages that leave together with the first, and their size: ` with
-        #27, 88 tokens`.
+        """The words after the first message that leaves, such as ` with #27, 88 tokens`. The words
+        name the messages that leave with the first, and the size of all.
 
         The size is left out for a single message if the limit counts messages.
         """
@@ -257,8 +263,8 @@ class MemoryPane:
 
     @property
     def next_words(self) -> str:
-        """The label of the messages that leave first, or of the tool results that are cleared
-        before that.
+        """The label of the tool results that are cleared first. If no result is cleared, the label
+        of the messages that leave first.
         """
         if self.next_to_clear:
             return "cleared next" if self.is_full else "first to be cleared"
@@ -282,8 +288,8 @@ class MemoryPane:
 
     @property
     def refusal(self) -> str:
-        """A sentence on why nothing can be added; "" if the sentence about hidden messages already
-        says so.
+        """A sentence on why no message can be added. "" if a message can be added, or if
+        `hidden_words` already gives the reason.
         """
         is_said = bool(self._window.over_limit or self.next_to_leave)
         return "" if is_said else why_nothing_fits(self._window)

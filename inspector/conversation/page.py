@@ -32,10 +32,10 @@ OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK,
 def page_of(
     memory_id: str, query: ConversationQuery, read: dict[str, Any], is_posted: bool = False
 ) -> ConversationPage:
-    """Return the page of a conversation, or another view of it, such as a simulation, if the URL
-    asks for one.
+    """Return the page of a conversation. If the URL asks for another view, such as a simulation,
+    the page shows this view.
 
-    `read` has values that rooms (features) have already read, and collects further ones. Raises
+    `read` has values that rooms (features) have already read; further values are added. Raises
     MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
     is_draft = (query.msg or 0) < 0
@@ -130,7 +130,7 @@ class ConversationPage(Addresses, Head):
     @property
     def request_key(self) -> str:
         """A text that identifies the selection, the comparison and the highlights. The page scrolls
-        to the selection when it changes.
+        to the selection when this text changes.
         """
         other = self.state.query.other
         values = self.msg or "", "" if other is None else other, *self.marks.kept.values()

@@ -62,11 +62,11 @@ INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 @dataclass(frozen=True)
 class Life:
-    """The periods in which a message was in memory, as spans of a line from 0 to `steps`: pairs of
-    start and length.
+    """The periods in which a message was in memory, on a line from 0 to `steps`.
 
-    `entered` is the step at which it first entered, and `left` the step at which it last left, or
-    None.
+    Each of `spans` is the start and the length of a period. `entered` is the step at which the
+    message first entered memory. `left` is the step at which the message last left, or None while
+    the message is in memory.
     """
 
     steps: int
@@ -129,7 +129,7 @@ class RawMessage(NamedTuple):
 class Why:
     """Explains why the selected message is in memory or has left.
 
-    `tokens` is its size at the shown step, or when it left.
+    `tokens` is the size of the message at the shown step, or at the step at which the message left.
     """
 
     def __init__(self, state: ConversationState, row: MessageDetail) -> None:
@@ -184,10 +184,11 @@ class Why:
 
     @cached_property
     def index(self) -> IndexTerms | None:
-        """The exact terms of the selected message in an index; None if there are none.
+        """The exact terms to show for the selected message; None if there are none.
 
-        For an index message, these are all its terms. For an evicted message, these are its terms
-        that the index in memory lists.
+        For an index message, these are all terms of the index. For an evicted message, these are
+        the terms of this message in the current index: listed terms, and terms that somebody left
+        out.
         """
         if self.row.index is not None:
             return IndexTerms(self.row.index)
@@ -290,8 +291,8 @@ class Why:
 
     @cached_property
     def would_keep(self) -> Explanation | None:
-        """An explanation of the limit that would have kept the message; None while its section is
-        folded.
+        """An explanation of the limit that would have kept the message. None while the section with
+        this explanation is folded, and if the message did not leave because of the limit.
         """
         if not self.might_have_stayed or not asks_for_limit(self._state.query):
             return None
@@ -315,8 +316,8 @@ class Why:
 
     @property
     def can_replay(self) -> bool:
-        """Whether the limit that would have kept the message needs a long replay that nobody has
-        requested yet.
+        """Whether only a long replay, which nobody has requested yet, can find the limit that would
+        have kept the message.
         """
         answer = self._state.selection.would_keep
         return answer is not None and answer.deferred > 0
@@ -384,8 +385,8 @@ class Why:
 
     @property
     def tools(self) -> str:
-        """The name of the tool of a result, or the number of tool calls in words; "" for other
-        messages.
+        """The name of the tool for a tool result, or the number of tool calls in words for a
+        message with tool calls. "" for other messages.
         """
         message = self.row.message
         if isinstance(message, ToolExecutionResultMessage):

@@ -18,15 +18,18 @@ from inspector.conversation.forecasts import would_become_stubs
 
 @dataclass(frozen=True)
 class PinPreview:
-    """What pinning a message would do, or if it `is_pinned` now, unpinning the message. `seqs` are
-    the messages pinned together: a tool call and its results.
+    """The effect of pinning a message, or of unpinning a message that `is_pinned` now.
 
-    `pinned_load` is the part of the limit that pinned messages would hold, in the policy's unit.
-    `room` is the size of the largest message that would still fit beside them, below 1 if none
-    does. `leaving` are the messages that leave next now, and `leaving_then` the messages that would
-    leave next after the change. Before `leaving_then` leave, the tool results `stubbed_then` would
-    be cleared. If a lowered limit hides messages, `hidden` are further messages that it would hide,
-    and `shown` messages that the model would see again.
+    - `seqs` are the messages that are pinned together: a tool call and its results.
+    - `pinned_load` is the part of the limit that pinned messages would take after the change, in
+      the policy's unit.
+    - `room` is the size of the largest message that would still fit beside the pinned messages;
+      below 1 if no message would fit.
+    - `leaving` are the messages that leave next now, and `leaving_then` the messages that would
+      leave next after the change.
+    - `stubbed_then` are the tool results that would be cleared before `leaving_then` leave.
+    - `hidden` are messages that a lowered limit would hide only after the change, and `shown`
+      messages that the limit would no longer hide.
     """
 
     policy: Policy

@@ -218,10 +218,11 @@ def texts_of(
     part: slice,
     changes: Iterable[ChangeResult],
 ) -> dict[int, str]:
-    """Return the beginnings of the texts that a page shows, by number, including those already
-    `known`.
+    """Return the beginnings of the texts that a page shows, by the number of the message. `known`
+    are texts that were already read.
 
-    These are the messages in `part` of the window, and the first messages that the `changes` evict.
+    The page shows the messages in `part` of the window, and the first messages that the `changes`
+    evict.
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
@@ -231,10 +232,11 @@ def texts_of(
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
-    """Return the first `size` characters of the readable texts of some messages, by number.
+    """Return the readable texts of some messages, cut to `size` characters, by the number of the
+    message.
 
-    The readable text of an assistant's or a tool's message is put together of two columns, `frame`
-    and `text`. To save work, `text` is cut before.
+    The readable text of an assistant's or a tool's message is put together from two columns,
+    `frame` and `text`. To save work, `text` is cut before that.
     """
     by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(

@@ -17,11 +17,11 @@ QUERY_LENGTH = 12_000  # several fields of 200 characters, each of which takes u
 class BulkForm(forms.Form):
     """The form of an action on several conversations, which people choose on the overview.
 
-    The chosen conversations are the checked rows of the page, and in `also` a JSON list of ids on
-    other pages. With `every`, all conversations of the list are chosen. `next` is the query string
-    of this list, to which the site returns.
+    The chosen conversations are the checked rows of the page, and the conversations of other pages
+    whose ids are in `also`, a JSON list. With `every`, all conversations of the filtered list are
+    chosen. `next` is the query string of this list, to which the site returns after the action.
 
-    The action `count` asks how many of the chosen conversations this overview does not show.
+    The action `count` only asks how many of the chosen conversations are not in the filtered list.
     `branches` is a JSON list of branches to delete with the chosen conversations.
     """
 
@@ -87,11 +87,11 @@ def _strings(text: str, problem: str) -> list[str]:
 
 
 class CompactForm(forms.Form):
-    """The form of a compaction: a summary, which messages it replaces, and the number of exact
-    terms to append.
+    """The form of a compaction: a summary, the messages that the summary replaces, and the number
+    of exact terms to append.
 
-    `first` and `last` are positions, from 1, in the window at a `step`, which does not change while
-    somebody writes.
+    `first` and `last` are positions in the window after `step`, counted from 1. The window after a
+    stored step does not change while somebody writes.
     """
 
     summary = forms.CharField(

@@ -1,7 +1,8 @@
 """The timeline of a conversation: a chart of all steps, and a strip with a cell for each step
 around the shown step (the "playhead").
 
-Styles and templates call the timeline the tape. It shows what `steps.steps` returns.
+Styles and templates call the timeline the tape. The timeline shows the steps in
+`ShownStep.samples`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ from inspector.shell.state import ConversationState
 
 
 class Timeline:
-    """Presents the chart of all steps, and the strip of cells for the `span` steps from `first` to
-    `last`. `before` is the number of steps left of the strip.
+    """Presents the chart of all steps, and the strip with a cell for each step from `first` to
+    `last`.
 
-    `is_whole` means that the strip has all steps; otherwise evictions are drawn below the chart.
-    `at` is the shown step (the playhead), including drafts; at step 0 it is shown at the first
-    cell. `dots` are CSS classes of an incident's dots by step, and `marked` the steps at which the
-    incident's fact left memory and was repeated. `band` are the steps that a room highlights, as an
-    SVG path with `band_words`. `brackets` mark the messages that summaries replaced. `floor` is the
-    y of the chart's base line.
+    - `span` is the number of steps in the strip, and `before` the number of steps before the strip.
+    - `is_whole` means that the strip has all steps. Otherwise evictions are drawn below the chart.
+    - `at` is the shown step (the playhead) plus the number of drafts. At step 0, the playhead is at
+      the first cell.
+    - `dots` has the CSS class of an incident's dot by step. `marked` are the steps at which the
+      fact of the incident left memory or was repeated.
+    - `band` is an SVG path of the steps that a room (feature) highlights, and `band_words`
+      describes these steps.
+    - `brackets` is an SVG path that marks the messages that summaries replaced.
+    - `floor` is the y of the chart's base line.
     """
 
     def __init__(

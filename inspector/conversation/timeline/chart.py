@@ -1,7 +1,7 @@
 """The chart of the timeline: the sizes of history and memory after each step, as SVG paths.
 
-A path lies in a box that is as wide as there are steps and HEIGHT high, with y downwards. It
-consists of relative lines, and neighbors of the same height form one line.
+Each path lies in a box that is one unit wide for each step, and HEIGHT units high, with y
+downwards. A path consists of relative lines. Neighboring steps with the same height share one line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """A vertical axis for sizes: 0 is at the height `base`, and `top` at the height `roof`."""
+    """A vertical axis for sizes, with y downwards. The size 0 is at y `base`, and the size `top` at
+    y `roof`.
+    """
 
     top: int
     roof: int = 0
@@ -67,7 +69,9 @@ class AxisLabel:
 
 @dataclass(frozen=True)
 class DraftBar:
-    """A draft message in the chart: its column, and the tops of history and memory with it."""
+    """A draft message in the chart. `x` is its column, and `history` and `memory` are the y of both
+    sizes after the draft.
+    """
 
     x: int
     history: int

@@ -26,7 +26,7 @@ EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)
 @dataclass(frozen=True)
 class Label:
     """A text at `x` percent of a row, shifted by `dx` pixels. `anchor` says which part of the text
-    is there: start, middle or end.
+    is at this place: start, middle or end.
     """
 
     drawn: ClassVar = ("x", "dx", "classes")
@@ -86,14 +86,19 @@ def strip_width(cells: int) -> float:
 
 
 def round_numbers(first: int, last: int, width: float) -> range:
-    """Return the round numbers in a range of steps whose labels fit into a width in pixels."""
+    """Return the round numbers from `first` to `last`, so far apart that their labels fit into
+    `width` pixels.
+    """
     every = round_distance(first, last, width)
     return range(-(-first // every) * every, last + 1, every)
 
 
 def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
-    """Return the smallest round distance at which labels fit. `among` is the distance of labels
-    that are already there, if any: the result divides it, so that new labels stand between them.
+    """Return the smallest round distance between numbers at which their labels fit into `width`
+    pixels.
+
+    `among` is the distance between labels that are already in the row, or 0. The returned distance
+    divides `among`, so that new labels stand between the old labels.
     """
     pixels = width / max(last - first + 1, 1)
     room = text_width(f"{last:,}") + GAP

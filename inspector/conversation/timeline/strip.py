@@ -45,7 +45,8 @@ class Cell:
 
     If the step has several messages, `mark` is their number, or "+" if the number is too wide.
     `dot` is the CSS class of a dot if the fact of an incident was said, left memory or was repeated
-    at the step. The cell of the shown step has the `flag`, and `is_start` at step 0.
+    at the step. `flag` is the text of the flag that marks the shown step; "" for all other cells.
+    `is_start` marks the first cell if step 0 is shown.
     """
 
     drawn: ClassVar = (*("step", "css", "words", "mark", "dot", "is_draft", "flag", "is_start"),)
