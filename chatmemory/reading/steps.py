@@ -70,6 +70,15 @@ _LEFT_AROUND = """SELECT
         WHERE memory_id = %s AND left_step > %s AND reason NOT IN ('MOVED', 'STUBBED'))"""
 
 
+# What is kept of ledgers for the next page, while they stay as they are: no texts
+KEPT = 128  # outlines, parts and their stays, 0.2 MB each; and changes
+KEPT_ENTRIES = 1_000  # of a change
+# When a conversation was created, its last step, and the digest of that step, if it has one
+LedgerState = tuple[datetime, int, bytes]
+_Key = tuple[str, int, LedgerState]
+_CHANGES: dict[_Key, ChangeResult] = {}
+
+
 @one_snapshot()
 def step(memory_id: str, n: int) -> StepDetail:
     """Return a step with its change. Raises MemoryNotFound, and StepNotFound also for step 0."""
@@ -83,6 +92,35 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     """Return the step that is stored in `row`, with its change. Without `previous`, the step before
     is read from the database.
     """
+    return StepDetail(step_row(row), _change(row, previous))
+
+
+def shown_detail(memory: Memory, row: Step, previous: StepPoint | None = None) -> StepDetail:
+    """Return the step of a row with its change, as `step_detail` does. The changes that pages show
+    are kept while their ledgers stay as they are.
+    """
+    key = memory.pk, row.n, _state_of(memory)
+    change = _CHANGES.get(key) or _kept_change(key, _change(row, previous))
+    return StepDetail(step_row(row), change)
+
+
+def shown_change(memory: Memory, n: int) -> ChangeResult:
+    """Return the change of step `n`, which is kept like those of `shown_detail`. Raises
+    StepNotFound.
+    """
+    key = memory.pk, n, _state_of(memory)
+    return _CHANGES.get(key) or _kept_change(key, _change(find_step(memory, n)))
+
+
+def _kept_change(key: _Key, change: ChangeResult) -> ChangeResult:
+    if len(change.arrived) + len(change.evicted) <= KEPT_ENTRIES:
+        while len(_CHANGES) >= KEPT:
+            _CHANGES.pop(next(iter(_CHANGES)), None)
+        _CHANGES[key] = change
+    return change
+
+
+def _change(row: Step, previous: Step | StepPoint | None = None) -> ChangeResult:
     if previous is None and row.n > 1:
         previous = read_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
@@ -96,24 +134,21 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
         pinned = pinned_at([row])[row.memory_id, row.n]
     evicted = tuple(_evicted(row, left, arrived, pinned))
     found = step_row(row)
-    return StepDetail(
-        found,
-        ChangeResult(
-            kind=found.kind,
-            step=row.n,
-            policy=found.policy,
-            before=totals_before(found.policy, found.before, found.after, arrived, evicted),
-            after=found.after,
-            policy_before=_policy_before(row, previous),
-            seq=arrived[0].seq if len(arrived) == 1 else row.seq,
-            arrived=arrived,
-            evicted=evicted,
-            pinned=pinned if any(each.misfit for each in evicted) else NOTHING,
-            passed_pins=any(each.passed_pins for each in left[-1:]),
-            by_client=row.by_client,
-            replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
-            last_seq=last_seq,
-        ),
+    return ChangeResult(
+        kind=found.kind,
+        step=row.n,
+        policy=found.policy,
+        before=totals_before(found.policy, found.before, found.after, arrived, evicted),
+        after=found.after,
+        policy_before=_policy_before(row, previous),
+        seq=arrived[0].seq if len(arrived) == 1 else row.seq,
+        arrived=arrived,
+        evicted=evicted,
+        pinned=pinned if any(each.misfit for each in evicted) else NOTHING,
+        passed_pins=any(each.passed_pins for each in left[-1:]),
+        by_client=row.by_client,
+        replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
+        last_seq=last_seq,
     )
 
 
@@ -137,10 +172,15 @@ def step_at_time(memory_id: str, moment: datetime) -> int:
     return bisect_right(numbers, moment, key=lambda n: times.get(n=n)) or len(numbers[:1])
 
 
-def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
+def evictions_around(memory: Memory, at: int) -> tuple[int | None, int | None]:
     """Return the nearest steps before and after `at` at which a message left memory, each None if
     there is none.
     """
+    return _evictions_around(memory.pk, at, _state_of(memory))
+
+
+@lru_cache(maxsize=KEPT)
+def _evictions_around(memory_id: str, at: int, _: LedgerState) -> tuple[int | None, int | None]:
     ((before, after),) = rows(_LEFT_AROUND, [memory_id, at, memory_id, at])
     return before, after
 
@@ -224,8 +264,6 @@ PART = 120
 BLOCK = 10
 BEFORE = 80
 OUTLINE = 300
-KEPT = 128  # outlines, parts and their stays, 0.2 MB each
-
 _TOTALS = ("last_seq", "last_stay", "count_after", "tokens_after", "said_count", "history_tokens")
 _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
@@ -277,17 +315,13 @@ class StepSamples:
     stays: Sequence[EndedStay]
 
 
-# When a conversation was created, its last step, and the digest of that step, if it has one
-LedgerState = tuple[datetime, int, bytes]
-
-
 def step_samples(memory: Memory, at: int) -> StepSamples:
     """Return the steps around step `at`, and an outline of all steps.
 
     Steps are read by key, so that the cost does not grow with the conversation.
     """
     part = part_around(memory.last_step, at)
-    state = memory.created_at, memory.last_step, bytes(memory.head)
+    state = _state_of(memory)
     points = _points(memory.pk, range(part.start - 1, part.stop), state)
     seqs = [_new_seqs(points.get(n - 1), points[n]) for n in part]
     single = tuple(new[0] for new in seqs if len(new) == 1)
@@ -300,6 +334,23 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
         samples.append(StepSample(**vars(points[n]), seqs=new, arrival=arrival, left_step=left))
     outline = outline_of(memory.last_step)
     return StepSamples(tuple(samples), _points(memory.pk, outline, state) if outline else {}, stays)
+
+
+def shown_point(memory: Memory, n: int) -> StepPoint:
+    """Return the totals after a step. Raises StepNotFound."""
+    point = _points(memory.pk, (n,), _state_of(memory)).get(n)
+    if point is None:
+        raise no_step(memory, n, first=1)
+    return point
+
+
+def first_step_of(memory: Memory, seq: int) -> int:
+    """Return the step at which a stored message first came into memory."""
+    return _stays_of(memory.pk, (seq,), _state_of(memory))[0].entered_step
+
+
+def _state_of(memory: Memory) -> LedgerState:
+    return memory.created_at, memory.last_step, bytes(memory.head)
 
 
 def part_around(steps: int, at: int) -> range:

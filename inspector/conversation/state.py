@@ -15,7 +15,6 @@ from django.db.models.functions import Left
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.lookup import find_step
 from chatmemory.lint.since import CallIds
 from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.message import MessageType
@@ -27,7 +26,12 @@ from chatmemory.reading.clearings import find_clearing
 from chatmemory.reading.history import Part, history_page, message_in, time_before
 from chatmemory.reading.indexes import index_among
 from chatmemory.reading.rows import MessageDetail, Page, StepDetail, memory_row
-from chatmemory.reading.steps import evictions_around, step_detail, step_samples
+from chatmemory.reading.steps import (
+    evictions_around,
+    shown_change,
+    shown_detail,
+    step_samples,
+)
 from chatmemory.reading.summaries import coverage_by_summary, summaries_covering
 from chatmemory.reading.windows import (
     MessageView,
@@ -98,9 +102,9 @@ def _shown_step(stored: StoredState, query: ConversationQuery) -> ShownStep:
     previous = next((each for each in samples.part if each.step == row.n - 1), None)
     return ShownStep(
         n=row.n,
-        detail=step_detail(row, previous) if row.n else None,
+        detail=shown_detail(memory, row, previous) if row.n else None,
         samples=samples,
-        evictions=evictions_around(memory.pk, row.n),
+        evictions=evictions_around(memory, row.n),
         compared=None if query.other is None else StoredState(memory, query.other).window,
     )
 
@@ -203,7 +207,7 @@ def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult
     """Return the change of step `n`. `detail` is a step that was already read, to save a query."""
     if detail is not None and detail.row.n == n:
         return detail.change
-    return step_detail(find_step(memory, n)).change
+    return shown_change(memory, n)
 
 
 def _left_summaries(redacted: MessageDetail) -> tuple[int, ...]:

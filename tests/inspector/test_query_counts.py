@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, services
-from chatmemory.reading.steps import _points, _stays_of
+from chatmemory.reading.steps import _CHANGES, _evictions_around, _points, _stays_of
 from inspector import demo
 from inspector.conversation.page import ConversationPage, page_of
 from inspector.conversation.state import conversation_state
@@ -65,8 +65,9 @@ def fill(conversations: range, messages: range) -> None:
 
 def query_count(call) -> int:
     cache.clear()
-    _points.cache_clear()
-    _stays_of.cache_clear()
+    for kept in (_points, _stays_of, _evictions_around):
+        kept.cache_clear()
+    _CHANGES.clear()
     with CaptureQueriesContext(connection) as queries:
         assert call().status_code in (200, 201, 302)
     return len(queries)

@@ -12,8 +12,9 @@ from chatmemory.kept import KeptRow
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.messages.texts import readable_text
-from chatmemory.models import Memory, Stay, Step
+from chatmemory.models import Memory, Step
 from chatmemory.reading.rows import StepDetail
+from chatmemory.reading.steps import first_step_of, shown_point
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.recall.lexicon import nameable
 from chatmemory.windows.policies import Policy
@@ -158,18 +159,17 @@ def _shown(
     first = row.facts[0]
     seqs = {seq for seq in (first.said, row.asked, row.again) if seq}
     messages = messages_of(memory.pk, seqs)
-    step = find_step(memory, row.step)
-    first_steps = Stay.objects.filter(memory=memory, seq=first.said).values_list("entered_step")
+    point = shown_point(memory, row.step)
     return ShownIncident(
         incident=incident_of_row(row, messages[row.again]),
         number=number,
         number_then=number - sum(other.step > row.step for other in rows),
         count=len(rows),
         left=change_at(memory, first.left_step, detail),
-        policy=step.policy,
+        policy=point.policy,
         texts={seq: readable_text(message) for seq, message in messages.items()},
-        said_step=min(first_steps)[0],
-        message_count=step.said_count - (step.last_seq - row.again + 1),
+        said_step=first_step_of(memory, first.said),
+        message_count=point.history.count - (point.last_seq - row.again + 1),
     )
 
 
