@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
+from functools import lru_cache
 
 from django.utils import timezone
 
@@ -24,6 +25,17 @@ def written(at: datetime | date | int, *forms: str) -> str:
     Nov, 07:06`.
 
     A datetime and an int (seconds since 1970) are shown in the site's time zone.
+    """
+    zone = (
+        timezone.get_default_timezone() if isinstance(at, int) else timezone.get_current_timezone()
+    )
+    return _written(at, type(at), zone, forms)
+
+
+@lru_cache(maxsize=10_000)
+def _written(at: datetime | date | int, _: type, __: tzinfo, forms: tuple[str, ...]) -> str:
+    """Format a time as `written` does. The rows of a page have times that other rows and its next
+    version have, too.
     """
     local = there(at)
     return ", ".join(format(local, FORMS[form]) for form in forms)

@@ -11,9 +11,11 @@ from operator import attrgetter
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template import Context
 from django.template.loader import render_to_string
 from django.templatetags.static import static
+from django.urls import get_script_prefix, get_urlconf
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -28,7 +30,7 @@ from inspector.conversation import history
 from inspector.conversation.links import chosen
 from inspector.display import switched_on, theme_of
 from inspector.shell.menu import menu_of
-from inspector.shell.room import Fragment, MenuItem
+from inspector.shell.room import Fragment
 from inspector.shell.rooms import rooms_on
 from inspector.shell.times import is_today, written
 
@@ -80,6 +82,35 @@ def shape(name: str) -> SafeString:
     its colour.
     """
     return _drawn("_shape.html", name=name)
+
+
+# What differs from reader to reader: the token of their forms, and the address of the page
+_OF_READER = {"csrf_token": "\0csrf", "here": "\0here"}
+
+
+def _drawn_for_reader(context: Context, template_name: str, **values: object) -> SafeString:
+    """Return the markup of a small template that sees `values`, the `csrf_token` and the address
+    `here`. It is rendered once for equal values; token and address are filled in for each reader.
+    """
+    request = getattr(context, "request", None)
+    token = context.get("csrf_token", "")
+    own = {"csrf_token": token, "here": "" if request is None else request.get_full_path()}
+    gaps = tuple(name for name in own if own[name])
+    site = get_script_prefix(), get_urlconf() or settings.ROOT_URLCONF
+    markup = _drawn_once(template_name, tuple(values.items()), gaps, site)
+    for name in gaps:
+        markup = markup.replace(_OF_READER[name], escape(str(own[name])))
+    return SafeString(markup)
+
+
+@lru_cache(maxsize=256)
+def _drawn_once(
+    template_name: str, values: tuple[tuple[str, object], ...], gaps: tuple[str, ...], site: object
+) -> str:
+    """Return the markup of a template with gaps for what differs from reader to reader. `site` is
+    what decides the URLs of pages.
+    """
+    return _drawn(template_name, **dict(values), **{name: _OF_READER[name] for name in gaps})
 
 
 @register.filter
@@ -167,13 +198,6 @@ def chosen_display(context: Context) -> SafeString:
     return format_html_join(" ", 'data-{}="{}"', sorted(chosen.items()))
 
 
-@register.simple_tag(takes_context=True)
-def other_theme(context: Context) -> str:
-    """Return the name of the theme to which the theme button changes."""
-    request = getattr(context, "request", None)
-    return "light" if request is not None and theme_of(request) == "dark" else "dark"
-
-
 @register.simple_tag
 def to(
     page: Any, at: int | None = None, keeps: bool = True, **chosen: int | str | None
@@ -192,23 +216,34 @@ def fold(page: Any, name: str, title: str) -> dict[str, object]:
 
 
 @register.simple_tag(takes_context=True)
-def main_menu(context: Context) -> list[tuple[MenuItem, bool]]:
-    """Return the items of the main menu, each with whether it is the current item."""
+def top_bar(context: Context) -> SafeString:
+    """Return the bar above each page: the menu with the items that the reader may see."""
     request = getattr(context, "request", None)
-    return [] if request is None else list(menu_of(request))
+    if request is None:
+        return _drawn_for_reader(context, "_topbar.html", theme="dark")
+    return _drawn_for_reader(
+        context,
+        "_topbar.html",
+        items=tuple(menu_of(request)),
+        is_signed_in=request.user.is_authenticated,
+        route=request.resolver_match.url_name if request.resolver_match else "",
+        theme="light" if theme_of(request) == "dark" else "dark",
+    )
 
 
 @register.simple_tag(takes_context=True)
-def room_files(context: Context) -> dict[str, list[str]]:
-    """Return the names of the style sheets and scripts that the rooms (plug-in features) on the
-    page need.
+def head_files(context: Context) -> SafeString:
+    """Return the markup that loads style sheets and scripts: those of each page, and those that the
+    rooms (plug-in features) on this page need.
     """
     request = getattr(context, "request", None)
     shown = [] if request is None else rooms_on(request)
-    return {
-        "styles": [file for room in shown for file in room.styles],
-        "scripts": [file for room in shown for file in room.scripts],
-    }
+    return _drawn_for_reader(
+        context,
+        "_head_files.html",
+        styles=tuple(file for room in shown for file in room.styles),
+        scripts=tuple(file for room in shown for file in room.scripts),
+    )
 
 
 @register.simple_tag(takes_context=True)
