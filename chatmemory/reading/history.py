@@ -100,7 +100,6 @@ def history_page(
     `known` are stays (periods of messages in the window) that the caller has already read. Of each
     message, `known` must have all stays or none.
     """
-    messages = messages_until(memory_id, newest)
     of = {"id": memory_id, "origin": str(Message.Origin.SAID), "size": part.size}
     # Without synthetic messages the seqs have no gaps, and nothing needs to be counted.
     has_gaps = said_count != newest
@@ -111,7 +110,8 @@ def history_page(
         if part.around is not None and not has_gaps:
             edge = min(newest, part.around + part.size // 2) + 1
         elif part.around is not None:
-            following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
+            following = messages_until(memory_id, newest).filter(seq__gte=part.around)
+            following = following.order_by("seq")[: part.size // 2 + 1]
             edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
         found = _DETAILS.read_rows(_UNTIL, of | {"last": min(edge - 1, newest)})[::-1]
     before = found.pop(0).said_at if part.after is None and len(found) > part.size else None
@@ -119,7 +119,7 @@ def history_page(
     if not found:
         return Page(rows)
     first = found[0].seq
-    earlier = messages.filter(seq__lt=first).count() if has_gaps else first - 1
+    earlier = messages_until(memory_id, first - 1).count() if has_gaps else first - 1
     return Page(rows, earlier, said_count - earlier - len(found), before)
 
 

@@ -5,7 +5,7 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ from inspector.conversation.links import chosen
 from inspector.conversation.looks import STYLES, CssClass, css_of, pairings
 from inspector.conversation.state import TEXT_SIZE
 from inspector.shell.state import ConversationState
-from inspector.shell.times import written
+from inspector.shell.times import formatted
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
@@ -66,9 +66,9 @@ class HistoryRow(MessageLine):
 
     A line with the `day` is above the first row of a day. `is_horizon` marks the row with which
     memory starts, and `above` says what the model sees of the rows above. `is_stub` marks a tool
-    result that memory has as a placeholder, and `is_indexed` a message with terms in the index. A
-    draft has no `time`. `summarised` is the step at which a summary replaced the message; `href` is
-    the URL of this step.
+    result that memory has as a placeholder, and `is_indexed` a message with terms in the index.
+    `said_at` is in the site's time zone. A draft has no `time`. `summarised` is the step at which a
+    summary replaced the message; `href` is the URL of this step.
     """
 
     drawn: ClassVar = (
@@ -83,6 +83,7 @@ class HistoryRow(MessageLine):
         self,
         state: ConversationState,
         row: MessageDetail,
+        said_at: datetime,
         link: Callable[[int], str],
         *classes: CssClass,
         is_horizon: bool = False,
@@ -105,8 +106,8 @@ class HistoryRow(MessageLine):
         )
         if indexed and not state.shown.marks.phrase:
             self.text = with_terms(self.text, indexed)
-        self.said_at = timezone.localtime(row.said_at)
-        self.time = written(self.said_at, "second") if row.seq > 0 else ""
+        self.said_at = said_at
+        self.time = formatted(said_at, "second") if row.seq > 0 else ""
         self.day = self.date = ""
         self.tokens = row.tokens_at(state.step.n)
         has_departed = not self.is_in and not state.simulation.is_replay
@@ -118,7 +119,7 @@ class HistoryRow(MessageLine):
 
     def name_day(self) -> None:
         """Set the day of the row in words, and as a date for machines."""
-        self.day = f"{written(self.said_at, 'long date')} {written(self.said_at, 'zone')}"
+        self.day = f"{formatted(self.said_at, 'long date')} {formatted(self.said_at, 'zone')}"
         self.date = self.said_at.isoformat(timespec="seconds")
 
 
@@ -149,7 +150,7 @@ class HistoryPane:
         """
         messages, horizon = self._state.shown.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
-        before = self._state.shown.history.before
+        before, zone = self._state.shown.history.before, timezone.get_current_timezone()
         for row, paired in zip(messages, pairings(messages), strict=True):
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
             pause = "" if before and row.said_at - before < PAUSE else "is-after-pause"
@@ -157,6 +158,7 @@ class HistoryPane:
             row_shown = HistoryRow(
                 self._state,
                 row,
+                row.said_at.astimezone(zone),
                 self._link,
                 paired,
                 pause,
@@ -168,7 +170,10 @@ class HistoryPane:
             rows.append(row_shown)
             before = row.said_at
         drafts = () if self.later else self._state.simulation.drafts
-        return rows + [HistoryRow(self._state, draft, self._link, "is-draft") for draft in drafts]
+        return rows + [
+            HistoryRow(self._state, draft, draft.said_at, self._link, "is-draft")
+            for draft in drafts
+        ]
 
     @property
     def around(self) -> tuple[int | None, int | None]:

@@ -158,7 +158,7 @@ class AdviceCard:
             return True
         return self.advice.verdict in (Verdict.CHANGE, Verdict.SEND_EVERYTHING)
 
-    @property
+    @cached_property
     def adopt_url(self) -> str:
         """The URL that previews and sets a policy. "" for several conversations, or if a client
         decides the window.

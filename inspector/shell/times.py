@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, tzinfo
-from functools import lru_cache
+from datetime import date, datetime
 
 from django.utils import timezone
 
@@ -26,19 +25,12 @@ def written(at: datetime | date | int, *forms: str) -> str:
 
     A datetime and an int (seconds since 1970) are shown in the site's time zone.
     """
-    zone = (
-        timezone.get_default_timezone() if isinstance(at, int) else timezone.get_current_timezone()
-    )
-    return _written(at, type(at), zone, forms)
+    return formatted(there(at), *forms)
 
 
-@lru_cache(maxsize=10_000)
-def _written(at: datetime | date | int, _: type, __: tzinfo, forms: tuple[str, ...]) -> str:
-    """Format a time as `written` does. The rows of a page have times that other rows and its next
-    version have, too.
-    """
-    local = there(at)
-    return ", ".join(format(local, FORMS[form]) for form in forms)
+def formatted(local: datetime | date, *forms: str) -> str:
+    """Format a time as `written` does, as the time is, in its own zone."""
+    return ", ".join([format(local, FORMS[form]) for form in forms])
 
 
 def there(at: datetime | date | int) -> datetime | date:

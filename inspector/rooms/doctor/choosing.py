@@ -24,6 +24,7 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.transaction import audit
 from chatmemory.ledger.validation import ID_LENGTH, check_actor, check_text
 from chatmemory.lint.catalog import RULES
+from chatmemory.tables import Table
 from inspector.rooms.doctor.diagnosis import MARKS, mark
 from inspector.rooms.doctor.models import ProvidersInUse
 from inspector.rooms.doctor.providers import BITS
@@ -144,6 +145,7 @@ def _with_bits(column: str, bits: int) -> Q:
     return Q(**{f"keptdiagnosis__{column}__in": numbers})
 
 
+_CHOSEN = Table(ProvidersInUse)  # each page of a conversation reads it
 _request = Local()  # holds the choices that were read for the current request
 
 
@@ -178,8 +180,9 @@ def _choices() -> Choices:
         by_prefix = setting if isinstance(setting, Mapping) else {"": setting}
         found = {prefix: Choice(prefix, in_use(names)) for prefix, names in by_prefix.items()}
         return Choices(found, fixed=True)
-    rows = ProvidersInUse.objects.order_by("prefix")
-    return Choices({row.prefix: _choice(row) for row in rows})
+    return Choices(
+        {row.prefix: _choice(row) for row in _CHOSEN.read_all("TRUE ORDER BY prefix", {})}
+    )
 
 
 def _choice(row: ProvidersInUse) -> Choice:
