@@ -21,17 +21,19 @@ from chatmemory.flag import Flag, Line
 from chatmemory.flags import flag_named, flags
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
+from chatmemory.reading.feed import microseconds
 from chatmemory.reading.overview import OverviewStats, newest_erasure, overview_stats
 from chatmemory.snapshots import one_snapshot
 from inspector.overview.cases import DAYS, Cases, cases_of
 from inspector.overview.common import Common, Everywhere, common_of
-from inspector.overview.selection import OverviewQuery, midnight, usual_sort
+from inspector.overview.selection import Ages, OverviewQuery, midnight, usual_sort
 from inspector.shell import room, rooms
 from inspector.shell.chosen import text_of_ids
 from inspector.shell.days import Bar, bars_of
 from inspector.shell.times import time_left
 
 CACHED_AS = "inspector.overview.headlines"
+COUNTED_AHEAD = "inspector.overview.ahead"  # by the thread of the site, see `ahead`
 COUNTED_AS = "inspector.overview.counted"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
 FEW = 20_000  # conversations, which are counted again after an erasure
@@ -129,7 +131,8 @@ class Headlines:
     each counted once. `folded` are lines that are folded or muted. `resolved` are problems that
     some conversations had earlier today, and none has any more. `closed` are problems that ended
     after a change. `questions`, `more` causes, the `strip` and the `facets` come from rooms (see
-    `room.OverTime`).
+    `room.OverTime`). `facets_at` is the time of the facets. `filters` has the counts of the filters
+    of a list without any, if the thread of the site has counted them; see `OverviewQuery.counts`.
     """
 
     at: datetime
@@ -145,6 +148,8 @@ class Headlines:
     more: tuple[room.RoomCause, ...] = ()  # causes of rooms
     strip: room.Fragment | None = None
     facets: Mapping[str, Sequence[tuple[str, int, str]]] = field(default_factory=dict)
+    facets_at: datetime | None = None
+    filters: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -187,7 +192,8 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
     Counting reads all steps of today. So the counts are cached for 20 times as long as that took,
     from 1 to 30 seconds, for all readers. Unless there are very many conversations, the next reader
     after an erasure counts again, so that deleted conversations are not counted. A list with
-    filters has its own counts.
+    filters has its own counts. On a large site, the thread of the site counts the list without
+    filters (see `ahead`).
     """
     query = query or OverviewQuery()
     is_search = bool(query.q)
@@ -195,15 +201,24 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
     plain = query == OverviewQuery(sort=query.sort)
     key = CACHED_AS if plain else f"{CACHED_AS}.{sha256(query.query.encode()).hexdigest()}"
     key += ".search" if is_search else ""
-    kept: Headlines | None = cache.get(key)
-    if kept is not None and not _is_outdated(kept.stats):
-        return kept
+    for known in (COUNTED_AHEAD, key) if plain and not is_search else (key,):
+        kept: Headlines | None = cache.get(known)
+        if kept is not None and not _is_outdated(kept.stats):
+            return kept
     started = perf_counter()
     counted = counted_headlines(moment, query, with_strip=not is_search)
     seconds = kept_seconds(perf_counter() - started)
     counted = replace(counted, until=timezone.now() + timedelta(seconds=seconds))
     cache.set(key, counted, seconds)
     return counted
+
+
+def ages_of(headlines: Headlines, moment: int) -> Ages:
+    """Return the times of the counts of an overview whose newest change is at `moment`."""
+    at = headlines.at if headlines.moment < moment else None
+    facets_at = headlines.facets_at
+    is_behind = facets_at is not None and microseconds(facets_at) < moment
+    return Ages(at if headlines.filters else None, at, facets_at if is_behind else None)
 
 
 def _is_outdated(stats: OverviewStats) -> bool:
@@ -215,7 +230,7 @@ def forget_headlines() -> None:
     """Drop the cached lines and counts at the top of the overview, after a change to them such as
     muting a line.
     """
-    cache.delete(CACHED_AS)
+    cache.delete_many([CACHED_AS, COUNTED_AHEAD])
 
 
 def kept_seconds(took: float) -> float:
@@ -271,6 +286,7 @@ def counted_headlines(
         more=tuple(each for each in more if each.name not in muted_names),
         strip=over_time.strip if over_time else None,
         facets=over_time.facets if over_time else {},
+        facets_at=over_time.at if over_time else None,
     )
 
 

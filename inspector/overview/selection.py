@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -49,6 +49,7 @@ MENUS: Mapping[str, Sequence[str]] = {
 }
 POLICY_LIMIT = declared_pattern(r"[0-9]{1,9}")
 Facets = Mapping[str, Sequence[tuple[str, int, str]]]
+Counts = Mapping[tuple[str, str], int | None]
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,31 @@ class Chip:
 
 @dataclass(frozen=True)
 class Menu:
-    """The values to choose from for a filter that is not set."""
+    """The values to choose from for a filter that is not set. `at` is the time of their counts if
+    something has changed since then; otherwise None.
+    """
 
     name: str
     chips: Sequence[Chip]
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Ages:
+    """The times of the counts of an overview: of its filters, flags and facets. A time is None if
+    the counts include the newest change.
+    """
+
+    filters: datetime | None = None
+    flags: datetime | None = None
+    facets: datetime | None = None
+
+    def oldest(self, names: Iterable[str]) -> datetime | None:
+        """Return the time of the oldest counts of some filters."""
+        of_filters = {"active": self.filters, "flagged": self.flags}
+        times = [of_filters.get(name, self.facets) for name in names]
+        times += [self.filters] * ("policy" in names)
+        return min(filter(None, times), default=None)
 
 
 @dataclass(frozen=True)
@@ -237,7 +259,7 @@ class OverviewQuery:
         return [
             Chip(
                 label=label,
-                count=self._counts[name, value],
+                count=self.counts[name, value],
                 pressed=self._is(name, value),
                 href=self.link(**{name: "" if self._is(name, value) else value}),
                 name=name,
@@ -245,13 +267,13 @@ class OverviewQuery:
             for name, value, label in self._offered
             if (name, value) in ALWAYS_OFFERED
             or self._is(name, value)
-            or self._counts[name, value] != 0
+            or self.counts[name, value] != 0
         ]
 
     @property
     def total(self) -> int | None:
         """The number of matching conversations, or None if a search finds too many to count."""
-        return self._counts["", ""]
+        return self.counts["", ""]
 
     @property
     def _offered(self) -> list[tuple[str, str, str]]:
@@ -275,22 +297,33 @@ class OverviewQuery:
         return [*filters, *facets]
 
     @cached_property
-    def _counts(self) -> dict[tuple[str, str], int | None]:
-        """The number of matching conversations, and the number with each filter set."""
+    def counts(self) -> Counts:
+        """The number of matching conversations, and the number with each filter set, by the
+        filter's name and value.
+        """
         selections = {
             (name, value): replace(self, **{name: value}).which for name, value, _ in self._offered
         }
         return count_each({("", ""): self.which, **selections})
 
+    def with_counts(self, counts: Counts) -> OverviewQuery:
+        """Return this query with counts that are known already."""
+        found = replace(self)
+        vars(found)["counts"] = counts  # the value of the property, which then counts nothing
+        return found
+
     def _is(self, name: str, value: str) -> bool:
         return bool(getattr(self, name) == value)
 
 
-def menus(query: OverviewQuery, facets: Facets, flagged: Mapping[str, int]) -> list[Menu]:
+def menus(
+    query: OverviewQuery, facets: Facets, flagged: Mapping[str, int], ages: Ages
+) -> list[Menu]:
     """Return the menus of the filters that are not set, each with the values that some
     conversations have.
 
-    `facets` are values by filter, and `flagged` are the numbers of conversations by flag.
+    `facets` are values by filter, and `flagged` are the numbers of conversations by flag. `ages`
+    has the times of all counts.
     """
     offered = {
         name: [each for each in query.chips if each.name == name]
@@ -307,7 +340,7 @@ def menus(query: OverviewQuery, facets: Facets, flagged: Mapping[str, int]) -> l
         if flagged.get(each.name)
     ]
     found = (
-        Menu(title, [chip for name in names for chip in offered[name]])
+        Menu(title, [chip for name in names for chip in offered[name]], ages.oldest(names))
         for title, names in MENUS.items()
         if not any(getattr(query, name) for name in names)
     )

@@ -37,9 +37,9 @@ class Server(uvicorn.Server):
         self._keeper: KeeperThread | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        from inspector.shell.keeping import (
-            KeeperThread,  # gunicorn imports this file before Django is set up
-        )
+        # gunicorn imports this file before Django is set up
+        from inspector.overview.ahead import count_ahead
+        from inspector.shell.keeping import KeeperThread
 
         load_what_requests_need()
         await super().startup(sockets=sockets)
@@ -47,7 +47,7 @@ class Server(uvicorn.Server):
             from inspector.project.asgi import places
 
             loop = asyncio.get_running_loop()
-            self._keeper = KeeperThread(place=lambda: places.beside(loop))
+            self._keeper = KeeperThread(None, lambda: places.beside(loop), (count_ahead,))
             self._keeper.start()
             if self._announcement:
                 print(self._announcement, flush=True)  # noqa: T201

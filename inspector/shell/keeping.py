@@ -5,7 +5,7 @@ empties SQLite's log if an erasure could not.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
 from time import monotonic
@@ -29,6 +29,8 @@ class KeeperThread(Thread):
     """Computes derived data in rounds until it is stopped. A failure is logged once, and tried
     again. Between rounds the thread has no connection to the database.
 
+    `also` is called after each round, such as to count what pages show.
+
     If the server limits the number of simultaneous requests, a round takes the `place` of a
     request. So requests and this thread together never have more connections than allowed.
     """
@@ -37,9 +39,10 @@ class KeeperThread(Thread):
         self,
         rounds: Rounds | None = None,
         place: Callable[[], AbstractContextManager[object]] = nullcontext,
+        also: Sequence[Callable[[], object]] = (),
     ) -> None:
         super().__init__(name="keeper", daemon=True)
-        self._rounds, self._place = rounds or Rounds(), place
+        self._rounds, self._place, self._also = rounds or Rounds(), place, also
         self._stopped, self._changed = Event(), Event()
 
     def run(self) -> None:
@@ -68,6 +71,8 @@ class KeeperThread(Thread):
         try:
             has_more = self._rounds.keep_some(AT_A_STRETCH)
             empty_leftover_log()
+            for each in self._also:
+                each()
         finally:
             connections.close_all()
         return has_more

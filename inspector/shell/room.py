@@ -226,13 +226,14 @@ class OverTime:
     `strip` is shown above the problems. `causes` are further problems that the room has found.
     `told` says for a flag, or a part of a flag, whether a change helped; the keys are their names.
     `facets` are the values that filters offer, by the filter's name. Each value has its number of
-    conversations, and words if they differ from the value.
+    conversations, and words if they differ from the value. `at` is the time of these numbers.
     """
 
     strip: Fragment
     causes: Sequence[RoomCause] = ()
     told: Mapping[str, Told] = field(default_factory=dict)
     facets: Mapping[str, Sequence[tuple[str, int, str]]] = field(default_factory=dict)
+    at: datetime | None = None
 
 
 class SiteRoom(kernel.Room):

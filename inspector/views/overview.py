@@ -34,7 +34,7 @@ from inspector.conversation.links import conversation_url
 from inspector.display import render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
-from inspector.overview.causes import current_headlines
+from inspector.overview.causes import ages_of, current_headlines
 from inspector.overview.selection import OverviewQuery, menus, orderings, pager
 from inspector.overview.table import Row, current_feed
 from inspector.shell import rooms
@@ -119,6 +119,10 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
     """Return the context of a page. Changes during the read are newer than its `moment`."""
     moment = newest_change()
+    headlines = current_headlines(moment, query)
+    if headlines.filters:
+        query = query.with_counts(headlines.filters)
+    ages = ages_of(headlines, moment)
     total = query.total
     if listed:
         found = CursorPage(overview_rows(listed, query.q), None, None)
@@ -129,11 +133,11 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
     memories = [row.memory for row in found.rows]
     badges, cells = rooms.badges(memories), rooms.cells(memories)
     beside = rooms.hits_beside(query.q, found.rows)
-    headlines = current_headlines(moment, query)
     return {
         "moment": moment,
         "query": query,
         "total": total,
+        "total_at": ages.filters,
         "rows": [
             Row(
                 row,
@@ -148,7 +152,7 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
         "is_held": bool(listed),
         "orderings": orderings(),
         "headlines": headlines,
-        "menus": menus(query, headlines.facets, headlines.stats.flagged),
+        "menus": menus(query, headlines.facets, headlines.stats.flagged, ages),
         **pager(query.parameters, found),
     }
 

@@ -36,6 +36,7 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
         lines,
         {name: _told(each) for name, each in by_tenant.told.items()},
         by_tenant.values["facets"],
+        by_tenant.at,
     )
 
 

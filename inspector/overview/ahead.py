@@ -1,0 +1,64 @@
+"""Counts a large site for the overview ahead of its readers, in the thread of the site.
+
+Counting reads each conversation. So readers of a large site get the numbers of the last count, with
+its time, and the thread counts again after changes. Of a small site, and without the thread, the
+reader counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from time import perf_counter
+from typing import NamedTuple
+
+from django.core.cache import cache
+from django.utils import timezone
+
+from chatmemory.models import Memory
+from chatmemory.reading.feed import newest_change
+from chatmemory.reading.overview import newest_erasure
+from chatmemory.services import newest_kept
+from inspector.overview.causes import COUNTED_AHEAD, Headlines, counted_headlines, kept_seconds
+from inspector.overview.selection import OverviewQuery, midnight
+
+SEEN_AS = f"{COUNTED_AHEAD}.seen"
+MANY = 5_000  # conversations; fewer are counted by the reader
+LASTS = 60  # seconds for which a count is read after the thread has ended
+
+
+class Seen(NamedTuple):
+    """What decides whether a count is current: the newest change, erasure and row of derived data,
+    and the day.
+    """
+
+    change: int
+    erasure: int
+    kept: int
+    day: datetime
+
+    @classmethod
+    def now(cls) -> Seen:
+        return cls(newest_change(), newest_erasure(), newest_kept(), midnight())
+
+
+def count_ahead() -> None:
+    """Count a large site if something has changed since the last count. After a count that took
+    long, there is a long pause.
+    """
+    now, counted = Seen.now(), cache.get(COUNTED_AHEAD)
+    if counted and (cache.get(SEEN_AS) == now or timezone.now() < counted.until):
+        cache.touch(COUNTED_AHEAD, LASTS)
+        cache.touch(SEEN_AS, LASTS)
+    elif Memory.objects.order_by("pk")[MANY:].exists():
+        cache.set_many({COUNTED_AHEAD: _counted(now.change), SEEN_AS: now}, LASTS)
+    else:
+        cache.delete(COUNTED_AHEAD)
+
+
+def _counted(moment: int) -> Headlines:
+    started = perf_counter()
+    query = OverviewQuery()
+    found = replace(counted_headlines(moment, query), filters=query.counts)
+    pause = kept_seconds(perf_counter() - started)
+    return replace(found, until=timezone.now() + timedelta(seconds=pause))
