@@ -1,5 +1,5 @@
-"""The ASGI layer that a project's asgi.py puts around Django, for live streams and limits of
-bodies.
+"""The ASGI layer that a project's asgi.py puts around Django. It answers live streams and limits
+the size of request bodies.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ def with_live_streams(application: Application) -> Application:
     """Return an ASGI application that answers live streams and similar requests of rooms (plug-in
     features), and passes all other requests to Django.
 
-    Without this layer, Django's views answer these requests, too. Bodies of requests for pages and
-    the API are refused before Django receives them if they are too large.
+    Without this layer, Django's views answer live streams, too. A request for a page or the API
+    whose body is too large is refused before Django receives the request.
     """
     # A project's asgi.py imports this before Django is set up, and calls it after.
     from inspector.middleware.bodies import BoundedBodies

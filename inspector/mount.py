@@ -31,10 +31,11 @@ _NAMESPACES = frozenset({"inspector", "chatmemory"})
 
 
 def is_own(request: HttpRequest) -> bool:
-    """Return whether a request is for a page or the API, or for a URL below them without a route.
+    """Return whether a request is for a page or the API. URLs without a route count as well if they
+    begin like the URLs of the pages or of the API.
 
-    If pages are mounted at the root of the site, URLs without a route are not counted: they may be
-    the project's.
+    If pages are mounted at the root of the site, URLs without a route do not count as pages: they
+    may be the project's. All requests count with the setting INSPECTOR["WHOLE_SITE"].
     """
     if inspector_configuration().WHOLE_SITE:
         return True
@@ -42,7 +43,10 @@ def is_own(request: HttpRequest) -> bool:
 
 
 def is_own_route(match: ResolverMatch | None, path: str) -> bool:
-    """Return whether a path leads to a page or the API, or is below them without a route."""
+    """Return whether a path leads to a page or the API. `match` is the route of the path.
+
+    A path without a route counts as well if it begins like the URLs of the pages or of the API.
+    """
     if match is None:
         with _language_of(path):
             return is_api(path) or _is_below(path, reverse("inspector:overview"))
@@ -56,8 +60,8 @@ def is_api(path: str) -> bool:
 
 
 def needs_account(match: ResolverMatch | None) -> bool:
-    """Return whether a route is closed to people who are not signed in. A URL without a route is
-    not.
+    """Return whether a route is closed to people who are not signed in. Return False for None,
+    which stands for a URL without a route.
     """
     return match is not None and getattr(match.func, "login_required", True)
 
@@ -68,8 +72,8 @@ def route_of(request: HttpRequest) -> ResolverMatch | None:
 
 
 def route_at(path: str) -> ResolverMatch | None:
-    """Return the route of a path, or None, for code that runs before any middleware. The path must
-    not begin with the script prefix.
+    """Return the route of a path, or None if there is none. Code that runs before any middleware
+    calls this function. The path must not begin with the script prefix.
     """
     with _language_of(path):
         return _route(path)

@@ -74,8 +74,8 @@ def has_field(type_: type) -> bool:
 
 
 def option_field(name: str, type_: type, initial: object) -> forms.Field:
-    """Return the form field for a policy option of this type. If it is left empty, the option has
-    its default.
+    """Return the form field for a policy option of this type. A field that is left empty gives the
+    option its default.
     """
     label = LABELS.get(name, name.replace("_", " ").capitalize())
     return _FIELDS[type_](required=False, label=label, initial=initial)
@@ -92,8 +92,8 @@ def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
 
 
 def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
-    """Return a digest of the policy and labels that a page shows, by which a later form tells
-    whether they have changed.
+    """Return a digest of the policy and labels that a page shows. A form on the page sends the
+    digest back, so that a change of these settings in the meantime is noticed.
     """
     stored = policy.to_dict() if policy else {}
     settings = json.dumps([stored, labels], sort_keys=True, default=str)
@@ -108,8 +108,8 @@ def searchable(text: str) -> str:
 
 
 def number_in_text(text: str, digits: int) -> int | None:
-    """Return the number that a text consists of, or None if it is anything else, or has more than
-    so many `digits`.
+    """Return the number that a text consists of. Return None for any other text, and for a number
+    with more than `digits` digits.
     """
     is_number = text.isascii() and text.isdigit() and len(text) <= digits
     return int(text) if is_number else None

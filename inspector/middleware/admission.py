@@ -51,9 +51,10 @@ class Admission:
     """An ASGI application that passes a request on when its body has arrived and a place is free. A
     place is the permission to handle one request.
 
-    A request gets 503 with Retry-After at once if the queue for places is too long. While its
-    response is sent, it holds neither a place nor a database connection, so that slow readers hold
-    none. A caller has at most four responses to reads in progress: its other reads wait.
+    If too many requests already wait for a place, a new request gets 503 with Retry-After at once.
+    A request that has waited too long gets 503, too. While a response is sent, its request has
+    neither a place nor a database connection, so that clients that read slowly occupy none. A
+    caller gets at most four responses to reads at a time: the caller's other reads wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
@@ -135,17 +136,17 @@ class _Visit:
 
 
 class QueueFull(Exception):
-    """Raised if too many requests wait, or if a request has waited too long. The text says for
-    what.
+    """Raised if too many other requests wait already, or if a request has waited too long. The text
+    tells which of the two.
     """
 
 
 class Job(NamedTuple):
-    """The kind of work that a request needs: to read, or to write.
+    """The work that a request needs: to read, or to write.
 
-    Equal jobs with a `kind` wait for each other: one is done at a time. Such a job is a change of
-    the conversation `memory_id`, or work that takes long or may wait for any conversation. Jobs
-    without a `kind` do not wait for each other.
+    Two equal jobs that have a `kind` are done one after the other. A job has a `kind` if it changes
+    the conversation `memory_id`, changes several conversations, or takes long. Jobs without a
+    `kind` may be done at the same time.
     """
 
     is_write: bool = False
@@ -154,8 +155,8 @@ class Job(NamedTuple):
 
 
 class Places:
-    """Permits at most `most` requests to be handled at a time, each of which holds a place. One
-    place is reserved for reads.
+    """Permits at most `most` requests to be handled at a time. A place is the permission to handle
+    one request, and one place is reserved for reads.
 
     Writers of one conversation are handled one at a time. Otherwise they would wait for each other
     in the database, and no other request would get a place. Long jobs are handled one at a time,
@@ -172,10 +173,11 @@ class Places:
         self._waiting_callers: Counter[str] = Counter()
 
     async def begin_answer(self, callers: frozenset[str]) -> AsyncExitStack:
-        """Wait until fewer than four responses to a caller are in progress. Close the returned
-        object when the response has been sent. Raises QueueFull.
+        """Wait until the caller has fewer than four responses in progress. Close the returned
+        object when the new response has been sent. Raises QueueFull.
 
-        The limit exists because a large response stays in memory until the client has read it.
+        `callers` are the keys of this one caller (see `callers_of`). The limit exists because a
+        large response stays in memory until the client has read it.
         """
         if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
             raise QueueFull(f"{WAITING_OF_CALLER} other requests of yours are waiting")
@@ -212,15 +214,15 @@ class Places:
             self._waiting.remove(job)
 
     async def take_again(self) -> AsyncExitStack:
-        """Wait for a place to continue a response that has begun, however long that takes. Close
-        the returned object to give the place back.
+        """Wait for a place to continue a response that has begun. The waiting has no time limit.
+        Close the returned object to give the place back.
         """
         return await _passed([self._free])
 
     @contextmanager
     def beside(self, loop: AbstractEventLoop) -> Iterator[None]:
-        """Hold a place in a thread outside the event loop, for the block. It is never the place
-        that is reserved for reads.
+        """Hold a place within the context, for work in a thread outside the event loop. The place
+        that is reserved for reads is never taken.
 
         Raises QueueFull.
         """
@@ -267,10 +269,11 @@ def job_of(scope: Scope) -> Job:
 
 
 def callers_of(scope: Scope) -> frozenset[str]:
-    """Return the keys by which the requests of a caller are counted: its token and its session, or
-    if it has neither, its address.
+    """Return the keys by which the requests of a caller are counted. The keys are the API token and
+    the session; a caller with neither is counted by address.
 
-    Both are counted, so that a made-up token beside a valid session does not evade the count.
+    Token and session are both counted, so that a made-up token beside a valid session does not
+    evade the count.
     """
     address, _ = scope.get("client") or ("", 0)
     headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]

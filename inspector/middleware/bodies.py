@@ -1,13 +1,13 @@
-"""Limits the size of request bodies, and the time that they may take to arrive, before Django sees
-them.
+"""Limits the size of request bodies, and the time in which a body must arrive, before Django sees
+the request.
 
-Django's ASGI handler spools a whole body to disk before any view or limit applies. Here a body is
-refused by its declared length before any of it is read; or without a declared length, as soon as it
-exceeds the limit. A body that arrives too slowly is refused, too: its connection would stay open
-forever.
+Django's ASGI handler spools a whole body to disk before any view or limit applies. Here, a body
+with a declared length above the limit is refused before any part is read. A body without a declared
+length is refused as soon as it exceeds the limit. A body that arrives too slowly is refused, too:
+its connection would stay open forever.
 
 Under WSGI, and in a project whose asgi.py does not wrap Django in `with_live_streams`, the
-middleware applies the same limits. They apply before the CSRF check, which parses forms.
+middleware applies the same limits. The limits apply before the CSRF check, which parses forms.
 docs/operations.md has the table of the limits.
 """
 
@@ -64,17 +64,18 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 
 
 def upload_limit() -> BodyLimit:
-    """Return the size limit of a form with an uploaded file: the limit of the file, and as `beside`
-    the limit of the other fields.
+    """Return the size limit of a form with an uploaded file. The limit has the bytes of the file as
+    `size`, and the bytes of the other fields as `beside`.
     """
     return _limit("UPLOAD_BYTES")._replace(beside=inspector_configuration().FORM_BYTES)
 
 
 def upload_bounds() -> JsonBounds:
-    """Return the bounds of an uploaded JSON file, which limit the memory that it may take.
+    """Return how many bytes of memory the values of an uploaded JSON file may take.
 
-    If a text has one emoji, Python keeps four bytes for each of its characters, and storing a
-    message takes several copies.
+    All values may take more than the size limit of the file: if a text has one emoji, Python keeps
+    four bytes for each character. A single text or message may take less than this limit, because
+    storing a message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
     remedy = f"more than one of {limit}, may: import it with {manage} import_transcripts"
@@ -91,8 +92,8 @@ def _limit(setting: str) -> BodyLimit:
 
 
 def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
-    """Return the response to a request for a page or the API whose body is too large; None if it is
-    not.
+    """Return the response to a request for a page or the API if the request's body is too large,
+    else None.
     """
     if request.method in _WITHOUT_A_BODY:
         return None

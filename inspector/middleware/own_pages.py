@@ -64,9 +64,9 @@ def allow_frames(response: HttpResponse, origins: Sequence[str]) -> None:
 
 
 class InspectorMiddleware:
-    """Gives requests for the pages and the API ids, log lines, metrics, headers and error pages. It
-    refuses bodies that are too large, and requires an account. Other requests of the project are
-    left alone.
+    """Adds ids, log lines, metrics, headers and error pages for all requests to the pages and the
+    API. Bodies that are too large are refused, and an account is required. Other requests of the
+    project are left alone.
 
     Put this middleware anywhere in MIDDLEWARE after LocaleMiddleware: it also handles the responses
     of later middleware, such as redirects. A project's own middleware that reads forms before
@@ -140,11 +140,12 @@ class InspectorMiddleware:
 
 
 class LoginRequired(LoginRequiredMiddleware):
-    """Requires an account, as Django's LoginRequiredMiddleware does. But after an HTMX request, the
-    browser leaves the page: otherwise the sign-in page would replace only a part of the page.
+    """Requires an account, as Django's LoginRequiredMiddleware does. A client address with very
+    many requests without an account gets 429.
 
-    After signing in, somebody who sent a form is redirected to the form's page, since the URL that
-    received it may accept no GET. A client address with very many such requests gets 429.
+    After an HTMX request, the browser leaves the page: otherwise the sign-in page would replace
+    only a part of the page. Somebody who sent a form returns to the form's page after signing in,
+    since the URL that received the form may accept no GET.
     """
 
     def get_login_url(self, view_func: Any) -> str:

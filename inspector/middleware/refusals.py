@@ -1,7 +1,7 @@
-"""Refuses requests from an address that sent too many, before they reach a view.
+"""Refuses requests from an address that sent too many requests, before a view gets them.
 
-Requests that need no account are counted per address, like those of the API, with REST framework's
-throttles and rates (DEFAULT_THROTTLE_RATES).
+Requests that need no account are counted per address, with the throttles and rates of REST
+framework (DEFAULT_THROTTLE_RATES), as in the API.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ class _Throttle(PerAddress):
 
 
 def throttled(scope: str, default: str) -> Callable[[View], View]:
-    """Return a decorator that marks a view, so that `too_many_requests` limits its requests per
-    address to the scope's rate. `default` is the rate if the settings have none.
+    """Return a decorator for a view whose requests are limited per client address. The decorator
+    marks the view, and `too_many_requests` counts the requests.
+
+    `scope` is the name of the rate in the settings, and `default` is the rate if the settings have
+    none.
     """
 
     def marked(view: View) -> View:
@@ -48,7 +51,7 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
 
 def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
     """Count a request to a view marked by `throttled`, or a form that needs no account. Return the
-    429 response if its address sent too many, else None.
+    429 response if the client's address sent too many of these requests, else None.
 
     Nothing of the body has been parsed yet.
     """
@@ -63,7 +66,7 @@ def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> Http
 
 def throttle_anonymous(request: HttpRequest) -> HttpResponse | None:
     """Count a request that is refused because it has no valid session. Return the 429 response if
-    its address sent too many, else None.
+    the client's address sent too many of these requests, else None.
     """
     return _too_many(request, PerStranger())
 
@@ -137,8 +140,8 @@ async def _read_on(receive: Receive) -> None:
 
 
 def refusal_of(path: str, problem: Problem) -> HttpResponse:
-    """Return the response for a problem as `send_problem` sends it, for a request that has reached
-    Django.
+    """Return the response that tells a client about a problem, for a request that has reached
+    Django. `send_problem` sends the same response to other requests.
     """
     kind, body = _content(path, problem)
     return HttpResponse(body, kind, status=problem.status, headers=dict(problem.headers))

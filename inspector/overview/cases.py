@@ -1,5 +1,5 @@
-"""The cases of a cause: the conversations that have a flag (a reason for attention), and when it
-began in each.
+"""Counts the conversations that have a flag (a reason for attention), and finds when the case in
+each of them began.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class Cases:
-    """The conversations that have a flag: `count` in total, and `by_day` the cases that began on
-    each of the last days, today last.
+    """The conversations that have a flag. Each of these conversations is one case, and `count` is
+    their number.
 
-    `since` is the beginning of the oldest case, and `newest` the ID of the conversation with the
-    newest case. `begun` is like `by_day`, and also counts cases that have been repaired since.
-    `ids` are the conversations of a line that names them by ID, if there are at most 50.
+    `since` is when the oldest case began, and `newest` is the ID of the conversation with the
+    newest case. `by_day` has the number of cases that began on each of the last days, today last.
+    `begun` is like `by_day`, but also counts cases that were repaired later. `ids` has the IDs of
+    the conversations, if there are at most 50 and the flag's line needs them for a link.
     """
 
     count: int
@@ -48,11 +49,11 @@ def cases_of(
     among: MemoryQuerySet | None = None,
     newest: str = "",
 ) -> Cases:
-    """Return the cases of a flag in all conversations, or in those of `among`.
+    """Return the cases of a flag in all conversations, or only in the conversations `among`.
 
-    `midnights` are the starts of the last days, oldest first. `newest` is the conversation with the
-    newest case, if known. Days and times are known only for flags that record when their cases
-    began.
+    `midnights` are the starts of the last days, oldest first. `newest` is the ID of the
+    conversation with the newest case, if known. Days and times are known only for flags that record
+    when their cases began.
     """
     every = Memory.objects.all() if among is None else among
     rows, line = every.filter(flag.where), flag.line

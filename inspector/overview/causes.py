@@ -1,5 +1,5 @@
-"""The causes that need attention, at the top of the overview: one line for each kind of problem,
-such as rejected requests.
+"""The causes (reasons for attention) at the top of the overview, such as rejected requests. Each
+cause has one line.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class Cause:
-    """A kind of problem, as a line of the overview. It has the conversations with the problem
-    (`cases`), a sentence about the newest of these, and a link to the remedy.
+    """A cause (reason for attention) as a line of the overview.
 
-    `address` is the URL of a preview that repairs all cases. Only the `name` of the flag is stored,
-    because lines are cached and a flag may hold functions. `common` is what the cases have in
-    common, such as a label. `since` is the beginning of the oldest case that has it; without
-    `common`, of the oldest case. `told` says whether a change helped.
+    `name` is the name of the cause's flag. The line does not hold the flag, because lines are
+    cached and a flag may have functions. `words` is a sentence about the newest of the `cases`.
+    `address` is the URL to which the line's link leads, or "" if the linked page is not installed.
+    `common` is what most cases have in common, such as a label. `since` is when the oldest case
+    with this common value began; without a common value, when the oldest case began. `told` says
+    whether a change helped.
     """
 
     name: str
@@ -76,13 +77,13 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """The title of the line, with ", again" if the problem had ended and came back."""
+        """The title of the line, with ", again" if the cause had ended and came back."""
         return f"{self.flag.title}, again" if self.told.is_again else self.flag.title
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A kind of problem that has ended after a change. `told` says whether the change helped."""
+    """A cause that has ended after a change. `told` says whether the change helped."""
 
     name: str
     told: room.Told
@@ -93,17 +94,18 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the problem; for a part of a problem, such as one rule, the title of the
-        part.
-        """
+        """The title of the cause. A part of a cause, such as one rule, has a title of its own."""
         past = self.flag.past
         return self.flag.title if "." in self.name or past is None else past.title
 
 
 @dataclass(frozen=True)
 class Folded:
-    """A kind of problem whose line is folded: the number of conversations with it, and who muted
-    it, if somebody did. `cause` is set if a room has found the problem, and not a flag.
+    """A cause without a line at the top of the overview, such as a muted cause.
+
+    `count` is the number of conversations with the cause, and `muted` is None unless somebody muted
+    the line. `cause` is set if a room (feature) found the cause. Otherwise, `name` is the name of a
+    flag.
     """
 
     name: str
@@ -117,22 +119,27 @@ class Folded:
 
     @property
     def href(self) -> str:
-        """The URL of the list of the conversations with this problem."""
+        """The URL of the list of the conversations with this cause."""
         return self.cause.href if self.cause else f"?flagged={self.name}"
 
 
 @dataclass(frozen=True)
 class Headlines:
-    """The top of the overview: its lines about kinds of problems (`causes`), and its counts,
-    `stats`. `at` is the time of the counts, and `until` the time up to which they are
-    cached.
+    """The top of the overview: the lines about causes (reasons for attention), and the counts of
+    conversations (`stats`).
 
-    Changes after `moment` may be missing. `needing` is the number of conversations in all lines,
-    each counted once. `folded` are lines that are folded or muted. `resolved` are problems that
-    some conversations had earlier today, and none has any more. `closed` are problems that ended
-    after a change. `questions`, `more` causes, the `strip` and the `facets` come from rooms (see
-    `room.OverTime`). `facets_at` is the time of the facets. `filters` has the counts of the filters
-    of a list without any, if the thread of the site has counted them; see `OverviewQuery.counts`.
+    `at` is the time of the counts, and `until` the time up to which the counts are cached. Changes
+    after `moment` may be missing.
+
+    - `causes` are the causes with a line, and `needing` is the number of conversations in these
+      lines, each counted once.
+    - `folded` are causes whose line is folded or muted.
+    - `resolved` are causes that some conversations had earlier today, and none has any more.
+    - `closed` are causes that ended after a change.
+    - `more` are causes that rooms (features) have found. `questions`, `strip` and `facets` also
+      come from rooms (see `room.OverTime`), and `facets_at` is the time of the facets.
+    - `filters` has the number of conversations for each filter (see `OverviewQuery.counts`), if the
+      thread of the site has counted a list without filters.
     """
 
     at: datetime
@@ -153,12 +160,12 @@ class Headlines:
 
     @property
     def count(self) -> int:
-        """The number of kinds of problems that have a line."""
+        """The number of causes that have a line."""
         return len(self.causes) + len(self.more)
 
     @property
     def newest(self) -> Cause | None:
-        """The line whose problem began last; None if no beginning is known."""
+        """The line whose cause began last; None if no beginning is known."""
         timed = [each for each in self.causes if each.since]
         return max(timed, key=lambda each: each.since or self.at, default=None)
 
@@ -187,13 +194,13 @@ class Headlines:
 
 def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
     """Return the cached counts, or count again. `moment` is the newest change that the caller
-    knows: a new count includes it.
+    knows: a new count includes this change.
 
-    Counting reads all steps of today. So the counts are cached for 20 times as long as that took,
-    from 1 to 30 seconds, for all readers. Unless there are very many conversations, the next reader
-    after an erasure counts again, so that deleted conversations are not counted. A list with
-    filters has its own counts. On a large site, the thread of the site counts the list without
-    filters (see `ahead`).
+    Counting reads all steps of today. So all readers get cached counts for 20 times as long as the
+    counting took, but for at least 1 and at most 30 seconds. After an erasure, the next reader
+    counts again, so that deleted conversations are not counted. This does not apply if there are
+    very many conversations. A list with filters has its own counts. On a large site, the thread of
+    the site counts the list without filters (see `ahead`).
     """
     query = query or OverviewQuery()
     is_search = bool(query.q)
@@ -227,8 +234,8 @@ def _is_outdated(stats: OverviewStats) -> bool:
 
 
 def forget_headlines() -> None:
-    """Drop the cached lines and counts at the top of the overview, after a change to them such as
-    muting a line.
+    """Drop the cached lines and counts at the top of the overview, such as after somebody muted a
+    line.
     """
     cache.delete_many([CACHED_AS, COUNTED_AHEAD])
 
@@ -242,8 +249,9 @@ def kept_seconds(took: float) -> float:
 def counted_headlines(
     moment: int, query: OverviewQuery | None = None, with_strip: bool = True
 ) -> Headlines:
-    """Count all conversations, or those that match the filters of `query`, in one database
-    snapshot.
+    """Count all conversations, or only the conversations that match the filters of `query`, in one
+    database snapshot. Without `with_strip`, the parts that rooms (features) add about changes over
+    time are left out.
     """
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", sort="activity", q="")

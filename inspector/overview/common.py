@@ -1,9 +1,10 @@
-"""Finds what most conversations with the same problem (its "cases") have in common: a tenant, a
-label, a policy, a provider or a model.
+"""Finds what most conversations with the same cause (reason for attention) have in common: a
+tenant, a label, a policy, a provider or a model.
 
-A value is common if at least two thirds of the cases, and at least three, have it. Its share must
-also be at least twice its share among all conversations. If several values are common, the value
-with the fewest cases is taken, and with it any value that the same cases have.
+Each conversation with the cause is one case. A value is common if at least two thirds of the cases,
+and at least three cases, have it. The share of the value among the cases must also be at least
+twice its share among all conversations. If several values are common, the value that the fewest
+conversations have is taken. A second value is added if exactly the same cases have both values.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ NamedValue = tuple[str, str]  # the name of a filter, and its value
 
 @dataclass(frozen=True)
 class Common:
-    """What most conversations with the same problem (its cases) have in common, such as a tenant or
-    a model.
+    """What most conversations with the same cause have in common, such as a tenant or a model. Each
+    conversation with the cause is one case.
 
-    `values` are the common values, and `count` of the `cases` have them; without `values`, the
-    cases have nothing in common. `tenants` is the number of tenants of the cases. `since` is the
-    beginning of the oldest case that has the values, or without `values`, of the oldest case.
-    `newest` is the conversation with the newest case, if all cases were read.
+    `cases` is the number of cases, and `count` is the number of cases with the common `values`.
+    Without `values`, the cases have nothing in common. `tenants` is the number of tenants of the
+    cases. `since` is when the oldest case with the common values began; without `values`, when the
+    oldest case began. `newest` is the ID of the conversation whose case began last, if all cases
+    were read.
     """
 
     cases: int
@@ -53,7 +55,7 @@ class Common:
 
     @property
     def share(self) -> float:
-        """The percentage of the conversations with the problem that have the common values."""
+        """The percentage of the cases that have the common values."""
         return 100 * self.count / self.cases if self.cases else 0.0
 
     @property
@@ -75,8 +77,9 @@ def tenant_of(memory_id: str) -> str:
 
 
 class Everywhere:
-    """Counts how many conversations of the site have a value, such as a label. If there are few,
-    all are read at once; otherwise a query counts each value.
+    """Counts how many conversations of the site have a value, such as a label. The values of all
+    conversations are read at once; on a site with very many conversations, a query counts each
+    value.
     """
 
     def __init__(self, conversations: int) -> None:
@@ -99,10 +102,12 @@ class Everywhere:
 
 @dataclass(frozen=True)
 class Group:
-    """The conversations of a tenant with the same problem: `count` of the tenant's `conversations`.
+    """The conversations of one tenant that have the same cause (reason for attention).
 
-    `label` is the label that two thirds of them have, in words. `newest` is the ID of the
-    conversation in which the problem began last, and `at` the time of this beginning.
+    `count` is the number of these conversations, and `conversations` the number of all
+    conversations of the tenant. `label` is a label that at least two thirds of the conversations
+    with the cause have, in words, or "". `newest` is the ID of the conversation in which the cause
+    began last, and `at` the time of this beginning.
     """
 
     tenant: str
@@ -114,7 +119,7 @@ class Group:
 
     @property
     def share(self) -> float:
-        """The percentage of the tenant's conversations that have the problem."""
+        """The percentage of the tenant's conversations that have the cause."""
         return 100 * self.count / self.conversations if self.conversations else 0.0
 
 
@@ -124,15 +129,15 @@ Values = Mapping[str, Sequence[NamedValue]]  # by conversation
 
 def values_of(memory_ids: Iterable[str]) -> Values:
     """Return the values by which conversations are compared, such as tenant and labels, by
-    conversation ID.
+    conversation ID. A value is a pair: the name of a filter, and the text for which it filters.
     """
     rows = Memory.objects.filter(database.in_list("id", memory_ids)).values_list(*_columns())
     return {row[0]: tuple(_values(*row)) for row in rows}
 
 
 def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) -> Common:
-    """Return what the conversations with a flag have in common. Only those in `among` count, if
-    given.
+    """Return what the conversations with a flag have in common. With `among`, only these
+    conversations count.
     """
     every = Memory.objects.all() if among is None else among
     rows = every.filter(flag.where)
@@ -144,10 +149,10 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
 
 
 def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
-    """Return what conversations with the same problem have in common.
+    """Return what conversations with the same cause (reason for attention) have in common.
 
-    By conversation ID, `times` has when the problem began, and `values` has the tenant, labels and
-    other values to compare.
+    The keys of `times` and `values` are conversation IDs. `times` has the time at which the cause
+    began, and `values` has the tenant, labels and other values to compare.
     """
     having: dict[NamedValue, set[str]] = {}
     for memory_id in times:
@@ -166,8 +171,8 @@ def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
 
 
 def groups_in(times: Times, values: Values, everywhere: Everywhere) -> list[Group]:
-    """Group conversations with the same problem by tenant, the largest group first. Conversations
-    whose ID names no tenant are left out.
+    """Group conversations with the same cause (reason for attention) by tenant, the largest group
+    first. Conversations whose ID names no tenant are left out.
     """
     by_tenant: dict[str, list[str]] = {}
     for memory_id in times:

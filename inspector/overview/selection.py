@@ -55,7 +55,7 @@ Counts = Mapping[tuple[str, str], int | None]
 @dataclass(frozen=True)
 class Chip:
     """A button that sets or removes the filter `name`. `count` is the number of conversations that
-    it would show, None if unknown.
+    match with the filter set; None if unknown.
     """
 
     label: str
@@ -185,8 +185,8 @@ class OverviewQuery:
 
     @cached_property
     def cases(self) -> int | None:
-        """The number of cases in a list to which a bar of the chart over time leads. None without a
-        flag and a day.
+        """The number of cases that began on the chosen day in the listed conversations. None unless
+        a day and a flag are chosen, and the flag's past cases are known.
         """
         if self._cases_on is None:
             return None
@@ -322,8 +322,9 @@ def menus(
     """Return the menus of the filters that are not set, each with the values that some
     conversations have.
 
-    `facets` are values by filter, and `flagged` are the numbers of conversations by flag. `ages`
-    has the times of all counts.
+    The keys of `facets` are names of filters. Each facet is a value, its number of conversations,
+    and words if they differ from the value. `flagged` has the number of conversations by flag name.
+    `ages` has the times of all counts.
     """
     offered = {
         name: [each for each in query.chips if each.name == name]
@@ -365,7 +366,9 @@ def _day_words(value: str) -> str:
 
 
 def pager(parameters: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:
-    """Return the query strings of the previous and the next page; None at either end."""
+    """Return the query strings of the previous page (`newer`) and the next page (`older`); None for
+    a page that does not exist.
+    """
     places = {"newer": found.previous, "older": found.next}
     return {
         name: "?" + urlencode({**parameters, name: cursor}) if cursor else None

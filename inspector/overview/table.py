@@ -207,15 +207,18 @@ class Row:
 
     @cached_property
     def line_beside(self) -> HitLine | None:
-        """The line of a text beside history that has the words, where no message has them."""
+        """The line of a text that has the searched words but is not in history, such as a text that
+        only model calls sent. None if there is none, or if a message has the words.
+        """
         return HitLine(self.hit_beside.text, self.query.q) if self.hit_beside else None
 
     @property
     def find(self) -> str:
-        """The query string that opens the conversation with the search; "" if no message matches.
+        """The query string that opens the conversation with the search; "" if no text of the
+        conversation matches.
 
-        If the words do not stand together, the link selects the message and searches for the
-        longest of them.
+        If the words do not stand together in a message, the link selects the message and searches
+        for the longest of the words.
         """
         found = self.hit or self.line_beside
         if not found:
@@ -226,7 +229,7 @@ class Row:
 
 
 class FeedRow:
-    """An entry of the feed: the latest evictions in one conversation. It is new if the last
+    """An entry of the feed: the latest evictions in one conversation. The entry is new if its last
     eviction is later than `last_seen`.
     """
 

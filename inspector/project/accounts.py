@@ -25,8 +25,8 @@ _ACCOUNT_PERMISSIONS = ("add_user", "change_user", "delete_user", "view_user")
 
 
 def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
-    """Give the group of admins the permissions to manage accounts. `using` is the database, which
-    must be that of the accounts.
+    """Give the group of admins the permissions to manage accounts in the database `using`. Nothing
+    happens if this database has no accounts.
     """
     if not has_accounts(using, apps):
         return
@@ -46,15 +46,15 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def without_parameters(sender: object, instance: AccessAttempt, **_: object) -> None:
-    """Remove the parameters of a failed sign-in before it is stored. `next` is the requested page,
-    and may contain somebody's search words.
+    """Remove the URL parameters and form fields from a failed sign-in that is about to be stored.
+    The parameter `next` is the requested page, and may contain somebody's search words.
     """
     instance.get_data = instance.post_data = ""
 
 
 def forget_old_sign_ins(sender: object, **_: object) -> None:
-    """Delete the failed sign-ins that no longer count, when the command `vacuum` runs. Each sign-in
-    does this, too.
+    """Delete the failed sign-ins that no longer count towards a lock, when the command `vacuum`
+    runs. Each sign-in also deletes them.
     """
     earliest = timezone.now() - settings.AXES_COOLOFF_TIME
     AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()
@@ -80,8 +80,9 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
 
 
 class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]  # the library has no types
-    """Locks accounts after wrong passwords: an account for an address after AXES_FAILURE_LIMIT
-    failures, and an address for all accounts after ten times as many.
+    """Locks sign-in after wrong passwords. After AXES_FAILURE_LIMIT failures, an account is locked
+    for the client's address. After ten times as many failures, the address is locked for all
+    accounts.
 
     So colleagues behind one address do not lock each other out. A client without an address, behind
     a proxy that is not trusted, is limited by account only.

@@ -27,8 +27,9 @@ class RoleAdmin(GroupAdmin):
 
 @admin.register(User)
 class AccountAdmin(UserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Django's admin of users, but only a superuser may give permissions, and change or delete
-    superusers and staff. Other people could make themselves superusers.
+    """Django's admin of users. Only a superuser may give permissions, and only a superuser may
+    change or delete other staff and superusers. Without this rule, staff could make themselves
+    superusers.
     """
 
     filter_horizontal = ()

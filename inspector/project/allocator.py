@@ -1,8 +1,8 @@
 """Returns the memory of large responses to the operating system.
 
 glibc maps a large block separately and unmaps the block when it is freed. But each freed block
-raises the minimum size of such blocks, up to 32 MB (mallopt(3), M_MMAP_THRESHOLD). Larger blocks
-then come from the heaps of threads, which keep them.
+raises the size from which blocks are mapped separately, up to 32 MB (mallopt(3), M_MMAP_THRESHOLD).
+Then more blocks come from the heaps of threads, and a heap keeps its memory.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Admin(admin_apps.AdminConfig):
 
 class AdminSite(admin.AdminSite):
     """The admin site, whose script of translations is always in English. The script needs a
-    language, and pages have none (see InspectorMiddleware).
+    language, and InspectorMiddleware sets no language for pages.
     """
 
     def i18n_javascript(

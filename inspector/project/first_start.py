@@ -1,9 +1,9 @@
-"""Prepares the data folder at the first command on a machine, when it has no database yet.
+"""Prepares the data folder at the first command on a machine, while the folder has no database.
 
 Nobody who types `chatmemory import` on a new machine should need to know about migrations. A
 command that writes creates the tables. A command that only reads creates no file, and answers from
-an empty database in RAM. This applies only to the SQLite file in the data folder: a
-database in DATABASE_URL is migrated by its owner.
+an empty database in RAM. This applies only to the SQLite file in the data folder: a database in
+DATABASE_URL is migrated by its owner.
 """
 
 from __future__ import annotations

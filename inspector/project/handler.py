@@ -1,4 +1,4 @@
-"""An ASGI handler of Django that runs synchronous views in few thread changes."""
+"""An ASGI handler of Django that runs synchronous views with few changes between threads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Handler(ASGIHandler):
     """Runs all middleware and the view of a request by one call in a thread.
 
     All views are synchronous, and so is all middleware after static files. Django's handler would
-    change to another thread for each middleware that supports both modes. That happens a dozen
-    times a request, and takes longer than a short response.
+    change to another thread for each middleware that supports both modes. These changes would
+    happen a dozen times a request, and take longer than a short response.
     """
 
     _middleware_chain: Callable[..., Any]

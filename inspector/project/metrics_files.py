@@ -28,8 +28,8 @@ def reading(folder: str) -> Iterator[None]:
 
 
 def process_ended(folder: str, pid: int) -> None:
-    """Remove the gauges of an ended process, and add its counts to those of all ended processes.
-    `pid` is its process id.
+    """Remove the gauges of an ended process, and add its counts to the sums of all ended processes.
+    `pid` is the process ID.
     """
     mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]  # prometheus_client has no types
     with _locked(Path(folder), fcntl.LOCK_EX):

@@ -21,12 +21,12 @@ ACCEPTED_SECONDS = 1
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server with a thread that computes derived data. If it has an announcement, it
-    prints this once requests are accepted.
+    """A uvicorn server with a thread that computes derived data, and the counts of the overview on
+    a large site. The `announcement` is printed once requests are accepted.
 
     The server stops without refusing a request. Rooms (plug-in features) first end whatever would
     prevent the stop, such as live streams, and connections already accepted are answered.
-    Gunicorn's own ASGI worker has no hook to end streams before it waits for them.
+    Gunicorn's own ASGI worker waits for streams without a hook that could end them.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:

@@ -51,8 +51,8 @@ class BoundedCompressor(Compressor):  # type: ignore[misc]  # the library has no
 
 
 class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the library has no types
-    """The collected files of this version and of the version before, which open pages may still
-    need.
+    """The collected files of this version and of the version before. Pages that were opened before
+    an update may still need the older files.
 
     A file with a hash in its name is never written again, because a server may be sending it.
     """
@@ -79,7 +79,7 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
             self._remove_all_but(before | {*self.hashed_files.values()})
 
     def add_stats_to_manifest(self) -> None:
-        """Store in the manifest the digest of the files from which it was made, instead of sizes
+        """Store in the manifest a digest of all files that are collected, instead of their sizes
         and times.
         """
         manifest = json.loads(self.read_manifest()) | {_SOURCES: _digest_of_sources()}
@@ -91,9 +91,11 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
             super().delete(name)
 
     def compress_files(self, paths: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield the files that are compressed now, because they were not before. Source maps of
-        other packages are left out: they would take most of the time, and only debuggers request
-        them.
+        """Compress the files that are not compressed yet, and yield each file's name with the name
+        of its compressed copy.
+
+        Source maps of other packages are left out: compressing them would take most of the time,
+        and only debuggers request them.
         """
         new = {each for each in paths if not self.exists(f"{each}.gz")}
         yield from super().compress_files({each for each in new if not each.endswith(".map")})
@@ -125,8 +127,9 @@ class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]  # the library h
             self.add_files_from_finders()
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Also serve files that were collected after this process started: during a reload, a page
-        of a new process may request its files from an old one.
+        """Respond to a request, also for files that were collected after this process started.
+        During a reload, an old process may get requests for the files of a page that a new process
+        rendered.
         """
         path = request.path_info
         is_new = path.startswith(self.static_prefix) and path not in self.files

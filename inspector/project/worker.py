@@ -78,8 +78,9 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
 
 
 def behind_unix_socket(application: Application, trusted: Sequence[str]) -> Application:
-    """Return the application, wrapped so that requests have the client address that the proxy sent,
-    or none.
+    """Return an application for connections through a unix socket. Requests get the client address
+    that the proxy sent, or no address if the proxy sent none. `trusted` are the addresses of
+    further trusted proxies.
     """
 
     async def without_socket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -136,7 +136,8 @@ def why_did_it_leave(
 ) -> Answer:
     """Explain why message number `message` left memory, or why it is still there.
 
-    The answer has the arithmetic, and the limit that would have kept it. `step`: as of that step.
+    The answer has the arithmetic, and the limit that would have kept the message. With `step`, the
+    answer is about memory as it was after that step.
     """
     query = ConversationQuery(at=step, msg=message, open=frozenset({KEPT}))
     state = conversation_state(agent.visible(conversation), query)

@@ -31,11 +31,11 @@ def key_of(name: str, prefix: str) -> str:
 
 
 def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
-    """Return the stored call whose response a request continues by ID (`previous_response_id`), or
-    None.
+    """Return the stored call whose response a new call continues, or None. The request of the new
+    call names this response by its ID (`previous_response_id`).
 
-    A request may instead name a conversation that the provider stores. Then return the newest
-    answered call of that conversation.
+    A request may instead name a conversation that the provider stores. Then the newest answered
+    call of this conversation is returned.
     """
     if name := provider_conversation(call.request):
         return _newest_of(name, conversation_of(call, prefix, ()))
@@ -69,12 +69,14 @@ def _values(changed: Mapping[str, Any]) -> dict[str, Any]:
 def conversation_of(
     call: NewCall, prefix: str, digests: Sequence[bytes], before: ModelCall | None = None
 ) -> str:
-    """Return the ID of the conversation that a call belongs to, which may be new.
+    """Return the ID of the conversation that a call belongs to. The conversation may be new.
 
-    If the sender names the conversation, the ID is the prefix and this name. Otherwise the call
-    joins the conversation of `before`, whose response its request continues. Without `before`, the
-    call joins the conversation whose newest list its own list continues (see `formats.runs`). If
-    there is no such conversation, the ID is new.
+    - If the sender names the conversation, the ID is the prefix and this name.
+    - Otherwise, the call joins the conversation of `before`: the stored call whose response the new
+      request continues.
+    - Without `before`, the call joins a conversation if the call's list continues the list of that
+      conversation's newest call (see `formats.runs`).
+    - If there is no such conversation, the ID is new.
 
     `digests` identifies the contents of the call's messages and of its answer.
     """
@@ -111,11 +113,11 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 def ends_of(
     memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
 ) -> Iterator[CallEnd]:
-    """Yield the rows by which a later call finds the list of this call, and thus its
-    conversation.
+    """Yield the rows by which a later call finds the conversation of this call. `digests` are the
+    digests of this call's messages and of its answer.
 
-    Each row has the digest of one of the last two messages of the list, or of the first message.
-    The first message is for calls that are repeated or arrive late.
+    Each row has the digest of one of the last two messages, or of the first message. The first
+    message is for calls that are repeated or arrive late.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -1,8 +1,8 @@
 """Stores the list of a model call beside a conversation whose memory the calls do not decide.
 
-Such a conversation has a policy, a client's list or an import. The call changes nothing in it. Its
-list refers to messages of the conversation, and stores all other messages as `CallMessage` rows,
-each once for all calls.
+Such a conversation has a policy, a client's list or an import. The call changes nothing in the
+conversation. The call's list refers to messages of the conversation. All other messages of the list
+are stored as `CallMessage` rows, each once for all calls.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class ListedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class ListBeside:
-    """The list of a model call that is stored beside the ledger. Its messages were matched with the
-    conversation as of step `at`.
+    """The messages that a model call sent, stored as a list beside the ledger. The messages were
+    matched with the messages of the conversation as of step `at`.
 
-    Messages are matched by digests of their contents. Messages of the conversation up to
-    `known_seq` have a stored digest.
+    Messages are matched by digests of their contents. Digests are stored for the messages of the
+    conversation up to the seq `known_seq`.
     """
 
     memory_id: str
@@ -240,7 +240,8 @@ class Mentions(NamedTuple):
 def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Mentions:
     """Find a phrase in messages that calls sent and that are not in history.
 
-    `newest` are recent calls, newest first, among which the call of the result is chosen.
+    `newest` are recent calls, newest first. The `call` of the result is the first of these calls
+    that sent a message with the phrase.
     """
     rows = CallMessage.objects.filter(has(phrase), memory_id=memory_id)
     found = {-n for n in rows.values_list("n", flat=True)}
@@ -252,10 +253,10 @@ def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Men
 
 
 def redact_own(memory_id: str, holds: Callable[[str], bool], gone: Collection[int]) -> set[int]:
-    """Redact stored messages of calls that are not in history.
+    """Redact messages that model calls sent and that are not in history. Return the seqs of the
+    redacted messages, which are below 0.
 
-    These are the messages whose text satisfies `holds`, and the messages with the seqs in `gone`.
-    Return the seqs of the redacted messages, which are below 0.
+    A message is redacted if `holds` returns True for one of its texts, or if its seq is in `gone`.
     """
     redacted_ones = set()
     for row in CallMessage.objects.filter(memory_id=memory_id).exclude(digest=""):
@@ -270,7 +271,7 @@ def redact_own(memory_id: str, holds: Callable[[str], bool], gone: Collection[in
 
 
 def forget_unsent(memory_id: str) -> None:
-    """Delete the stored messages of model calls that no stored call refers to any more."""
+    """Delete messages that only model calls sent, if no stored call refers to them any more."""
     calls = ModelCall.objects.filter(memory_id=memory_id).exclude(places="")
     sent = {
         -each.seq

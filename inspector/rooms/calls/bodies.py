@@ -177,7 +177,7 @@ def tools_in(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def tool_name(definition: Mapping[str, Any]) -> str:
     """Return the name of a tool, or its type if the tool has no name. A Gemini tool declares
-    several functions: its name lists their names.
+    several functions: for this tool, return the names of the functions.
     """
     declared = definition.get("functionDeclarations")
     if isinstance(declared, list) and _is_list(declared):
@@ -192,7 +192,7 @@ def _type(definition: Mapping[str, Any]) -> str:
 
 
 def session_in(request: Mapping[str, Any]) -> str:
-    """Return the name of the conversation to which a request says that it belongs, or "".
+    """Return the conversation name that a request gives, or "".
 
     The name is the ID of a conversation that the provider stores, or else a name in the request's
     metadata.
@@ -208,7 +208,8 @@ def session_in(request: Mapping[str, Any]) -> str:
 def provider_conversation(request: Mapping[str, Any]) -> str:
     """Return the ID of the conversation that a request of OpenAI's Responses API continues, or "".
 
-    The provider stores this conversation, and its model sees items that the request does not have.
+    The provider stores this conversation, so that the model sees items that the request does not
+    have.
     """
     found = request.get("conversation")
     found = found.get("id") if isinstance(found, dict) else found

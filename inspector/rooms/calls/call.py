@@ -40,14 +40,14 @@ NOT_COUNTED = Usage()
 class NewCall:
     """A model call that is not yet stored.
 
-    `request` and `response` are in the `format` of the provider. `is_exact` means that the request
-    is complete, as it was sent. `style` tells how its JSON was written, if the bytes are known (see
-    `spelling`). `removed` counts the secrets that were removed from the request, which is then not
-    exact.
+    `request` and `response` are in the `format` of the provider. `is_exact` means that `request` is
+    complete, as it was sent. `style` tells how the JSON of the request was written, if the bytes
+    are known (see `spelling`). `removed` counts the secrets that were removed from the request. A
+    request without its secrets is not exact.
 
     Calls with the same `key` are stored once. `session` is the app's name of the conversation, or
-    "". `sender` is the name of the instrumentation. `error` says why there is no normal response,
-    and `duration` is in seconds.
+    "". `sender` is the name of the instrumentation. `finish` is the provider's word for why the
+    answer ended. `error` says why there is no normal response, and `duration` is in seconds.
     """
 
     key: str

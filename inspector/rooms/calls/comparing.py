@@ -1,8 +1,8 @@
 """Compares a model call with the previous one: where their shared prefix ends, and how many tokens
 are sent again.
 
-A provider reads the shared prefix of two prompts from its cache: the tools, the system message,
-then the messages.
+A prompt begins with the tools and the system message, and then has the other messages. A provider
+reads the beginning that two prompts share from its cache.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 class Difference(NamedTuple):
     """How the prompt of a call differs from the previous prompt.
 
-    `shared` is the number of tokens in the shared prefix, and `place` its number of messages.
-    `is_broken` means that this prompt does not begin with the whole previous prompt. Then `again`
-    counts the tokens that are sent again: messages behind the shared prefix that the previous
-    prompt also had.
+    `shared` is the number of tokens in the shared prefix, and `place` is the number of messages in
+    the shared prefix. `is_broken` means that this prompt does not begin with the whole previous
+    prompt. Then `again` counts the tokens that are sent again: messages behind the shared prefix
+    that the previous prompt also had.
     """
 
     shared: int | None

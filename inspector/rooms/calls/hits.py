@@ -18,8 +18,8 @@ LOOKED_AT = 20  # the newest calls of each conversation, for one that sent the t
 
 
 def hits(words: str, memory_ids: Sequence[str]) -> dict[str, HitBeside]:
-    """Return by conversation ID the newest message that has the words. Only messages that calls
-    sent and that are not in history are searched.
+    """Return a search hit for the newest message that has the words, by conversation ID. Only
+    messages that calls sent and that are not in history are searched.
     """
     newest = search.index().newest_beside(words, memory_ids, FEW)
     if not newest:

@@ -1,10 +1,9 @@
-"""Caches the lists of recent calls, so that this process reads only the new part of the next
-list.
+"""Caches the lists of recent calls, so that this process reads only the new part of the next list.
 
-A program sends its whole list with each call, and only the last messages are new. The entries
-("turns") of a list are compared as texts. A list may begin like a cached list. The messages of this
-beginning are then taken from the cache, where they are already parsed, checked, counted and
-rendered.
+A program sends its whole list with each call, and only the last messages are new. So a new list
+mostly begins like a cached list. The messages of this shared beginning are taken from the cache,
+where they are already parsed, checked, counted and rendered. Lists are compared by the JSON texts
+of their entries. An entry is called a turn here.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ spell = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages rendered in a provider's format, by groups. A group is an answer with the messages
-    after it.
+    """Messages that were rendered in a provider's format, by groups. A group is an answer and the
+    messages after it, up to the next answer.
 
-    `items` are the rendered entries, `spelled` their JSON texts, and `beside` other members of the
-    request. `ends` has the numbers of messages and items up to the end of each group. `ids` are the
-    IDs of all tool calls.
+    `items` are the rendered entries, `spelled` the JSON texts of `items`, and `beside` the other
+    members of the request. `ends` has a pair for each group: the numbers of messages and of items
+    up to the end of the group. `ids` are the IDs of all tool calls.
     """
 
     messages: Sequence[ChatMessage] = ()
@@ -51,8 +50,8 @@ class Rendered:
     beside: Mapping[str, Any] = field(default_factory=dict)
 
     def before(self, messages: Sequence[ChatMessage]) -> Rendered:
-        """Return the part of this rendering that can be reused: the whole groups with which
-        `messages` begin.
+        """Return the part of this rendering that can be used again for `messages`: the whole groups
+        at the beginning of `messages`.
         """
         same = same_beginning(self.messages, messages)
         number = bisect_left(self.ends, (same, 0))  # what follows a group decides its end
@@ -74,12 +73,14 @@ NOT_RENDERED = Rendered()
 
 @dataclass(frozen=True)
 class KnownList:
-    """The list of a request, parsed and cached, so that the same beginning is not parsed again.
+    """The list of a request, parsed and cached, so that only the rest of a later list with the same
+    beginning is parsed.
 
-    `raw` are the list's entries as JSON values, and `turns` the same entries as texts. For each of
-    the `messages`, `places` has the index of its entry, and `digests` a digest of its content,
-    empty for system messages. The first `storable` messages were already checked: they can be
-    stored. `rendered` has the messages rendered in the provider's format.
+    `raw` are the list's entries as JSON values, and `turns` are the same entries as texts. `places`
+    has an index for each of the `messages`: the index of the entry with this message. `digests` has
+    a digest of each message's content, empty for system messages. The first `storable` messages
+    were already checked: they can be stored. `rendered` has the messages rendered in the provider's
+    format.
     """
 
     format: str
@@ -100,8 +101,9 @@ _NEWEST: Newest[tuple[str, ...], KnownList] = Newest()
 
 
 def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
-    """Parse the list of a request, and take the beginning that an earlier list had from the cache.
-    Return None if the list cannot be parsed.
+    """Parse the list of a request, or return None if the list cannot be parsed.
+
+    If the list begins like a cached list, the messages of this beginning come from the cache.
     """
     known = FORMATS[format]
     if not isinstance(request.get(OWN_FIELDS[format][0]), list):
@@ -137,7 +139,9 @@ def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
 
 
 def keep_list(known: KnownList, rendered: Rendered) -> None:
-    """Cache a list whose messages were just stored, and their rendering."""
+    """Cache a list whose messages were just stored, together with `rendered`: these messages in the
+    provider's format.
+    """
     messages = _as_stored(known.messages, rendered.messages)
     kept = replace(known, messages=messages, storable=len(messages), rendered=rendered)
     _NEWEST.put(kept.key, kept, sum(map(len, kept.turns)))
@@ -205,10 +209,10 @@ def storable_list(known: KnownList) -> Storable[ChatMessage]:
 def rendered_after(
     known: Rendered, messages: Sequence[ChatMessage], format: str
 ) -> Rendered | None:
-    """Render messages by groups, and reuse the groups of `known`. Together the groups equal what
-    `made_of` returns.
+    """Render messages by groups, and reuse groups of the earlier rendering `known`. The result has
+    the same entries as the result of `made_of`.
 
-    Return None if the messages must be rendered as a whole, such as for other formats.
+    Return None if the messages must be rendered as a whole, such as in Gemini's format.
     """
     if format not in (OPENAI, ANTHROPIC):
         return None
@@ -267,10 +271,11 @@ def _is_closed(part: Sequence[ChatMessage]) -> bool:
 def difference_of_turns(
     rendered: Rendered, turns: Sequence[str], target: Mapping[str, Any], format: str
 ) -> Patch | None:
-    """Return the patch (see `patches`) from rendered messages to a request, entry by entry. `turns`
-    are the request's entries as JSON texts.
+    """Return the patch (see `patches`) from rendered messages to the request `target`, entry by
+    entry. `turns` are the entries of the request's list as JSON texts.
 
-    Return None if the numbers of entries differ. The entries must then be compared as a whole.
+    Return None if the rendered list and the request's list differ in length. Both lists must then
+    be compared as a whole.
     """
     name = OWN_FIELDS[format][0]
     sent = target[name]

@@ -1,7 +1,9 @@
-"""Estimates a provider's count of a prompt from other calls of the same model with the same tools.
+"""Estimates a provider's token count of a prompt from other calls of the same model with the same
+tools.
 
-A provider adds text that we do not see, such as the form of its tools, and its tokens may differ
-from ours. So its count is estimated as ours times a factor, plus a constant.
+A provider adds text that chatmemory does not see, such as the form of its tools, and may divide
+text into other tokens. So the provider's count is estimated as chatmemory's count times a factor,
+plus a constant.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ _READ = 200  # calls of a model among which calls with the same tools are looked
 
 
 class Learned(NamedTuple):
-    """How to estimate the provider's token count from ours: a `factor`, and an `addition` in
-    tokens, learned from a number of `calls`.
+    """How to estimate the provider's token count from chatmemory's count: a `factor`, and an
+    `addition` in tokens, learned from a number of `calls`.
     """
 
     factor: float
@@ -28,7 +30,9 @@ class Learned(NamedTuple):
     calls: int
 
     def estimate(self, counted: int) -> int:
-        """Return the likely count of the provider for a prompt, given our count."""
+        """Return the likely token count of the provider for a prompt. `counted` is chatmemory's
+        count.
+        """
         return round(self.factor * counted) + self.addition
 
     @property
@@ -39,8 +43,8 @@ class Learned(NamedTuple):
 
 
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
-    """Derive a factor and a constant from pairs of our count and the provider's count. Return None
-    for too few pairs.
+    """Derive a factor and a constant from pairs of chatmemory's count and the provider's count.
+    Return None for too few pairs.
 
     The factor is the median of the slopes between any two pairs, at least 1. The constant is the
     median of the remaining differences. So a few unusual calls change neither.
@@ -57,8 +61,8 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
 
 
 def learned_for(call: ModelCall) -> Learned | None:
-    """Return how to estimate the provider's count for a call. This is learned from other calls of
-    the same model with the same tools. Return None for too few calls.
+    """Return how to estimate the provider's token count for a call, or None for too few calls. The
+    estimate is learned from other calls of the same model with the same tools.
     """
     rows = ModelCall.objects.filter(
         model=call.model, is_countable=True, is_exact=True, input__gt=0, counted__gt=0

@@ -70,8 +70,9 @@ def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
 
 
 def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | None, bool]]:
-    """Return, for each sent message, the seq of the equal message in the conversation, or None. The
-    bool says whether it was sent as a cleared tool result.
+    """Return a pair for each sent message. The first value is the seq of the equal message in the
+    conversation, or None. The second value says whether the message was sent as a cleared tool
+    result.
     """
     keys = [key_of_content(each) for each in sent]
     rows = KnownMessage.objects.filter(

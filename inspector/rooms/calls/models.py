@@ -30,22 +30,25 @@ class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run
     """Manages the rows of model calls."""
 
     def without_bodies(self) -> models.QuerySet[ModelCall]:
-        """Return calls without the columns that rebuild request and response. Django reads these on
-        access.
+        """Return calls without the columns that rebuild request and response. Django reads these
+        columns on access.
         """
         return self.defer("difference", "response")
 
 
 class ModelCall(_OfConversation):
-    """A model call. If calls began the conversation, the messages of this call are the window after
-    `step`. In any other conversation, they are in `places` (see the module `places`). If the
-    messages could not be stored, the call has no step and no places, and `difference` has the
-    messages.
+    """A stored model call of a conversation. Its messages are stored elsewhere:
 
-    `difference` is the patch (see `patches`) from these messages, rendered in `format`, to the
-    request. `style` tells how the JSON was written, or is "" if the bytes are not known. `tools`
-    are the digests of its tools, in order. The window after `answer_step` also has the answer, and
-    `response` is the patch from the answer to the response.
+    - If calls began the conversation, the call's messages are the window after `step`. The window
+      after `answer_step` also has the answer.
+    - In any other conversation, the call's messages are in `places` (see the module `places`).
+    - If the messages could not be stored, the call has no step and no places, and `difference` has
+      the messages.
+
+    `difference` is the patch (see `patches`) from the call's messages, rendered in `format`, to the
+    request. `response` has the parts of the provider's response that the messages of the answer do
+    not have. `style` tells how the JSON of the request was written; "" if the bytes are not known.
+    `tools` are the digests of the call's tools, in order.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")
@@ -105,8 +108,8 @@ class ModelCall(_OfConversation):
 
     @property
     def has_list(self) -> bool:
-        """Whether the messages of this call are stored, as a window (`step`) or as an own list
-        (`places`).
+        """Whether the messages of this call are stored: as a window (`step`), or as a list of the
+        call's own (`places`).
         """
         return self.step is not None or bool(self.places)
 
@@ -181,8 +184,8 @@ class CallMessage(_OfConversation):
 
 
 class KnownMessage(_OfConversation):
-    """A digest of the content of a message in history. Messages that calls send are matched with
-    it.
+    """A digest of the content of a message in history. By these digests, the messages that calls
+    send are matched with history.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "seq")
@@ -229,8 +232,9 @@ class CallRun(models.Model):
 
 
 class CallEnd(_OfConversation):
-    """A digest of the last messages of a conversation's newest call. A later call that continues
-    the list finds its conversation by this digest.
+    """The digest of a message that a conversation's newest call has: of one of the last two
+    messages, or of the first message. A later call that continues the list finds its conversation
+    by this digest.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")

@@ -136,8 +136,9 @@ def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal
     """Return the cost of prompts: the number of input tokens that would cost as much at the full
     price.
 
-    Tokens read from the cache or written to it have their own prices, by the model or else by the
-    provider. If these are unknown, the full price counts.
+    `tokens` has the counts `input`, `cached` (read from the prompt cache) and `written` (to the
+    cache). Tokens read from the cache or written to it have their own prices, by the model or else
+    by the provider. If these prices are unknown, the full price counts.
     """
     known, usual = known_model(model), providers().get(provider)
     cached = known.cached if known else usual.cached if usual else None

@@ -109,8 +109,8 @@ class ShownMessage(NamedTuple):
     message is not in history.
 
     `can_be_redacted` means that the message is not in history and its text is still there. `more`
-    is the number of characters that are not shown. `is_after_break` marks messages behind the
-    shared prefix.
+    is the number of characters that are not shown. `is_after_break` marks the first message behind
+    the shared prefix, if the prefix changed.
     """
 
     row: MessageView
@@ -295,7 +295,9 @@ class CallPage:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The comparison of memory with the request; empty unless a policy is set or tried."""
+        """The lines that add up the tokens of the request, with its cost. With a policy, the first
+        lines compare the request with the window that the policy would keep.
+        """
         return [*self._lines()]
 
     def _lines(self) -> Iterator[Line]:

@@ -1,4 +1,5 @@
-"""Encodes the own list of a model call, which is not a window, as a text of references to messages.
+"""Encodes a model call's own list of messages as a text of references to messages. A call has such
+a list if its messages are not a window of the conversation.
 
 A reference is the seq of a message in history, or `~` and the number of a `CallMessage`, which is
 not in history. `7s12` is message 7 as a cleared tool result of 12 tokens. Consecutive references

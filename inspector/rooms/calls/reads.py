@@ -113,10 +113,10 @@ def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Search the phrase of a page's search also in messages that calls sent and that are not in
-    history.
+    """Look for the phrase that somebody searches on a conversation's page, in messages that calls
+    sent and that are not in history.
 
-    Return None without a phrase, or if no such message has it.
+    Return None without a phrase, or if no such message has the phrase.
     """
     phrase = searchable(view.query.room_parameters.get("find", ""))
     if not phrase:
@@ -126,11 +126,11 @@ def mentions_on(view: ConversationState) -> Mentions | None:
 
 
 def totals(memory_id: str) -> dict[str, int]:
-    """Return sums over the calls of a conversation: the number of `calls` and their `input` and
-    `cached` tokens.
+    """Return sums over the calls of a conversation, by name.
 
-    `breaks` counts the prefix changes. `again` counts tokens that prompts sent again behind a
-    changed prefix, at the full price.
+    - `calls` is the number of calls, and `breaks` the number of prefix changes.
+    - `input` and `cached` are the input tokens and the cached input tokens.
+    - `again` counts the tokens that prompts sent again behind a changed prefix, at the full price.
     """
     rows = ModelCall.objects.filter(memory_id=memory_id)
     found = rows.aggregate(
@@ -178,7 +178,7 @@ def call_compared_with(call: ModelCall) -> ModelCall | None:
 
 
 class KnownCall(NamedTuple):
-    """A cached call: the newest call of a conversation, which this process has stored, with its
+    """A cached call: the newest call that this process has stored in a conversation, with its
     prompt.
     """
 
@@ -198,11 +198,11 @@ def keep_newest(call: ModelCall, prompt: Prompt) -> None:
 
 
 def known_before(call: ModelCall) -> KnownCall | None:
-    """Return the call before `call`, which is new, from the cache. Return None if that call is not
-    cached.
+    """Return from the cache the call that precedes the new call `call` in its conversation. Return
+    None if the preceding call is not cached.
 
-    The numbers of calls follow the order of storing, so the number of the call before is lower by
-    1. A redaction may have changed its prompt since.
+    Calls are numbered in the order of storing, so the number of the preceding call is one less than
+    `call.n`. After a redaction, the cached prompt may differ from the stored prompt.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at
@@ -227,8 +227,8 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages that precede a request which continues the response of this call: the
-    call's messages and its answer.
+    """Return the messages that come before a later request, if this request continues the response
+    of `call`: the messages of `call` and its answer.
 
     Instructions apply to one request only and are left out.
     """
@@ -251,8 +251,7 @@ class RebuiltCall:
 
     @cached_property
     def rows(self) -> Sequence[MessageView]:
-        """The messages that were sent. Messages that a limit hides, because it was lowered since,
-        are included.
+        """The messages that were sent, including messages that a lowered limit hides today.
 
         A message that is not in history has a seq below 0, except for a message that a client put
         into the window.
@@ -278,8 +277,10 @@ class RebuiltCall:
 
     @cached_property
     def answer_messages(self) -> list[ChatMessage]:
-        """The messages of the answer: the messages that entered memory after the request. If the
-        call has a list of its own, it adds nothing to memory, and the answer is read from the
+        """The messages of the answer. If the call's messages are in the ledger, these are the
+        messages that entered memory after the request.
+
+        A call with a list of its own adds nothing to memory. Then the answer is read from the
         response.
         """
         if self.row.places:
@@ -290,7 +291,9 @@ class RebuiltCall:
 
     @cached_property
     def made(self) -> dict[str, Any]:
-        """The messages rendered as members of a request, to which `difference` is applied."""
+        """The messages rendered as members of a request. The call's patch `difference` turns these
+        members into the request.
+        """
         messages = [row.message for row in self.rows]
         return made_of(messages, self.row.format) if messages else {}
 

@@ -1,7 +1,7 @@
 """Writes a model call to the ledger: the list that a program sent, and the answer.
 
-Model calls decide the memory of a conversation only if they began it, and nobody else has written
-to it since. A call in any other conversation does not change that conversation (see `beside`).
+This is done only if model calls decide the memory of the conversation (see `calls_decide`). A call
+in any other conversation does not change that conversation (see `beside`).
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def has_recorded(memory_id: str) -> bool:
 def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
     """Return whether model calls decide the memory of a conversation.
 
-    Calls decide if they began the conversation, no policy limits it, and nobody else has written to
-    it since. `memory` is None for a new conversation.
+    Calls decide if they began the conversation, no policy limits its memory, and nobody else has
+    written to the conversation since. `memory` is None for a new conversation. `run` is the
+    conversation's row about its calls, or None.
     """
     if memory is None:
         return True
@@ -59,7 +60,9 @@ def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
 
 
 def is_joined(run: CallRun) -> bool:
-    """Return whether somebody else has changed a conversation since its last recorded call."""
+    """Return whether somebody else has changed the memory of a conversation since its last recorded
+    call. New labels, a new policy and redactions do not count.
+    """
     later = Step.objects.filter(memory_id=run.memory_id, n__gt=run.last_step)
     return later.exclude(kind__in=_HARMLESS).exists()
 

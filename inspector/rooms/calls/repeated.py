@@ -1,5 +1,5 @@
-"""Decodes the JSON bodies of requests. A program sends its whole list with each call, so only the
-part after the beginning of an earlier body is decoded.
+"""Decodes the JSON bodies of requests. A program sends its whole list with each call, so a body
+mostly begins like an earlier body. Then only the rest of the body is decoded.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def separator(style: str) -> bytes:
 
 
 def difference_in_style(rendered: dict[str, Any], target: Any, style: str) -> Patch | None:
-    """Return the patch from a rendered request to the target. The patch preserves the order of
-    members if the style needs this.
+    """Return the patch from rendered messages to the request `target`. The patch preserves the
+    order of members if the style needs this.
 
     With the style "", the rebuilt request has equal JSON, not equal bytes.
     """

@@ -130,8 +130,8 @@ def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
 
 
 def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
-    """Redact the tools of a conversation that have a name or definition for which `holds` is true,
-    such as with erased words.
+    """Redact the tools of a conversation if their name or definition has erased words. `holds`
+    tells whether a text has erased words.
     """
     uses = CallTool.objects.filter(memory_id=memory_id, is_redacted=False)
     digests = [*uses.values_list("digest", flat=True)]

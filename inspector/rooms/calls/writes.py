@@ -2,9 +2,9 @@
 
 In a conversation that was created by model calls, a first transaction stores the messages in the
 ledger. In any other conversation, the ledger is unchanged, and the call has its own list (see
-`beside`). The difference between the request and its messages is computed without a lock, and a
-second transaction writes the row. Storing a call again, such as after a failure between both,
-changes nothing.
+`beside`). The difference between the request and its messages is computed without a lock. Then a
+second transaction writes the row. If the second transaction fails, the call can be stored again. A
+call that already has a row is not stored again.
 """
 
 from __future__ import annotations
@@ -356,8 +356,9 @@ def _keep_beside(run: CallRun, row: ModelCall, beside: ListBeside) -> list[Place
 
 
 def compare_again(call: ModelCall) -> None:
-    """Compare a stored call again with the call before it, and save the result. The call before it
-    is now another call: an earlier call was stored late, or old calls were deleted.
+    """Compare a stored call again with its previous call, and save the result. Use this function
+    when another call has become the previous call: an earlier call was stored late, or old calls
+    were deleted.
     """
     prompt = prompt_of(call)
     _compare(call, prompt, tool_tokens(call.memory_id, prompt.tools))

@@ -95,9 +95,10 @@ class AnsweredError:
 
     @cached_property
     def near(self) -> Sequence[tuple[str, int]]:
-        """The conversations that may soon cause the same error. Their memories have at least 80 %
-        of the tokens that fit, according to the error. They come with the tokens of their memories,
-        the largest first.
+        """The conversations that may soon cause the same error, as pairs of an ID and the tokens of
+        the memory, the largest memory first.
+
+        These memories have at least 80 % of the tokens that fit, according to the error.
         """
         if not self.fits:
             return ()

@@ -77,9 +77,9 @@ class Choices:
         return in_use(dict.fromkeys(each for use in uses for each in use.written()))
 
     def naming(self, provider: str) -> Choices:
-        """Return choices as if only this provider were in use, for all conversations. Its models
-        are the models of the provider that are in use. Without a name, return these choices
-        unchanged.
+        """Return choices as if only this provider were in use, for all conversations. `provider`
+        may name a model, too; without a model, the provider's models in use stay the same. If
+        `provider` is empty, return these choices unchanged.
 
         Raises InvalidValue.
         """
@@ -92,6 +92,7 @@ class Choices:
 
     def where(self, rule: str = "", severities: str = "!") -> Q:
         """Return a database condition for conversations that have a problem with a provider in use.
+        With `rule`, only problems with this rule count.
 
         `severities` has the signs of the problems that count: `!` for rejected, `~` for mishandled.
         """

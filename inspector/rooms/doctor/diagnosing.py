@@ -193,8 +193,8 @@ RULES_READ = 3  # raise it with each change of the linter's rules
 
 
 class DiagnosisKeeper(Keeper):
-    """Derives and stores the diagnosis of each conversation, and its recent messages that were too
-    large for the limit.
+    """Derives and stores the diagnosis of each conversation. Also stores the newest steps with a
+    message that was too large for the limit.
 
     Sends signals about rules that the window has newly broken.
     """
@@ -300,11 +300,11 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
 
 
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
-    """Look at the last 40 steps for messages that were too large for the limit.
+    """Return two steps: the newest step whose message would not fit into an empty window, and the
+    newest step whose message left memory at once. None stands for no such step.
 
-    Return two steps: the newest step whose message would not fit into an empty window, and the
-    newest step whose message left memory at once. None stands for no such step. Only steps that
-    added messages and that a policy decided count.
+    The last 40 steps are searched. A step counts only if it added messages and if a policy decided
+    what left.
     """
     first = max(0, memory.last_step - LATELY_STEPS)
     steps = list(Step.objects.filter(memory=memory, n__gte=first).order_by("n"))
