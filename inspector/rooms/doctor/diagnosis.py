@@ -72,7 +72,10 @@ class Problem:
 
     def marks(self) -> list[str]:
         """Return texts for the database column by which lists filter conversations.
-        `openai:dangling_call!` means that OpenAI rejects the window (`!`) for this rule.
+
+        `openai:dangling_call!` means that OpenAI rejects (`!`) the window because of the rule
+        `dangling_call`. The other signs are `?` (the answer depends on the model or a parameter)
+        and `~` (mishandled).
         """
         if self.is_pending or not RULES[self.rule].is_listed:
             return []
@@ -147,15 +150,16 @@ class Diagnosis:
         return replace(self, problems=tuple(found))
 
     def for_provider(self, provider: str) -> list[Problem]:
-        """Return the problems because of which a provider rejects or mishandles the window, or may
-        do so.
+        """Return the problems for which a provider rejects or mishandles the window. Problems that
+        depend on the model or a parameter are included.
         """
         return [each for each in self.problems if each.severity_for(provider)]
 
     def with_times(self, times: Mapping[int, datetime]) -> Diagnosis:
-        """Return the diagnosis with the times of the steps at which its problems began.
+        """Return the diagnosis with the time at which each problem began.
 
-        A problem with an unknown beginning gets the time of the diagnosed step.
+        `times` has the time of each step by its number. A problem with an unknown beginning gets
+        the time of the diagnosed step.
         """
         timed = (replace(each, at=times.get(each.since or self.step)) for each in self.problems)
         return replace(self, problems=tuple(timed))
@@ -222,14 +226,13 @@ def diagnose(
     past_of: Callable[[Collection[int]], Past] | None = None,
     for_answers: bool = False,
 ) -> Diagnosis:
-    """Return the diagnosis of a window, without times. `numbers` are the numbers of its
-    messages.
+    """Return the diagnosis of a window, without times. `numbers` are the numbers of the messages.
 
     `has_left` tells whether any message has ever left the window. `past_of` returns the earlier
     steps of some messages in the window; without `past_of`, the beginnings of problems are unknown.
-    With `for_answers`, only the parts are computed that sentences on the providers' answers need,
-    which takes less time. Then no problem has `repairable_for`, and the beginning is unknown if
-    there is only one problem.
+
+    `for_answers` saves time: only what the sentences on the providers' answers say is computed.
+    Then no problem has `repairable_for`. If there is only one problem, its beginning is unknown.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
@@ -254,10 +257,11 @@ def diagnose(
 
 
 def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
-    """Return the rules for which a provider would reject a window now, whatever messages come next.
-    Only rules for which the doctor lists conversations are checked.
+    """Return the names of the rules for which a provider would reject a window now, whatever
+    messages come next. Only rules for which the doctor lists conversations are checked.
 
-    `turns` are the messages of the window in the provider's form.
+    Each of the `turns` is one message of the window, in the form that rules check (see
+    `chatmemory.lint.turns`).
     """
     window = [turn._replace(position=position) for position, turn in enumerate(turns)]
     sent = ProviderWindow(window, provider)

@@ -12,9 +12,7 @@ from inspector.rooms.doctor.using import MODEL
 
 
 class ProvidersForm(forms.Form):
-    """Asks for the providers in use, with their models, of conversations whose IDs begin with a
-    prefix.
-    """
+    """Asks for the providers and models in use, for conversations whose IDs begin with a prefix."""
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     providers = forms.MultipleChoiceField(
@@ -30,8 +28,9 @@ class ProvidersForm(forms.Form):
 
     @property
     def chosen(self) -> list[str]:
-        """The choice in the form that `in_use` reads, such as `openai` or `openai:MODEL`. People
-        separate models by commas or blanks.
+        """The chosen providers and models as texts for the function `in_use`, such as `openai` or
+        `openai:MODEL`. In the field of a provider's models, people separate models by commas or
+        blanks.
         """
         cleaned = self.cleaned_data
         found = []

@@ -22,11 +22,11 @@ RECORDED = 2_000  # the latest messages, in which turns are looked for
 
 
 def needed_by(memory: Memory) -> dict[str, int | None]:
-    """Return two columns about the largest recorded turn. `needed_limit` is the limit that would
-    hold the turn, and `short_at` the time since which the limit is too small.
+    """Return the columns `needed_limit` and `short_at` of a conversation's stored diagnosis.
 
-    Both columns are None if the limit is large enough, or if no built-in policy decides what stays
-    in memory.
+    `needed_limit` is the limit that the largest recorded turn needs. `short_at` is the time since
+    which the limit is too small for a turn, in microseconds since 1970. Both are None if the limit
+    is large enough, or if no built-in policy decides what stays in memory.
     """
     policy = memory.policy
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
@@ -52,8 +52,10 @@ def _first_stays(memory: Memory) -> list[Stay]:
 
 @dataclass(frozen=True)
 class TooSmallLimit:
-    """A conversation whose limit is too small for its largest recorded turn: the turn needs the
-    limit `needed`. `at` is the time since which the limit is too small.
+    """A conversation whose limit is too small for its largest recorded turn.
+
+    `needed` is the limit that this turn needs, and `at` the time since which the limit is too
+    small. `version` is the number of the conversation's newest step.
     """
 
     memory_id: str
@@ -64,7 +66,7 @@ class TooSmallLimit:
 
     @property
     def raised(self) -> Policy:
-        """The same policy, with the limit that the turn needs."""
+        """The conversation's policy with the limit that its largest turn needs."""
         return replace(self.policy, limit=self.needed)
 
 

@@ -41,8 +41,10 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """The tenants, labels and other values of the conversations that a problem affects (`values`,
-    with IDs as keys). `everywhere` counts how many conversations of the site have each value.
+    """What is known about the conversations that have a problem.
+
+    `values` has by conversation ID the tenant, the labels and other values. `everywhere` counts how
+    many conversations of the site have a value.
     """
 
     values: Values
@@ -52,7 +54,8 @@ class Whose(NamedTuple):
 class MendLine(Line):
     """A line of problems, possibly of several rules and providers, that the same repair solves.
 
-    `by_client` means that clients write these windows, so that the line offers no repair.
+    `by_client` means that clients write the windows of these conversations, so that the line offers
+    no repair.
     """
 
     def __init__(
@@ -173,7 +176,7 @@ class Mends(NamedTuple):
 
     @property
     def is_one(self) -> bool:
-        """Whether exactly one line is shown, which the page then opens."""
+        """Whether exactly one repair line is shown. The page then opens this line at once."""
         return len(self.shown) == 1
 
     @property
@@ -188,11 +191,15 @@ class Mends(NamedTuple):
 def mends(
     issues: Iterable[Issue], midnight: datetime, is_used: bool, everywhere: Everywhere
 ) -> Mends:
-    """Return a line for each way to repair rejected windows. Lines with the most new conversations
-    today come first.
+    """Return a line for each way to repair rejected windows. The first line is the one with the
+    most conversations whose problem began today.
 
-    At most five lines are shown; further lines are folded. A line with no new conversation today
-    and fewer than three in all is folded, too, unless all lines are like this.
+    At most five lines are shown, and the rest are folded. A line is also folded if it has fewer
+    than three conversations and none of their problems began today. If all lines are like this, the
+    first five are shown.
+
+    Lines are red if `is_used` is True: somebody has chosen the providers in use. `everywhere`
+    counts conversations of the site by value, such as a label.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

@@ -41,8 +41,10 @@ SHOWN = 7  # conversations under a cause
 
 
 class Row(NamedTuple):
-    """A conversation in a line of the page: the query of its link, a sentence on how the problem
-    began, and the time.
+    """A conversation in a line of the page.
+
+    `query` is the query string of the link to the conversation. `how` is a sentence on how the
+    problem began, and `at` the time at which the problem began, None if unknown.
     """
 
     memory_id: str
@@ -140,8 +142,8 @@ class CauseLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """Advice that prevents the problem in future. If the line has a repair button, only a
-        policy option counts as advice; otherwise "".
+        """Advice that prevents the problem in future, or "". If the line has a repair button, the
+        advice is shown only if it names an option of a policy.
         """
         if self.verb and not RULES[self.issue.rule].by_policy:
             return ""
@@ -221,7 +223,7 @@ class DoctorPage:
 
     @property
     def elsewhere(self) -> int:
-        """The number of conversations that only providers not in use would reject."""
+        """The number of conversations that a provider not in use would reject."""
         return self.issues.refused_elsewhere
 
     @property
@@ -235,8 +237,8 @@ class DoctorPage:
 
     @cached_property
     def providers(self) -> Sequence[words.ProviderRow]:
-        """The checkboxes of providers while nobody has chosen, each with the number of
-        conversations that the provider would reject.
+        """The checkboxes of providers, shown while nobody has chosen the providers in use. Each
+        checkbox has the number of conversations that the provider would reject.
         """
         return words.provider_rows(None, would_find(ALL), conversations_by_provider())
 

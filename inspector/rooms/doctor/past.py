@@ -25,8 +25,8 @@ _NAMES = {label: name for name, label in PROVIDERS.items()}
 
 
 def refused(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
-    """Return the cases in which a provider began to reject the window, with the rules that it
-    broke, such as `openai:orphan_result!`.
+    """Return the cases in which a provider began to reject the window. The detail of a case names
+    the provider and the broken rule, such as `openai:orphan_result!`.
 
     `passage` is the next part of the ledger, and `state` keeps the results of earlier parts.
     """

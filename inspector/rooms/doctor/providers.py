@@ -32,8 +32,8 @@ _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_"
 def providers_of(messages: Iterable[ChatMessage]) -> set[str]:
     """Return the providers that can be recognized in messages.
 
-    Tool call IDs in OpenAI's form mean the Chat Completions API. If a message came in the format of
-    the Responses API, they mean that API.
+    Tool call IDs in OpenAI's form stand for the Chat Completions API. They do not count if a
+    message came in the format of the Responses API, which has the same IDs.
     """
     formats, by_id = set(), set()
     for message in messages:

@@ -36,10 +36,10 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class IllConversation:
-    """A conversation and its stored diagnosis for the providers in use. The diagnosis is as of the
-    step `known_until`, which may be older than the newest step.
+    """A conversation and its stored diagnosis, limited to the providers in use. The diagnosis is of
+    the step `known_until`, which may be older than the newest step.
 
-    If the stored row cannot be read, `unreadable` is a sentence about this, and the diagnosis is
+    If the stored row cannot be read, `unreadable` has a sentence that says so, and the diagnosis is
     empty.
     """
 
@@ -49,8 +49,8 @@ class IllConversation:
 
     @property
     def ill_at(self) -> datetime:
-        """The time since which the window has a problem. Without a problem, the time of its last
-        change.
+        """The time since which the window has a problem. If the window has none, this is the time
+        of the conversation's last change.
         """
         return self.diagnosis.ill_at or self.memory.updated_at
 
@@ -96,8 +96,8 @@ class IllFilter:
         return choices().naming(self.provider)
 
     def rows(self) -> MemoryQuerySet:
-        """Return the conversations that fit. Raises InvalidValue for an unknown rule or
-        provider.
+        """Return the conversations that the filter selects. Raises InvalidValue for an unknown rule
+        or provider.
         """
         if self.rule and self.rule not in listed_rules():
             raise InvalidValue(f"no such rule is kept of conversations: {self.rule!r}")
@@ -124,8 +124,8 @@ class DoctorCounts:
 
 
 def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCounts:
-    """Count the conversations that would be rejected, by provider and rule. `made` are the choices
-    of providers; without them, the providers in use count.
+    """Count the conversations that would be rejected, by provider and by rule. `made` says which
+    providers count; None means the providers in use.
     """
     made = made or choices()
     rules: Counter[str] = Counter()
@@ -233,10 +233,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Issue:
-    """A rule that windows break for the same providers, and their conversations, newest first. The
+    """A rule that windows break, with the providers that reject or mishandle these windows. The
     doctor's page shows each issue as a line.
 
-    `severity` is refused or mishandled; "" if all providers accept the windows.
+    `cases` are the conversations with such a window, the newest problem first. `severity` is
+    refused or mishandled. `providers` is empty if all providers accept the windows.
     """
 
     rule: str
@@ -272,18 +273,18 @@ def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
 
 
 def prevention_for(rule: str, have_policy: bool) -> str:
-    """Return advice on how to avoid breaking a rule.
+    """Return advice on how to avoid breaking a rule, or "".
 
-    Some advice is to set a policy option. Such advice needs a policy: without `have_policy`, return
-    "".
+    `have_policy` tells whether the conversations have a policy. Without a policy, advice that names
+    an option of a policy is left out.
     """
     found = RULES[rule]
     return "" if found.by_policy and not have_policy else found.prevention
 
 
 def by_day(times: Iterable[datetime], today: datetime) -> list[int]:
-    """Return how many of the times fall on each of the last days. The last number is for today,
-    which begins at `today`.
+    """Return how many of the times fall on each of the last 14 days, today last. `today` is the
+    beginning of today.
     """
     ages = Counter((today - at).days + 1 if at < today else 0 for at in times)
     return [ages[age] for age in range(DAYS - 1, -1, -1)]
@@ -291,7 +292,12 @@ def by_day(times: Iterable[datetime], today: datetime) -> list[int]:
 
 @dataclass(frozen=True)
 class Issues:
-    """The causes of problems: `used` for providers in use, and `unused` for all other providers."""
+    """The causes of problems: `used` for the providers in use, and `unused` for all other
+    providers.
+
+    `refused` counts the conversations that a provider in use rejects. `refused_elsewhere` counts
+    those that another provider rejects.
+    """
 
     used: Sequence[Issue]
     unused: Sequence[Issue]
@@ -357,8 +363,8 @@ def would_find(use: InUse) -> dict[str, int]:
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:
-    """Return how many conversations each provider would reject. Return an empty dict if all
-    rejected conversations are in `examples`.
+    """Return how many conversations each provider would reject. `examples` are the IDs of example
+    conversations; if only examples would be rejected, the result is empty.
     """
     counts: Counter[str] = Counter(dict.fromkeys(ALL.providers, 0))
     has_others = False
@@ -379,8 +385,8 @@ def conversations_by_provider() -> dict[str, int]:
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
-    """Return for each conversation ID the newest step whose message left memory in the same step.
-    Only the last `lately` steps are examined.
+    """Return by conversation ID the newest step that added a message which left memory in the same
+    step. Conversations without such a step among the last `lately` steps are left out.
     """
     rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
     rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))

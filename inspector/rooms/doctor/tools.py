@@ -11,11 +11,11 @@ from inspector.shell.agents import SIZE, Agent, Answer
 
 
 def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
-    """List conversations whose windows a provider in use would refuse next, the newest first.
+    """List conversations whose window a provider in use would reject, the newest problem first.
 
-    The answer names for each conversation the step since which its window breaks a rule. `provider`
-    is openai, openai_responses, anthropic, gemini, mistral, bedrock or deepseek, whether it is in
-    use or not. With a `rule`, the list includes windows that a provider accepts but may mishandle.
+    For each conversation, the answer names the step since which the window breaks a rule.
+    `provider` is openai, openai_responses, anthropic, gemini, mistral, bedrock or deepseek, in use
+    or not. With a `rule`, the list includes windows that a provider accepts but may mishandle.
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)

@@ -34,8 +34,8 @@ class InUse:
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the rules by which the provider rejects windows only for some models, if such a
-        model is in use.
+        """Return the rules for which the provider rejects windows with some models only. A rule is
+        returned if such a model is in use.
         """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]
@@ -47,7 +47,7 @@ class InUse:
         ]
 
     def written(self) -> list[str]:
-        """Return the choice in the form that `in_use` reads, such as `openai` or
+        """Return the providers and models as texts for the function `in_use`, such as `openai` or
         `anthropic:claude-opus-4-6`.
         """
         return [
@@ -63,7 +63,9 @@ MODELS, MODEL = 20, 100  # models of a choice, and characters of a name
 
 def in_use(written: Iterable[object]) -> InUse:
     """Read providers and models from texts such as `"openai"` or `"anthropic:claude-opus-4-6"`.
-    Raises InvalidValue.
+
+    Raises InvalidValue for an unknown provider, for too many models, and for a model name that is
+    too long.
     """
     models: dict[str, tuple[str, ...]] = {}
     for each in written:

@@ -27,10 +27,11 @@ def problem_title(rule: str) -> str:
 
 
 def how_it_began(problem: Problem, step: int) -> str:
-    """Describe how a problem began. `step` is the diagnosed step, named if the beginning is
-    unknown.
+    """Describe how a problem began: `Since step 41: the call of a tool result was not in memory
+    (#12).`
 
-    `Since step 41: the call of a tool result was not in memory (#12).`, or `Seen at step 50: …`.
+    `step` is the diagnosed step. If the beginning is unknown, the text names this step instead:
+    `Seen at step 50: …`.
     """
     when = f"Seen at step {step:,}" if problem.since is None else f"Since step {problem.since:,}"
     return f"{when}: {RULES[problem.rule].began}{_where(problem)}."
@@ -74,8 +75,8 @@ def refusal(found: KnownDiagnosis) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether a provider accepts a window, and its answer in words. `provider` is the name for
-    people.
+    """What a provider answers to a window: whether the provider `accepts` the window, and an
+    `answer` in words. `provider` is the provider's title, such as `OpenAI`.
     """
 
     provider: str
@@ -84,7 +85,7 @@ class Answer:
 
 
 def answers(diagnosis: Diagnosis, use: InUse) -> list[Answer]:
-    """Return the answer of each provider in use to a window."""
+    """Return what each provider in use answers to the diagnosed window."""
     found = diagnosis.under(use)
     return [_answer(found, provider) for provider in use.providers]
 
@@ -106,11 +107,11 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
 
 @dataclass(frozen=True)
 class ShownRule:
-    """A rule of the linter for display. `laws` says by provider's name what this provider does when
-    the rule is broken. `bad` is an example that breaks the rule, and `good` an example that does
-    not.
+    """A rule of the linter for display. `laws` maps a provider's title to what this provider does
+    with a window that breaks the rule.
 
-    `is_listed` is True if the doctor lists conversations that break the rule.
+    `bad` is an example that breaks the rule, and `good` an example that keeps it. `is_listed` is
+    True if the doctor lists conversations that break the rule.
     """
 
     id: str
@@ -213,10 +214,10 @@ def in_use(made: Choices) -> str:
 
 @dataclass(frozen=True)
 class ProviderRow:
-    """A checkbox for a provider, with the number of conversations that use it.
+    """A checkbox for a provider, with the number of conversations that use this provider.
 
-    `would_fail` is the number of windows that it would reject; None if no conversation has been
-    examined yet.
+    `would_fail` is the number of windows that the provider would reject; None if no conversation
+    has been examined yet. `models` are the provider's models in use, separated by commas.
     """
 
     name: str
@@ -270,7 +271,9 @@ def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
 
 
 def needed_words(each: TooSmallLimit) -> str:
-    """Compare the limit that the largest turn needs with the limit: `needs 7 messages, limit 5`."""
+    """Compare the limit that the largest turn needs with the limit of the conversation: `needs 7
+    messages, limit 5`.
+    """
     return f"needs {in_unit(each.needed, each.policy)}, limit {each.policy.limit:,}"
 
 

@@ -15,9 +15,10 @@ from inspector.rooms.doctor.reads import ill_conversations, unexamined
 
 def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | None:
     """Return the diagnosis of a conversation's window for all providers, updated if necessary.
-    Return None if none can be made; see `keeping.current`.
 
-    Raises MemoryNotFound, and CorruptRow for an altered row or message.
+    If the window has more than `most` messages, nothing is updated: the stored diagnosis is
+    returned, or None if none is stored. Raises MemoryNotFound, and CorruptRow for an altered row or
+    message.
     """
     row = current(DiagnosisKeeper(), memory_id, most)
     assert row is None or isinstance(row, KeptDiagnosis)
@@ -27,8 +28,9 @@ def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | No
 def diagnoses(
     unreadable: Callable[[str, ChatMemoryError], object], provider: str = ""
 ) -> Iterator[tuple[str, Diagnosis]]:
-    """Update all diagnoses, and yield the conversations with a problem for a provider in use, or
-    for the named provider.
+    """Update all diagnoses, and yield pairs of conversation ID and diagnosis for the conversations
+    with a problem. Only problems for the given `provider` count; if it is "", those for the
+    providers in use.
 
     Calls `unreadable` for each conversation that cannot be read.
     """

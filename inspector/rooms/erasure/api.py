@@ -67,12 +67,15 @@ class Redaction(Resource):
     def post(self, request: Request, memory_id: str, seq: int, parameters: Parameters) -> Response:
         """Redact a message.
 
-        Its text is permanently removed from this conversation; a tombstone stays. A second call
-        changes nothing. Branches keep their copies unless the request names these branches. If this
-        conversation is itself a branch, the original conversation keeps its copy. The response
-        lists the copies that still have the text: redact each in its own conversation. Summaries
-        that cover the message keep its exact terms unless the request names these summaries. The
-        response lists them, too.
+        The text of the message is permanently removed from this conversation. The message keeps its
+        place, with a text such as `[redacted #12]`. A second call changes nothing.
+
+        Branches keep their copies unless the request names these branches. If this conversation is
+        itself a branch, the original conversation keeps its copy. The response lists the copies
+        that still have the text: redact each in its own conversation.
+
+        Summaries that cover the message keep its exact terms unless the request names these
+        summaries. The response also lists the summaries that still have such terms.
         """
         chosen, summaries = parameters["branches"], parameters["summaries"]
         with services.atomic():

@@ -12,10 +12,11 @@ from chatmemory.reading.history import message_row
 
 
 def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
-    """Return the copies of a message in all branches of its conversation, or in the `chosen`
+    """Return the copies of a message in all branches of its conversation, or only in the `chosen`
     branches.
 
-    A copy has the same content as the message. If the message was said, both have the same time.
+    A copy has the same content and the same time as the message. For a message that is not in
+    history, such as a summary, the time is not compared.
     """
     if chosen is None:
         ids = branches_of([row.memory_id])

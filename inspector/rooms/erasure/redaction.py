@@ -34,14 +34,15 @@ def redact(
 ) -> ChangeResult | None:
     """Remove a message's text from history, memory and search, as a step. This cannot be undone.
 
-    The type and the token count are kept. Data that may contain or reveal the text is erased as
-    well: the conversation's trials, stored responses, and the fingerprint of its import.
+    The type and the token count are kept. Other data that may contain or reveal the text is erased
+    as well: the conversation's trials, stored responses, and the fingerprint of its import.
 
-    Copies in the given `branches` are redacted, too. The given `summaries`, which must cover the
-    message, are also redacted. `summaries=True` stands for all summaries that contain one of its
-    exact terms, also in these branches. Return None if the message was already redacted. Raises
-    MemoryNotFound, MessageNotFound, VersionConflict, and InvalidValue, such as for a summary that
-    does not cover the message.
+    Copies of the message in the given `branches` are redacted, too, and so are the given
+    `summaries`, which must cover the message. `summaries=True` stands for all summaries that
+    contain an exact term of the message, here and in the given branches.
+
+    Return None if the message was already redacted. Raises MemoryNotFound, MessageNotFound,
+    VersionConflict, and InvalidValue, such as for a summary that does not cover the message.
     """
     check_whole_number(seq, "seq")
     chosen = check_ids(branches)
@@ -67,10 +68,10 @@ def redact(
 
 
 def indexes_naming(memory: Memory, seqs: Sequence[int]) -> list[Message]:
-    """Return the index messages, past and present, that must change when the given messages are
-    redacted. These indexes have a term that only redacted messages mention.
+    """Return the index messages that must change when the messages `seqs` are redacted.
 
-    An index message lists the exact terms of messages that left memory.
+    An index message lists the exact terms of messages that left memory. It must change if only
+    redacted messages mention one of its terms. Index messages that have left memory are included.
     """
     gone = {*redacted_seqs(memory), *seqs}
     rows = Message.objects.filter(memory=memory, text__startswith=f"[{TITLE}")

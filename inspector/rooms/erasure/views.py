@@ -17,10 +17,10 @@ NUMBER_DIGITS = 18
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redact a message, then show it.
+    """Redact a message, then show the redacted message.
 
-    Show a page with a question first if summaries contain the message's exact terms, or if branches
-    have copies. The same is done if branches may have copies on a database node that is down.
+    If summaries contain the message's exact terms, or if branches have copies, a page asks first
+    what else to redact. The page also asks while a database node that may have copies is down.
     """
     copies = redaction.known_copies(memory_id, seq)
     summaries = summaries_holding(memory_id, seq)

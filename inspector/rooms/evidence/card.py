@@ -80,7 +80,9 @@ class IncidentCard:
 
     @property
     def limit(self) -> int | None:
-        """The limit that would have kept the fact in memory; None if there is none."""
+        """The limit that would have kept the fact in memory. None if no limit would have, or if
+        this limit is unknown.
+        """
         return self._remedy.limit if self._remedy else None
 
     @property
@@ -135,8 +137,8 @@ class IncidentCard:
 
     @property
     def offers_limit(self) -> bool:
-        """Whether the page offers the limit that would have kept the fact. A policy must decide the
-        window, and no cheaper option may hold as many facts.
+        """Whether the page offers the limit that would have kept the fact. The page does so only if
+        a policy decides the window, and no other option is cheaper and holds as many facts.
         """
         if not self.limit or not can_decide(self._state.memory.policy):
             return False

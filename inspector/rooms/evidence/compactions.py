@@ -65,8 +65,8 @@ class CompactionKeeper(Keeper):
 
 @dataclass(frozen=True)
 class CompactionsUntil:
-    """The compactions of a conversation up to `step`, in order. `is_current` means that this is the
-    newest step.
+    """The compactions of a conversation up to `step`, in order. `is_current` means that the
+    conversation has no later step.
     """
 
     memory_id: str
@@ -89,11 +89,11 @@ def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
 @one_snapshot()
 def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil:
     """Return the compactions of a conversation up to its newest step, with the terms that each
-    lost.
+    summary lost.
 
-    If the stored row is older than the newest step, the compactions are computed now, and the
-    result is not stored. For a conversation with more than `most` messages, the older row is
-    returned. Raises MemoryNotFound.
+    If the stored row is of an earlier step, the compactions are computed now, and are not stored.
+    If the conversation has more than `most` messages, the compactions of the stored row are
+    returned instead. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)
@@ -125,8 +125,10 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
     """Return the losses of a step's compaction. Return None if the step has no compaction, or if
-    its losses are not known yet. With `lists_dropped`, the result also lists the best 50 terms that
-    the summary lacks, needed or not.
+    the losses are not known yet.
+
+    With `lists_dropped`, the result also has up to 50 terms that the summary lacks, needed or not.
+    They are the terms that the replaced messages mention most.
     """
     kept = CompactionKeeper().row(memory)
     if kept is None:
@@ -138,12 +140,15 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 
 @dataclass(frozen=True)
 class ShownEvidence:
-    """The losses of a compaction for display, from the conversation up to step `until`.
+    """The losses of a compaction for display, found in the conversation's messages up to step
+    `until`. `is_current` means that the conversation has no later step.
 
-    `terms` are the exact terms that were needed after the summary. Pages first count the terms of
-    `level`, such as rare terms. `listed` are the first 100 lost terms. `tools` has the names of
-    tools that brought terms back, by seq. `dropped` are the best 50 terms that the summary lacks,
-    needed or not; empty unless the caller asks for these terms.
+    `terms` are the exact terms that were needed after the summary. `level` says which of these
+    terms pages count first, such as rare terms. `listed` are the first 100 lost terms.
+
+    `tools` maps the seq of a tool result that brought a term back to the name of the tool.
+    `dropped` has up to 50 terms that the summary lacks, needed or not; it is empty unless the
+    caller asks for these terms.
     """
 
     evidence: StoredEvidence
@@ -197,11 +202,14 @@ class CompactionOf:
 
 @dataclass(frozen=True)
 class Compactions:
-    """The stored compactions of all conversations that match a filter.
+    """The stored compactions of the conversations that match a filter.
 
     `matching` is the number of matching conversations with a compaction. The newest 2,000 of these
-    conversations are read. `measured` are their compactions, except for `left_out` compactions that
-    cannot be measured. `unreadable` has a sentence for each row that cannot be read.
+    are read, and `conversations` is the number that was read. `measured` are the compactions of
+    these conversations, without the `left_out` compactions that cannot be measured.
+
+    `corpus` has the conversations by which rare terms are recognized. `unreadable` has a sentence
+    for each row that cannot be read.
     """
 
     measured: Sequence[CompactionOf]

@@ -1,6 +1,7 @@
 """The conversations that decide which terms are rare: the newest 200 with a compaction.
 
-A stored row has digests of all terms in a conversation, and no text.
+The text of a term is not stored. A stored row has a number computed from each term of a
+conversation: the term's digest.
 """
 
 from __future__ import annotations
@@ -63,9 +64,11 @@ class Corpus:
     """The conversations by which rare terms are recognized. A conversation and its branches count
     once.
 
-    `size` is the number of these conversations. `mentions` has for each term, by digest, how many
-    conversations mention the term. `losing` has the IDs of conversations whose summaries lost a
-    needed term; only terms that pages show first count.
+    `size` is the number of these conversations. `mentions` maps a term's digest to the number of
+    conversations that mention the term.
+
+    `losing` has the IDs of conversations whose summaries lost a needed term. Only a lost term that
+    pages count first matters here, such as a rare term.
     """
 
     size: int
@@ -74,14 +77,17 @@ class Corpus:
 
     @property
     def headline(self) -> Level:
-        """The level of terms that pages show first: rare terms, or all terms given to the assistant
-        while the corpus is too small.
+        """The level of terms that pages count first. These are the rare terms; while the corpus is
+        too small, they are all terms that a user or a tool gave to the assistant.
         """
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether pages show a term first that the assistant was given. Pages show rare
-        terms first, or all terms while the corpus is too small.
+        """Return whether pages count a term first. The term must be one that a user or a tool gave
+        to the assistant.
+
+        Rare terms are counted first; while the corpus is too small to tell which terms are rare,
+        all are.
         """
         return self.headline is Level.TOLD or self.has_few(digest)
 
@@ -100,10 +106,10 @@ def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactio
 
 
 def roots_of(rows: Iterable[KeptCompactions]) -> dict[str, str]:
-    """Return by conversation ID the original conversation: for a branch of a branch of A, this is
-    A. A conversation that is no branch is its own original.
+    """Return the IDs of original conversations, with the IDs of the rows' conversations as keys.
 
-    The rows must have `source` (see `rows_with_sources`).
+    If A has a branch B and B has a branch C, the original of C is A. A conversation that is no
+    branch is its own original. The rows must have `source` (see `rows_with_sources`).
     """
     parents: dict[str, str | None] = {row.pk: getattr(row, "source", None) for row in rows}
     ids = list(parents)

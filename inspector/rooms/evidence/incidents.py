@@ -36,8 +36,8 @@ ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
 
 @dataclass(frozen=True)
 class IncidentsUntil:
-    """The incidents of a conversation up to `step`, in order. `is_current` means that this is the
-    newest step.
+    """The incidents of a conversation up to `step`, in order. `is_current` means that the
+    conversation has no later step.
     """
 
     step: int
@@ -48,13 +48,16 @@ class IncidentsUntil:
 class KeptFact(NamedTuple):
     """The stored numbers of a fact that left memory and was repeated; see `Forgotten`.
 
-    `place` is the fact's index among the facts of the message that repeats it; None for a repeated
-    tool call. `said` is the latest user message with the fact, or else the latest tool result with
-    it. `last` is the latest message of any kind with the fact, which left memory at `left_step` for
-    the reason `cause`.
+    `place` is the fact's index among the facts of the message that repeats the fact; None for a
+    repeated tool call. `said` is the seq of the latest user message with the fact, or else of the
+    latest tool result with the fact.
+
+    `last` is the seq of the latest message of any kind with the fact. This message left memory at
+    `left_step` for the reason `cause`.
 
     `limit` is the smallest limit that would have kept the fact. If not every limit was tried,
-    `tried_every` is the distance between the tried limits. `pair` is `Forgotten.is_pair`.
+    `tried_every` is the distance between the tried limits. `pair` marks a value with its key that a
+    tool call used again, such as `membership=gold`.
     """
 
     place: int | None
@@ -71,9 +74,9 @@ class KeptIncident(NamedTuple):
     """The stored numbers of an incident; see `Incident`. `again` is the seq of the message that
     repeats the facts, and `step` the step that added this message.
 
-    `forced` means that the user had to repeat a fact, and `asked` is the seq of the assistant's
-    message that asked for the fact. For a repeated tool call, `tokens` is the size of the new
-    result, and `same` whether it equals the earlier result.
+    `forced` means that the user had to repeat a fact. `asked` is the seq of the message in which
+    the assistant asked for the fact. For a repeated tool call, `tokens` is the size of the new
+    result, and `same` tells whether the new and the earlier result are equal.
     """
 
     kind: str
@@ -232,9 +235,9 @@ def incidents(memory_id: str) -> IncidentsUntil:
 def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
     """Return the incidents of a conversation up to its newest step.
 
-    If the stored row is older than the newest step, the incidents are computed now, and the result
-    is not stored. For a conversation with more than `most` messages, the older row is returned.
-    Raises MemoryNotFound.
+    If the stored row is of an earlier step, the incidents are computed now, and are not stored. If
+    the conversation has more than `most` messages, the incidents of the stored row are returned
+    instead. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = IncidentsUntil(0, (), is_current=False)

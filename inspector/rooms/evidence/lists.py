@@ -47,7 +47,7 @@ class NewestIncidents:
 
 
 def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
-    """Return the newest incident of each given conversation in which a user had to repeat a fact.
+    """Return for each given conversation the newest incident in which a user had to repeat a fact.
     This takes one query.
     """
     messages = Message.objects.select_related("memory__keptincidents").filter(
@@ -59,8 +59,10 @@ def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
 
 
 def latest_incidents(size: int) -> NewestIncidents:
-    """Return the newest incidents of up to `size` conversations, latest first. Imported and
-    branched incidents are left out.
+    """Return for up to `size` conversations the newest incident, the latest first.
+
+    Only incidents in which a user had to repeat a fact count. A conversation is left out if its
+    newest such incident was imported, or was copied into a branch.
     """
     version = IncidentKeeper().version()
     live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))

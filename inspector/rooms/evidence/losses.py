@@ -49,15 +49,19 @@ NAME_LENGTH = 80  # characters of the name of a model
 
 class KeptTerm(NamedTuple):
     """The stored numbers of an exact term that was needed after a summary; see `NeededTerm`.
+    Messages are given as seqs.
 
     `used` is the message that needed the term, and `place` the term's index among the terms of this
-    message. `said` mentioned the term before the summary. `came` brought the term back, and
-    `by_user` tells whether this is a user's message.
+    message. `said` is a message that mentioned the term before the summary. `came` is the message
+    that brought the term back, or None, and `by_user` tells whether a user said `came`.
 
     `is_held` means that memory still had the term after the compaction, usually in the summary.
-    `is_told` means that a user or a tool gave the term to the assistant. `appended` is the term's
-    index among the terms to append to the summary. `tail` is how many of the last tokens of the
-    window must be kept to include the term. `digest` identifies the term in other conversations.
+    `is_told` means that a user or a tool gave the term to the assistant.
+
+    A summary could list the terms that it lacks: `appended` is the term's index in this list; None
+    for a term that is held. Memory could also keep the last messages as they were: `tail` is how
+    many tokens this takes until the term is included. `digest` identifies the term in other
+    conversations.
     """
 
     used: int
@@ -106,14 +110,20 @@ class KeptTerm(NamedTuple):
 class StoredEvidence(NamedTuple):
     """The stored numbers of what a compaction lost. Messages are given as seqs.
 
-    `trigger` is the note of the step, and `summarizer` the author of the summary, if known. The
-    summary replaced `replaced` messages, from `first` to `last`. `terms` are the terms needed
-    afterwards. `boundary` tells the compaction from other compactions of its session and its
-    branches. `later` is the number of messages after the compaction that were read.
+    `trigger` is the note of the step, and `summarizer` the author of the `summary`, if known. The
+    summary replaced `replaced` messages, from `first` to `last`. `terms` are the exact terms that
+    were needed after the summary.
 
-    `dropped_count` is the number of terms that the summary lacks, needed or not. `dropped` lists
-    the best 50 of these terms: for each, a message that mentions the term, and the term's index in
-    the message. `dropped_tokens` is how many tokens a list of these 50 terms takes.
+    `is_opaque` means that the summary is encrypted. `coverage` is the share of the replaced tokens
+    whose messages are recorded; None if unknown.
+
+    `dropped_count` is the number of terms that the summary lacks, needed or not. `dropped` has up
+    to 50 of these terms, those that the replaced messages mention most. A term is given as a
+    message that mentions the term, and as the term's index in this message. `dropped_tokens` is how
+    many tokens a list of these 50 terms takes.
+
+    `boundary` is a key that differs for the compactions of a conversation, and is the same for the
+    copies of a compaction in branches. `later` is how many messages after the summary were read.
     """
 
     step: int
@@ -170,8 +180,8 @@ class FoundCompactions(NamedTuple):
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Return the earlier compactions of `settled` followed by these compactions. Of `settled`,
-        only compactions whose summary comes before message `first` are taken.
+        """Return the compactions of `settled`, then these later compactions, at most the newest
+        100. Of `settled`, only compactions whose summary comes before message `first` are taken.
         """
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]

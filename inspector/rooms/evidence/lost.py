@@ -68,7 +68,7 @@ class EvidenceCard:
 
     @property
     def needed_first(self) -> int:
-        """The number of needed terms of the level that the card's headline counts."""
+        """The number of needed terms that the headline counts, such as needed rare terms."""
         return len(self._terms.needed(self._level))
 
     @property
@@ -85,8 +85,11 @@ class EvidenceCard:
 
     @property
     def of_all(self) -> str:
-        """A sentence on all terms that the assistant was given and needed, since the headline may
-        count only rare terms.
+        """The sentence after the headline, on all terms that the assistant was given and needed,
+        not only the rare terms.
+
+        If the headline already counts all these terms, this sentence says how many conversations it
+        takes to know which terms are rare.
         """
         if self._level is Level.TOLD:
             return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
@@ -97,7 +100,7 @@ class EvidenceCard:
     @property
     def better(self) -> str:
         """A sentence that the last messages, kept as they were, would have held more terms than the
-        summary with appended terms. "" if this is not so.
+        summary with 50 appended terms. "" if they would not.
         """
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
@@ -173,8 +176,10 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return the sizes, in tokens, of the window's ends with which the summary is compared: the
-    last messages, kept as they were. Each size is smaller than the window before the compaction.
+    """Return the sizes, in tokens, for the bars of last messages. Each size is smaller than the
+    window before the compaction.
+
+    Such a bar compares the summary with the last messages of one size, kept as they were.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

@@ -29,9 +29,9 @@ class CompactionRow(NamedTuple):
     """A row of the table: all compactions, or the compactions with one `summarizer` (author of the
     summary) and one `trigger` (such as "auto").
 
-    `held` is the number of `needed` terms that the summaries hold, and `share` their percentage.
-    `others` are the numbers of terms that summaries with appended terms would hold, and that the
-    last messages, kept as they were, would hold.
+    `held` is how many of the `needed` terms the summaries hold, and `share` the percentage.
+    `others` has the same count for other texts: for summaries with 25 and with 50 appended terms,
+    then for the last messages of several sizes.
     """
 
     summarizer: str
@@ -45,8 +45,11 @@ class CompactionRow(NamedTuple):
 
 
 class LosingCompaction(NamedTuple):
-    """A compaction in the list of compactions that lost terms, with the URL of its step. It lost
-    `lost` of the `needed` terms. `by` names the author of the summary and the trigger, if known.
+    """A compaction in the list of compactions that lost terms: the summary lacks `lost` of the
+    `needed` terms.
+
+    `id` is the ID of the conversation, and `link` the URL of the step. `by` names the author of the
+    summary and the trigger, if known.
     """
 
     id: str
@@ -101,7 +104,7 @@ class CompactionsPage:
     @property
     def better(self) -> str:
         """A sentence that the last messages, kept as they were, would have held more terms than the
-        summaries. "" if this is not so.
+        summaries with 50 appended terms. "" if they would not.
         """
         most = self._all.held(self.level, WITH_TERMS[-1])
         ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]

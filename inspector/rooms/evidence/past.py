@@ -24,7 +24,9 @@ T = TypeVar("T")
 
 
 def repeated(passage: Passage) -> Iterable[Case]:
-    """Return the steps at which a user had to repeat a fact. `passage` gives the conversation."""
+    """Return the steps of `passage.memory`, a conversation, at which a user had to repeat a fact.
+    Steps before the passage are included.
+    """
     memory = passage.memory
     found: Sequence[KeptIncident] | None = _kept(IncidentKeeper(), memory, rows_of)
     if found is None:

@@ -1,4 +1,6 @@
-"""Reads incidents for the conversation page, and when the fact of a message was next needed."""
+"""Reads incidents for the conversation page, and finds when a fact of the selected message was next
+needed.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,15 @@ LOOKED_AT = 1_000  # incidents whose facts are read at once
 
 @dataclass(frozen=True)
 class ShownIncident:
-    """An incident with the details that a page shows. It has the `number` 1 if it is the newest of
-    `count` incidents, and so on.
+    """An incident with the details that a page shows. The newest of `count` incidents has the
+    `number` 1.
 
-    At the step of the incident itself, later incidents do not exist yet, and its number is
-    `number_then`. `left` is the change by which its fact left memory, and `policy` the policy at
-    its step. `texts` has the readable texts of its messages. The fact was said at `said_step`. The
-    history had `message_count` messages before the message that repeats the fact.
+    Before the later incidents happened, this incident had the number `number_then`. `left` is the
+    change by which the fact left memory. `policy` is the policy at the step of the incident.
+
+    `texts` has by seq the readable texts of the messages that the page quotes. The message that
+    said the fact came with step `said_step`. `message_count` is how many messages the history had
+    before the message that repeats the fact.
     """
 
     incident: Incident
@@ -79,8 +83,9 @@ NO_USES = UnseenUses()
 
 def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -> UnseenUses:
     """Count the facts that the assistant used while they were not in memory. `are_pairs` says for
-    each fact whether it is a value of a tool call, such as `membership=gold`. `newest` is the step
-    of the newest use, if any.
+    each of these facts whether the fact is a value of a tool call, such as `membership=gold`.
+
+    `newest` is the step of the newest such use, or None.
     """
     counts = Counter(are_pairs)
     are_imported = newest is not None and find_step(memory, newest).note == Step.IMPORTED
@@ -89,10 +94,12 @@ def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -
 
 @dataclass(frozen=True)
 class IncidentsAt:
-    """The incidents of a conversation up to the shown step. They are known up to step `until`.
+    """The incidents of a conversation up to the step that the page shows. The search for incidents
+    has reached step `until`; `is_current` means that the conversation has no later step.
 
-    `shown` is the requested incident of a user or a tool. `used` counts facts that the assistant
-    used without a recorded mention in memory; `listed` are the newest such uses, if requested.
+    `shown` is the incident that the page shows: the requested or the newest incident of a user or a
+    tool. `used` counts the facts that the assistant used while no recorded message in memory
+    mentioned them. `listed` are the newest of these uses, if requested.
     """
 
     until: int
@@ -121,10 +128,11 @@ def incidents_at(
     *,
     lists_used: bool = False,
 ) -> IncidentsAt | None:
-    """Return the incidents up to step `at`, with the incident of a `number` in detail. Return None
-    if no row is stored.
+    """Return the incidents up to step `at`, with the incident `number` in detail. The newest
+    incident has the number 1.
 
-    Only the messages of the shown incident are read. Raises CorruptRow for an altered row.
+    Return None if no row is stored. Only the messages of the detailed incident are read. Raises
+    CorruptRow for an altered row.
     """
     if kept is None:
         return None
@@ -174,11 +182,12 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return the incident at which the selected message, which has left memory, was next needed.
-    Return None if no incidents are stored.
+    """Return when the selected message was next needed after it left memory: the next incident
+    about a fact of the message. If the URL has the number of an incident, this incident is
+    returned.
 
-    If the URL has the number of an incident, that incident is returned. Otherwise, it is the next
-    incident about a fact of the message.
+    The result has no incident if the message was not needed. Return None if no message that left
+    memory is selected, or if no incidents are stored.
     """
     kept, left = row_of(view.stored.memory, view.read), view.selection.row
     if kept is None or left is None or view.selection.left_by is None:

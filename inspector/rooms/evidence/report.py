@@ -94,8 +94,8 @@ class IncidentReport:
 
     @property
     def origin(self) -> str:
-        """The words after the number of the first message that had the fact. Later mentions may
-        exist, but are not named.
+        """The words between the number of the message that said the fact and `left memory`, such as
+        `, the last message that contained it,`.
         """
         if self.kind is IncidentKind.CALL_REPEATED:
             return ", the result before,"
@@ -125,9 +125,10 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """A sentence that says why no limit would have kept the fact; "" if a limit would have.
+        """A sentence that says why no limit would have kept the fact, or that this is unknown. ""
+        if a limit would have kept the fact.
 
-        If a client decides the window, the sentence says so.
+        If a client decides the window now, the sentence says only this.
         """
         keeping = self._shown.incident.shown.keeping
         if self._view.memory.policy is None:

@@ -1,9 +1,11 @@
 """Divides long conversations into stretches of 500 messages, so that each change costs the same.
 
-Incidents and lost terms up to the last full stretch are "settled": they are found once, among the
-newest 10,000 messages, or 4 million characters. After each change, incidents and lost terms are
-found again only for the messages after the last full stretch. For this, these messages and the last
-full stretch are read, with the messages that were in memory when that stretch began.
+Messages up to the end of the last full stretch are "settled". Their incidents and lost terms are
+found once, among the newest 10,000 messages, or fewer if they have more than 4 million characters.
+
+After each change, incidents and lost terms are found again only for the messages after the last
+full stretch. For this, the messages since the beginning of the last full stretch are read, with
+those that were in memory when this stretch began.
 """
 
 from __future__ import annotations

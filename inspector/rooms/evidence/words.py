@@ -24,7 +24,8 @@ def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
     """Return two texts: the limit that would have kept the fact, such as “60 messages”, and the
     rest of the sentence about this limit.
 
-    The first text is "" if no such limit exists or is known. The second then says why.
+    If no limit would have kept the fact, or if the limit is unknown, the first text is "" and the
+    second text says why. `today` is the policy of today.
     """
     keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:
@@ -88,8 +89,8 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
     """Describe the tokens of the prompts before and after a compaction, as an agent recorded them:
     `prompts of 91,204 tok in 2,711`.
 
-    Return "" if the agent recorded none, or if they equal the tokens before and after in `window`,
-    which the page shows anyway.
+    `window` has the tokens of the window before and after the compaction, which the page shows
+    anyway. Return "" if the agent recorded the same two numbers, or none.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     if (before, after) == window:

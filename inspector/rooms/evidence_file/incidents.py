@@ -40,8 +40,10 @@ class Shown(NamedTuple):
 
 
 def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[dict[str, Any]]:
-    """Return cards for the incidents of users and tools that happened within the file, with masked
-    texts.
+    """Return cards with masked texts for the incidents of users and tools, at most the newest 50.
+
+    An incident gets a card only if the file has its message, its step, and the step at which the
+    fact left memory.
     """
     found = [each for each in known_incidents(shown.memory_id) if _is_in(shown, each)]
     return [_card(shown, each, advice) for each in found[-LISTED:]]

@@ -49,8 +49,10 @@ class _Found(NamedTuple):
 
 
 class Masker:
-    """Replaces chosen terms by marks, and counts them by kind in `found`. With `counts_others`,
-    terms of kinds that were not chosen stay in the text, and are counted in `left`.
+    """Replaces chosen terms by marks, and counts different terms by kind in `found`.
+
+    Terms of kinds that were not chosen stay in the text. With `counts_others`, such terms are
+    counted by kind in `left`.
     """
 
     def __init__(self, choice: Choice, counts_others: bool = False) -> None:
@@ -83,8 +85,8 @@ class Masker:
     def text(self, text: str, most: int | None = None) -> str:
         """Return a text with marks instead of masked terms and words.
 
-        With `most`, only that many characters of the text are kept. A term that is only partly
-        among them is masked as a whole.
+        With `most`, only that many characters of the text are kept. A term that begins within these
+        characters and ends after them is masked as a whole.
         """
         most = len(text) if most is None else most
         return self._masked(text[: most + MARGIN], most)

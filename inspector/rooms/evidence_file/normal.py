@@ -35,11 +35,11 @@ _STRAIGHT = str.maketrans("‘’‚‛“”„‟«»′", '\'\'\'\'""""""\'')
 
 
 class NormalText(NamedTuple):
-    """A text in its normal form, with the positions of the parts that became shorter or longer,
-    such as `&amp;` and `&`.
+    """A text in its normal form. It has the positions of the parts whose length has changed:
+    `&amp;` became `&`.
 
-    `starts` and `ends` are the indexes of these parts in the normal form, `of_starts` and `of_ends`
-    the indexes in the original text.
+    `starts` and `ends` are the indexes at which these parts begin and end in the normal form.
+    `of_starts` and `of_ends` are the indexes of the same parts in the original text.
     """
 
     text: str

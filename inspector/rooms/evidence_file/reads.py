@@ -82,8 +82,8 @@ def as_json(data: object) -> str:
 
 
 def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
-    """Return the contents of an evidence file about a conversation at a step, masked. With
-    `at=None`, this is the last step.
+    """Return the contents of an evidence file about a conversation at the step `at`, with masked
+    texts. With `at=None`, the step is the last step of the conversation.
 
     Raises MemoryNotFound, StepNotFound, and InvalidValue for a conversation without steps.
     """

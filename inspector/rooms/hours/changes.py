@@ -1,8 +1,9 @@
 """Finds changes of policies and labels, and measures whether they helped.
 
-A change of a policy is a step of a conversation. A step that changes labels does not record the
-labels. So a new value of a label counts from the first hour of a conversation that has the value.
-The turns of conversations with the value are compared with earlier turns of the same tenant.
+A change of a policy is a step of a conversation. For labels, no step says when a value came. So a
+new value of a label counts as a change from the first hour in which a conversation with this value
+had turns. The turns of conversations with the value are compared with earlier turns of the same
+tenant.
 
 A case is a time at which a problem of a kind (a "flag") began in a conversation. Cases are counted
 before and after a change, per 100 turns that could have had a case. Only the affected conversations
@@ -37,10 +38,12 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 class Change:
     """A change of a policy or a label within a tenant, with the conversations that it affects.
 
-    `at` is the first hour of the change. `hours` has the hour of the change by conversation ID, for
-    conversations with turns before and after. Conversations in `before` have only turns before the
-    change, and conversations in `after` only turns after it. For a label, `name` is its name, and
-    `words` is its value. For a policy, `words` is such as `limit 3,000`.
+    `at` is the first hour of the change. `hours` maps a conversation's ID to the hour of its own
+    change: turns before and after this hour count. Of the conversations in `before`, only turns
+    before `at` count. Of those in `after`, only turns after `at` count.
+
+    For a label, `name` is the name and `words` the value. For a policy, `name` is "", and `words`
+    describes the policy, such as `limit 3,000`.
     """
 
     words: str
@@ -59,7 +62,7 @@ class Change:
         return memory_id in self.hours or memory_id in self.after
 
     def concerns(self, memory_id: str) -> bool:
-        """Return whether turns of a conversation count, on either side of the change."""
+        """Return whether turns of a conversation count, before or after the change."""
         return self.has_changed(memory_id) or memory_id in self.before
 
 
@@ -190,11 +193,11 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 
 @dataclass(frozen=True)
 class Closing:
-    """Whether a problem ended after a change. `at` is the time of its end, or None. `came_back`
-    tells whether the problem ended, but began again later.
+    """Whether a problem ended after a change. `at` is the time at which the problem counts as
+    ended, or None. `came_back` means that the problem ended, but began again later.
 
-    `last` is the latest hour after the change in which the problem began. If it never began after
-    the change, `last` is the hour of the change.
+    `last` is the latest hour after the change in which the problem began. If there is no such hour,
+    `last` is the hour of the change.
     """
 
     at: int | None
@@ -208,8 +211,9 @@ def closing_of(
     """Return whether and when the problem of a flag ended after a change, and whether the problem
     came back.
 
-    A problem has ended if it did not begin for 2 days, nor in 50 turns of the changed
-    conversations. Only turns in which it could have begun count.
+    A problem counts as ended after at least 2 days and 50 turns in which it did not begin. Only
+    turns of the changed conversations count, and of these only turns in which the problem could
+    have begun.
     """
     last, turns, came_back = change.at, 0, False
     closed: int | None = None

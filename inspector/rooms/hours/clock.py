@@ -12,9 +12,9 @@ HOUR = 3_600
 
 
 def hour_of(at: datetime, zone: tzinfo | None = None) -> int:
-    """Return the start of the local hour of a time, in seconds since 1970.
+    """Return the start of the local hour that contains a time, in seconds since 1970.
 
-    An hour that occurs twice, when a clock is set back, has two starts.
+    When a clock is set back, an hour occurs twice. Then each of the two has its own start.
     """
     local = at.astimezone(zone or timezone.get_default_timezone())
     offset = local.utcoffset()

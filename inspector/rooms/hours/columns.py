@@ -18,13 +18,16 @@ Written = list[Any]  # turns, tokens and cost a turn, cases, and how many have c
 
 @dataclass
 class Column:
-    """The figures of one hour or day, for all conversations with turns in this time. A conversation
-    is identified by its index in the list of all conversations (`places`).
+    """The figures of one hour or day, for all conversations with turns in this time.
 
-    The lists `places`, `turns`, `tokens` and `costs` are parallel. `tokens` and `costs` are means
-    for a turn, 0 without an answer. Costs are in thousandths of the price of an input token.
-    `counted` are the conversations whose tokens are those of recorded calls. `cases` has a
-    conversation's index with the number of problems that began, by flag (kind of problem).
+    The lists `places`, `turns`, `tokens` and `costs` have one item for each of these conversations,
+    in the same order. `places` has a conversation's index in the list of all conversations.
+    `tokens` and `costs` are means for a turn; 0 if the conversation had no answer. Costs are in
+    thousandths of the price of an input token.
+
+    `counted` has the indexes of conversations whose tokens are those of recorded calls. Each of the
+    `cases` is a conversation's index, and the number of problems that began by flag (kind of
+    problem).
     """
 
     places: list[int] = field(default_factory=list)
@@ -42,8 +45,11 @@ class Column:
         self.costs.append(round(cost / (turns or 1)))
 
     def grouped(self, groups: Sequence[int]) -> dict[int, Written]:
-        """Return the figures of each group. `groups` has the group number of each conversation, or
-        NOBODY to leave it out.
+        """Return the figures of each group, by the group's number. The key NOBODY has the figures
+        of all groups together.
+
+        `groups` has for each conversation the number of its group, or NOBODY to leave the
+        conversation out.
         """
         found: dict[int, _Sums] = {}
         counted = set(self.counted)

@@ -24,10 +24,13 @@ _TURNS, _COST = 0, 2
 
 @dataclass(frozen=True)
 class Dearer:
-    """A group whose turns cost more than before its change, as a line of the overview.
+    """A group whose turns cost more since a change of a policy or label, as a line of the overview.
 
-    `ratio` is the cost of a turn `after` the change divided by the cost `before`. `count` is the
-    number of conversations with turns since the change.
+    `ratio` is the cost of a turn `after` the change divided by the cost `before`. Costs are in
+    tokens at the input price. `count` is the number of conversations with turns since the change.
+    `release` is the change in words, and `since` its time.
+
+    `href` leads to the list of the group's conversations, and `address` to the lab.
     """
 
     ratio: float

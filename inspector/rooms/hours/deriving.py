@@ -1,9 +1,10 @@
 """Derives the hourly figures of a conversation from its ledger and from its recorded calls.
 
 New steps are added to the stored rows, which have the sums of earlier steps. The `content` of the
-conversation's row has the other values that are needed to continue. The prompt of an answer is
-estimated from the window before the answer. A cache could read the prefix that this prompt shares
-with the previous prompt.
+conversation's row has all else that is needed to add later steps.
+
+The prompt of an answer is estimated: it is the window before the answer. A cache could read the
+prefix that this prompt shares with the previous prompt.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ class Derivation:
         self._arriving = {(each.seq, each.entered): each.tokens for each in passage.held}
 
     def run(self) -> None:
-        """Add all steps of the passage to the hours, and find the problems that began in them."""
+        """Add all steps of the passage to the rows of their hours, and find the problems that began
+        with these steps.
+        """
         for step, window, leaving in self.passage.walk():
             if step.n > self.passage.after:
                 self._add(step, window, leaving)

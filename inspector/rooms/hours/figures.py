@@ -73,9 +73,15 @@ class Fleet:
     """All conversations with their groups and hourly figures, from which the figures of every
     grouping and every filter are computed. A conversation has the same index in all lists.
 
-    `ids` are digests, so that no erased ID is stored. Each of the `changes` of policies and labels
-    has its time, a short text and a long text. `changed` has a conversation's index, the index of
-    its newest change, and whether the conversation had turns afterwards.
+    `ids` are digests, so that no erased ID is stored. `groups` has a `Grouped` for each grouping,
+    such as `tenant`, and `models` groups by model. `starts` has the times at which columns begin,
+    and `columns` the figures, both by span: `days` and `hours`. `flags` are the names of the
+    counted flags.
+
+    Each of the `changes` of policies and labels has its time, a short text and a long text. Each
+    item of `changed` is a conversation's index, the index of its newest change, and whether the
+    conversation had turns since this change. `common` has the values that are equal for all
+    groupings.
     """
 
     ids: list[str]
@@ -96,8 +102,8 @@ class Fleet:
         changes: Sequence[Change],
         now: datetime,
     ) -> Fleet:
-        """Add up the `rows` of all conversations in `known`, and note the changes that affected
-        them.
+        """Add up the `rows` of all conversations in `known`, and note for each conversation its
+        newest change.
         """
         places = {memory_id: n for n, memory_id in enumerate(known)}
         starts = {"days": days_until(now, DAYS), "hours": hours_until(now, HOURS)}
@@ -125,7 +131,7 @@ class Fleet:
 
     @classmethod
     def read(cls, content: str) -> Fleet:
-        """Return the object from the JSON that `written` returned."""
+        """Return the `Fleet` from the JSON that its method `written` returned."""
         values = json.loads(content)
         values["models"] = Grouped(**values["models"])
         values["groups"] = {name: Grouped(**each) for name, each in values["groups"].items()}
@@ -263,12 +269,13 @@ def _last_hours(rows: Iterable[Spent]) -> dict[str, int]:
 
 
 def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> float | None:
-    """Return the ratio of a value after a change to the value before it, such as `2.2`.
+    """Return a value after a change divided by the same value before the change, such as `2.2`.
 
     `columns` are the figures by day or hour. `place` is the value's index in a column, and `at` the
-    index of the column of the change. Return None if the change is not within the columns, or if
-    there are less than 20 turns before or after it. Return None also if the values differ by less
-    than 15 %.
+    index of the column of the change.
+
+    Return None if the change is not within the columns, or if less than 20 turns are before or
+    after the change. Return None also if the values differ by less than 15 %.
     """
     if at is None or not 0 < at < len(columns):
         return None

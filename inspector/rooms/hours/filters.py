@@ -37,8 +37,11 @@ def _hours(times: tuple[int, int]) -> QuerySet[Hour]:
 
 
 def cases_on(day: str, name: str) -> dict[str, int] | None:
-    """Return the number of cases of a flag on a day or in an hour, by conversation, as the bars of
-    the strip count them. Return None for a flag whose past is not known.
+    """Return by conversation ID how many cases of a flag began on a day or in an hour. Return None
+    for a flag whose past is not known.
+
+    `day` is such as `2026-01-31`, `2026-01-31T14` or `today`, and `name` is the name of the flag.
+    The bars on the overview show the same numbers.
     """
     flag = next((each for each in [*counted_flags(), *causes()] if each.name == name), None)
     if flag is None:

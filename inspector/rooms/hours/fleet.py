@@ -1,7 +1,7 @@
 """Reads the hours of many conversations together, and the groups to which they belong.
 
-A group is a tenant, a value of a label as it is today, a policy, a provider or a model. A tenant is
-the beginning of the ID, up to a slash or a colon.
+A group is a tenant, a value of a label, a policy, a provider or a model. A conversation is grouped
+by the labels that it has today. A tenant is the beginning of the ID, up to a slash or a colon.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ MINUTE = 60
 class Spent(NamedTuple):
     """The turns, tokens, cost and cases of a conversation in one hour.
 
-    A `cost` of 1,000 is the price of one input token. `is_counted` is True if the tokens are those
-    of recorded model calls. Each of the `cases` has the name of a flag (a reason for attention) and
-    a detail.
+    `after_eviction` counts the turns before which a message had left memory, and `after_compaction`
+    the turns before which a summary had replaced messages. A `cost` of 1,000 is the price of one
+    input token.
+
+    `is_counted` is True if the tokens are those of recorded model calls. Each of the `cases` has
+    the name of a flag (a reason for attention) and a detail.
     """
 
     memory_id: str
@@ -184,8 +187,8 @@ def _place(name: str) -> int:
 
 
 def counted_flags() -> list[Flag]:
-    """Return the flags (kinds of problems) that are counted by hour: flags that count today, and
-    whose past beginnings can be found.
+    """Return the flags (kinds of problems) that are counted by hour. Their past cases can be found,
+    and they count today; some flags count only after the providers in use are chosen.
     """
     return [each for each in flags() if each.past and each.counts]
 
@@ -202,8 +205,9 @@ class Counting:
     """Decides which past problems still count today. For example, a problem counts only if its
     provider is still in use.
 
-    `rules` has by flag a function that decides about a problem. None means that all problems of the
-    flag count.
+    `rules` maps a flag's name to a function that gets a conversation's ID and a detail of a
+    problem. The function tells whether the problem counts. None instead of a function means that
+    all problems of the flag count.
     """
 
     rules: dict[str, Callable[[str, str], bool] | None]
@@ -220,8 +224,8 @@ class Counting:
         )
 
     def cases(self, row: Spent) -> dict[str, int]:
-        """Return how many problems that began in an hour count, by flag; flags without any are left
-        out.
+        """Return how many problems began in the row's hour and still count, by name of the flag.
+        Flags without such a problem are left out.
         """
         found = {each: self._number(row, each, each) for each, _ in row.cases if each in self.rules}
         return {name: number for name, number in found.items() if number}

@@ -39,11 +39,14 @@ class Hour(KeptPart):
     """The figures of a conversation in one hour. `hour` is the start of the local hour, in seconds
     since 1970.
 
-    `after_eviction` and `after_compaction` count turns before which messages had left memory, or
-    had been replaced by a summary. `tokens` and `cost` are estimates for the prompts; `call_tokens`
-    and `call_cost` are counts of providers for recorded calls. A cost is in thousandths of the
-    price of an input token. `cases` are the problems that began, as JSON: pairs of a flag (kind of
-    problem) and a detail.
+    `after_eviction` counts the turns before which a message had left memory, and `after_compaction`
+    the turns before which a summary had replaced messages.
+
+    `tokens` and `cost` are estimates for the prompts. `call_tokens` and `call_cost` are for
+    recorded calls, with tokens as providers counted them. A cost is in thousandths of the price of
+    an input token.
+
+    `cases` are the problems that began, as JSON: pairs of a flag (kind of problem) and a detail.
     """
 
     key = "hour"

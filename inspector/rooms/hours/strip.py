@@ -42,9 +42,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the table: a value in words, and the shapes of its small chart. `ratio` compares
-    the value with the time before a change, such as "×2.2". `is_red` is True for a problem that the
+    """A cell of the table: a value in words, and the shapes of its small chart.
+
+    `ratio` compares the value since a change with the value before the change, such as "×2.2".
+    `money` is the cost in money, if the prices are known. `is_red` is True for a problem that the
     overview shows in red.
+
+    The chart has either `bars`, or three SVG paths. `line` follows the values, `area` fills the
+    space below the line, and `now` is the part of the line since the change.
     """
 
     words: str
@@ -90,11 +95,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Strip:
-    """The table over time of a list of conversations. `left` says in words which conversations are
-    not examined yet.
+    """The table over time of a list of conversations. `left` says how many conversations have been
+    examined; "" if all.
 
     `others` counts the groups for which the table has no column, and `untimed` the messages without
-    a time. `splits` are the groupings to choose from, and `spans` the periods.
+    a time.
+
+    `splits` are the groupings to choose from, and `spans` the periods: each has a name, words and a
+    link. `first` and `last` are the words for the first and the last hour or day.
     """
 
     rows: Sequence[Row]

@@ -23,12 +23,11 @@ from inspector.shell.times import written
 
 @dataclass(frozen=True)
 class Telling:
-    """What the overview says about a kind of problem: which change came before, and whether the
-    change helped.
+    """What the overview says about a kind of problem: whether a change of a policy or label helped.
 
-    `effect` is a sentence. `closed` is the time since which the problem has ended, in seconds since
-    1970, or 0. `is_again` means that the problem had ended, but began again. An ended problem
-    `is_shown` for a week.
+    `effect` is a sentence. `closed` is the time at which the problem counted as ended, in seconds
+    since 1970, or 0. `is_again` means that the problem had ended, but began again. For a problem
+    that has ended, `is_shown` is True for a week.
     """
 
     effect: str
@@ -43,11 +42,11 @@ def told(
     now: datetime,
     before: Mapping[str, Telling],
 ) -> dict[str, Telling]:
-    """Return what to say about each flag (kind of problem): whether a change helped. The change is
-    the one that affects most of the conversations with the problem.
+    """Return by flag (kind of problem) what to say: whether a change of a policy or label helped.
+    Of all changes, the one that affects most conversations with the problem is chosen.
 
     `before` is the previous result of this function. A problem that had ended there counts as ended
-    until it begins again, even when the change is too old to be read.
+    until it begins again. This is so even if the change is no longer among the `changes`.
     """
     these = causes()
     counting, by_id = Counting.of(these), _by_id(rows)

@@ -161,9 +161,11 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
 
 
 def encoded_stay(stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]) -> tuple[Any, ...]:
-    """Return the values of a `Stay` (a period of a message in memory) for a digest: the columns
-    known when it began. If the stay has `overrides`, which are a text or attributes shown instead
-    of the stored ones, their digest follows.
+    """Return the values of a stay (a period of a message in memory) for a digest: the columns that
+    are known when the stay begins.
+
+    A stay with `overrides` shows another text or other attributes than the stored message. For such
+    a stay, the digest of the overrides comes last.
     """
     columns = (*STAYS.first_values(stay), *STAYS.later_values(stay, version))
     if stay.overrides is None:

@@ -115,11 +115,12 @@ def _without_digest(first: Step) -> str:
 
 
 def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
-    """Check the head of a chain, in hexadecimal, that somebody kept at a step. Return the
-    contradiction that was found, or None.
+    """Check a head that somebody kept: the digest of a chain at a `step`, in hexadecimal. Return
+    the contradiction that was found, or None.
 
-    A missing step or conversation, or another head, is a contradiction, unless an audited deletion
-    explains it. A new conversation with the same ID has other heads.
+    It is a contradiction if the step or the conversation is missing, or if the step has another
+    digest. An audited deletion that explains the difference is no contradiction. A new conversation
+    with the same ID has other heads.
     """
     try:
         with naming(f"step {step}"):

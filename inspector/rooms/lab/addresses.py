@@ -23,13 +23,15 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class FleetAddress(ChosenConversations):
-    """The settings in a URL of the lab: conversations, kind of policy, and prices. A `sample` of 0
-    means all conversations.
+    """The settings in a URL of the lab: conversations, kind of policy, and prices.
 
-    `members` is the name of a group, and limits the lab to that group. With `strategies`, the
-    memories of agent frameworks are measured, too. A URL without a kind gets `usual_kind`, which
-    most of the conversations have. `problem` describes an error in the URL; the rest of the URL is
-    used.
+    `sample` is how many conversations are measured, 0 for all, and `seed` chooses them. `context`
+    is the context window of the model. `members` is the name of a group, and limits the lab to this
+    group. With `strategies`, the memories of agent frameworks are measured, too.
+
+    `usual_kind` is the kind of policy that most of the conversations have. A URL without a kind
+    gets this kind. `problem` describes an error in the URL, or is ""; all other settings of the URL
+    are used.
     """
 
     options: str = ""
@@ -106,7 +108,8 @@ class FleetAddress(ChosenConversations):
     def frameworks(self) -> FrameworksQuery | None:
         """The query about memories of agent frameworks; None if the URL does not ask for them.
 
-        A limit in the URL applies to the strategies that count in the same unit.
+        A limit in the URL counts messages or tokens, as the kind of policy does. Only frameworks'
+        memories that are limited in the same unit get this limit.
         """
         if not self.strategies:
             return None

@@ -32,14 +32,16 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """What setting a policy would do to the conversations that match a filter. `matching` is their
-    number.
+    """What setting a policy would do to the conversations that match a filter. `matching` counts
+    these conversations.
 
-    `differing` have another policy now. `over` of the differing conversations have more in memory
-    than the new limit allows, so that their next message evicts older messages. For `recounted`
-    other conversations, this is not known, because another estimator counted their messages.
-    `of_clients` are further conversations that match: a client decides their windows, so that
-    nothing is changed.
+    `differing` of them have another policy now. Of the differing conversations, `over` have more in
+    memory than the new limit allows, so that their next message evicts older messages. For
+    `recounted` differing conversations, this is unknown, because another estimator counted their
+    messages.
+
+    `of_clients` counts further conversations that match the filter. A client decides their windows,
+    so that they are not changed.
     """
 
     matching: int
@@ -99,13 +101,15 @@ def adopt_policy(
     seconds: float = ADOPTION_SECONDS,
     apart: Collection[str] = (),
 ) -> int:
-    """Set a policy for conversations that have another policy, and return how many were changed.
-    Conversations in `apart` are not changed.
+    """Set a policy for the matching conversations that have another policy, and return how many
+    were changed. Conversations in `apart` are not changed.
 
-    None means sending everything: each conversation keeps its policy, but the limit only measures
-    and evicts nothing. Conversations whose clients decide their windows are left out, and
-    conversations that cannot be changed, such as during an import. The call ends after about
-    `seconds`; call the function again for the rest. Raises InvalidValue, UnknownEstimator.
+    A policy of None means sending everything: each conversation keeps its policy, but the limit
+    only measures and evicts nothing. Two kinds of conversations are left out: those whose clients
+    decide the window, and those that cannot be changed now, such as during an import.
+
+    The call ends after about `seconds`; call the function again for the rest. Raises InvalidValue,
+    UnknownEstimator.
     """
     policy = check_policy(policy) if policy is not None else None
     changed = 0

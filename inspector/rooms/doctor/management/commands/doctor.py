@@ -25,9 +25,10 @@ class Command(ReportCommand):
         return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
 
     def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:
-        """Update all diagnoses, and yield the problems of stored conversations for the providers in
-        use, or for the named provider. Conversations that cannot be read are named on standard
-        error.
+        """Update all diagnoses, and yield the problems of stored conversations. Conversations that
+        cannot be read are named on standard error.
+
+        Only problems for the given `provider` count; if it is "", those for the providers in use.
         """
         named = f"{provider}:{model}" if provider and model else provider
         for memory_id, diagnosis in diagnoses(self._unreadable, named):
