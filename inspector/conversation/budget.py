@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 from chatmemory.explain.wording import system_share
 from chatmemory.reading.budget import Budget, budget_of, shares
@@ -58,14 +60,14 @@ def segments(
     return found
 
 
+@dataclass(frozen=True)
 class BudgetBar:
     """Presents the bar that shows how many tokens of a window each kind of message takes."""
 
-    width = WIDTH
+    width: ClassVar = WIDTH
 
-    def __init__(self, budget: Budget, counted_as: str) -> None:
-        self.budget, self.counted_as = budget, counted_as
-        self.segments = self._segments(budget)
+    budget: Budget
+    counted_as: str
 
     @classmethod
     def of(cls, state: ConversationState) -> BudgetBar:
@@ -93,7 +95,10 @@ class BudgetBar:
         """
         return system_share(self.budget) if self.budget.is_system_heavy else ""
 
-    def _segments(self, budget: Budget) -> list[Segment]:
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The parts of the bar from left to right."""
+        budget = self.budget
         kinds = (
             ("System", "system", "b-sys", budget.system),
             ("Index", "index", "b-idx", budget.index),

@@ -44,7 +44,7 @@ class Head:
 
     @cached_property
     def gauge(self) -> Gauge:
-        return Gauge(self.window.policy, self.window.totals)
+        return Gauge.of(self.window.policy, self.window.totals)
 
     @cached_property
     def over_limit(self) -> str:

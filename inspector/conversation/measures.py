@@ -25,6 +25,11 @@ class Amount:
     unit: str
     tokens: int | None
 
+    def __str__(self) -> str:
+        """The size with its unit, and with the tokens if the unit is another: `4 msg · 91 tok`."""
+        tokens = "" if self.tokens is None else f" · {self.tokens:,} tok"
+        return f"{self.load:,} {self.unit}{tokens}"
+
 
 def unit_of(number: int, unit: str) -> str:
     """Return the short unit that follows a number: `1 turn`, `2 turns`, `1 msg`."""
@@ -93,24 +98,34 @@ class Measure:
 TOKENS = Measure(None, "tok", None, 0)
 
 
+@dataclass(frozen=True)
 class Gauge:
-    """The part of the limit that a window with these totals uses, as a bar.
+    """The part of the limit that a window uses, as a bar.
 
     `fill` is the width of the bar within the limit, and `over` the width of its red end, both in
     percent. Beyond the limit, both together are the full width.
     """
 
-    def __init__(self, policy: Policy | None, totals: Totals) -> None:
+    load: int
+    tokens: int | None
+    limit: int | None
+    unit: str
+    fill: float = 0.0
+    over: float = 0.0
+
+    @classmethod
+    def of(cls, policy: Policy | None, totals: Totals) -> Gauge:
+        """Return the gauge of a window with these totals."""
         measure = Measure.of(policy)
         used, limit = measure.amount(totals), measure.limit
-        self.load, self.tokens, self.limit = used.load, used.tokens, limit
-        self.unit = used.unit if limit is None else unit_of(limit, measure.unit)
-        self.fill = self.over = 0.0
-        if can_decide(policy):
-            is_over = policy.is_exceeded_by(totals)
-            whole = max(policy.limit, used.load) if is_over else policy.limit
-            self.fill = round(FULL * min(used.load, policy.limit) / whole, 1)
-            self.over = round(FULL - self.fill, 1) if is_over else 0.0
+        unit = used.unit if limit is None else unit_of(limit, measure.unit)
+        if not can_decide(policy):
+            return cls(used.load, used.tokens, limit, unit)
+        is_over = policy.is_exceeded_by(totals)
+        whole = max(policy.limit, used.load) if is_over else policy.limit
+        fill = round(FULL * min(used.load, policy.limit) / whole, 1)
+        over = round(FULL - fill, 1) if is_over else 0.0
+        return cls(used.load, used.tokens, limit, unit, fill, over)
 
 
 def history_totals(state: ConversationState, measure: Measure) -> Totals:

@@ -139,7 +139,7 @@ class Row:
 
     @cached_property
     def gauge(self) -> Gauge:
-        return Gauge(self.memory.policy, self.memory.window)
+        return Gauge.of(self.memory.policy, self.memory.window)
 
     @property
     def over_limit(self) -> str:

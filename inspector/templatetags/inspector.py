@@ -88,9 +88,12 @@ def shape(name: str) -> SafeString:
 _OF_READER = {"csrf_token": "\0csrf", "here": "\0here"}
 
 
-def _drawn_for_reader(context: Context, template_name: str, **values: object) -> SafeString:
-    """Return the markup of a small template that sees `values`, the `csrf_token` and the address
-    `here`. It is rendered once for equal values; token and address are filled in for each reader.
+@register.simple_tag(takes_context=True)
+def drawn(context: Context, template_name: str, **values: object) -> SafeString:
+    """Return the markup of a template that sees `values`, the `csrf_token` and the address `here`.
+
+    The template is rendered once for equal values, which therefore may not have words of messages:
+    these must not outlive their erasure. Token and address are filled in for each reader.
     """
     request = getattr(context, "request", None)
     token = context.get("csrf_token", "")
@@ -110,7 +113,7 @@ def _drawn_once(
     """Return the markup of a template with gaps for what differs from reader to reader. `site` is
     what decides the URLs of pages.
     """
-    return _drawn(template_name, **dict(values), **{name: _OF_READER[name] for name in gaps})
+    return render_to_string(template_name, {**dict(values), **{n: _OF_READER[n] for n in gaps}})
 
 
 @register.filter
@@ -220,10 +223,10 @@ def top_bar(context: Context) -> SafeString:
     """Return the bar above each page: the menu with the items that the reader may see."""
     request = getattr(context, "request", None)
     if request is None:
-        return _drawn_for_reader(context, "_topbar.html", theme="dark")
-    return _drawn_for_reader(
+        return drawn(context, "inspector/shared/_topbar.html", theme="dark")
+    return drawn(
         context,
-        "_topbar.html",
+        "inspector/shared/_topbar.html",
         items=tuple(menu_of(request)),
         is_signed_in=request.user.is_authenticated,
         route=request.resolver_match.url_name if request.resolver_match else "",
@@ -238,9 +241,9 @@ def head_files(context: Context) -> SafeString:
     """
     request = getattr(context, "request", None)
     shown = [] if request is None else rooms_on(request)
-    return _drawn_for_reader(
+    return drawn(
         context,
-        "_head_files.html",
+        "inspector/shared/_head_files.html",
         styles=tuple(file for room in shown for file in room.styles),
         scripts=tuple(file for room in shown for file in room.scripts),
     )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from chatmemory import MessageWindow, services
 from chatmemory.roles import GROUPS, Role
 from inspector.display import cookie
+from inspector.rooms.simulation.composer import Composer
+
+from ..conversations import create_and_add, numbered
 
 pytestmark = pytest.mark.django_db
 
@@ -73,3 +78,25 @@ def test_the_theme_button_changes_with_the_theme(operator_client):
 def test_pages_load_the_files_of_their_rooms(operator_client):
     assert "rooms/lab/lab.css" in page(operator_client, "/lab/")
     assert "rooms/lab/lab.css" not in page(operator_client, "/tokens/")
+
+
+def test_only_who_may_write_is_offered_to_add(operator_client, viewer_client):
+    create_and_add("m", MessageWindow(2), numbered(3, "said"))
+    for _ in range(2):
+        assert 'formaction="/c/m/add/"' in page(operator_client, "/c/m/")
+        assert 'formaction="/c/m/add/"' not in page(viewer_client, "/c/m/")
+
+
+def test_a_form_with_words_is_not_kept():
+    """A draft, a limit in any words, and a sentence about them are drawn anew each time."""
+    empty = Composer("m", 2, "msg", is_live=True)
+    assert not empty.has_words
+    for words in ({"text": "d"}, {"problem": "too long: d"}, {"limit": "d"}, {"shown": "d"}):
+        assert replace(empty, **words).has_words
+
+
+def test_a_drawn_size_follows_the_conversation(operator_client):
+    create_and_add("m", MessageWindow(5), numbered(3, "said"))
+    assert 'aria-valuenow="3"' in page(operator_client, "/c/m/")
+    services.add("m", numbered(1, "more"))
+    assert 'aria-valuenow="4"' in page(operator_client, "/c/m/")

@@ -4,6 +4,9 @@ to try.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
@@ -24,6 +27,34 @@ ROLES = [
 DRAFT_LENGTH = 1_000_000
 KEY_LENGTH = 16
 ASKS_NOTHING = "asks_nothing"
+
+
+@dataclass(frozen=True)
+class Composer:
+    """Presents the form that adds a draft message: what its fields have, and the limit that the
+    page shows in its `unit`.
+
+    `draft` is the number of the edited draft, if any. It `has_words` if its `text` or the page's
+    `problem` may have words of a message.
+    """
+
+    roles: ClassVar = ROLES
+
+    memory_id: str
+    stored_limit: int | None
+    unit: str
+    is_live: bool
+    is_simulation: bool = False
+    problem: str = ""
+    role: str = "user"
+    text: str = ""
+    limit: str | int | None = None
+    shown: str | int | None = None
+    draft: str | int | None = None
+
+    @property
+    def has_words(self) -> bool:
+        return bool(self.text or self.problem or self.limit or self.shown or self.is_simulation)
 
 
 class DraftForm(forms.Form):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from django.http import Http404
 
 from chatmemory.explain.captions import Caption
 from inspector.conversation import forecasts
+from inspector.conversation.measures import Measure
 from inspector.forms.fields import searchable
-from inspector.rooms.simulation.composer import DraftForm
+from inspector.rooms.simulation.composer import Composer, DraftForm
 from inspector.rooms.simulation.presenting import DraftRow, SimulationView, trying
 from inspector.rooms.simulation.showing import replayed, with_trial
 from inspector.rooms.simulation.trials import WhatIf, trial
@@ -68,14 +70,16 @@ def parts(view: ConversationState) -> Iterator[Part]:
     If a posted form was invalid, `view.read` has this form and the problem.
     """
     tried = view.read.get("trial")
-    form = view.read.get("form") or DraftForm.of(tried, view.query.number("edit"))
+    form = view.read.get("form")
+    if form is None and tried:
+        form = DraftForm.of(tried, view.query.number("edit"))
     if view.simulation.is_replay or tried:
         new_id = f"{view.memory.id[:NEW_ID_LENGTH]}-from-{view.step.n}"
         yield Part(f"{FOLDER}/_simbar.html", {"form": form, "new_id": new_id}, Place.TOP)
     if view.window.policy and not view.simulation.is_replay:
         drafts = tried.drafts if tried else ()
         context = {
-            "form": form,
+            "composer": _composer(view, form),
             "problem": view.read.get("problem", ""),
             "draft_rows": [DraftRow(view, n, draft) for n, draft in enumerate(drafts, 1)],
             "tried": trying(view, tried) if view.is_simulated else None,
@@ -84,3 +88,20 @@ def parts(view: ConversationState) -> Iterator[Part]:
     yield Part(f"{FOLDER}/_fields.html", place=Place.FIELDS, order=10)
     yield Part(f"{FOLDER}/_simulate_link.html", place=Place.LINK, order=10)
     yield Part(f"{FOLDER}/_compare_link.html", place=Place.LINK, order=30)
+
+
+def _composer(view: ConversationState, form: DraftForm | None) -> Composer:
+    """Return the composer with what a form has, or for the next message."""
+    measure = Measure.of(view.window.policy)
+    composer = Composer(
+        view.memory.id,
+        measure.limit,
+        measure.unit,
+        view.is_live,
+        view.is_simulated,
+        view.read.get("problem", ""),
+    )
+    if form is None:
+        return composer
+    names = ("role", "text", "limit", "shown", "draft")
+    return replace(composer, **{name: form[name].value() for name in names})
