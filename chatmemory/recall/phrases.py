@@ -236,7 +236,7 @@ class Language:
     again: re.Pattern[str]
     no_requests: re.Pattern[str]
     asking: re.Pattern[str]
-    lacking: re.Pattern[str]
+    needing: re.Pattern[str]
     others: re.Pattern[str]
     between: frozenset[str]
     until: re.Pattern[str]
@@ -262,7 +262,7 @@ class Language:
             _any_of(name, others["again"]),
             _any_of(name, data["no_requests"]),
             _any_of(name, data["asking"]),
-            _any_of(name, data["lacking"]),
+            _any_of(name, data["needing"]),
             _any_of(name, data["others"]),
             frozenset(map(folded, data["between"])),
             _any_of(name, data["until"]),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.phrases import (
+    HAS_CJK,
     Language,
     all_nouns,
     folded,
@@ -19,6 +20,8 @@ from chatmemory.recall.phrases import (
 
 _LONGEST_SENTENCE = 400  # characters of a sentence that are read
 _IS_QUESTION = declared_pattern(r"(?:[?？]|吗。|か。|か)\s*\Z")
+_FEW_WORDS = 4  # words of a question that only names something
+_FEW_SIGNS = 8  # the same in signs, in languages without spaces
 _BULLET = declared_pattern(r"\A\s*(?:[-*•]|[0-9]{1,2}[.)])\s")
 _WORD = declared_pattern(r"[^\W_]+")
 
@@ -115,9 +118,11 @@ def _words_of(text: str) -> frozenset[str]:
 
 def _asks(sentence: str, spoken: Iterable[Language]) -> bool:
     """Return whether a folded sentence is a question or a request."""
-    is_question = _IS_QUESTION.search(sentence) is not None
-    return is_question or any(
-        one.may_be_request(sentence) for one in spoken if _may_ask(sentence, one)
+    if _IS_QUESTION.search(sentence):
+        return True
+    return any(
+        one.needing.search(sentence) or (_may_ask(sentence, one) and one.may_be_request(sentence))
+        for one in spoken
     )
 
 
@@ -125,6 +130,15 @@ def _asking(sentence: str, spoken: Iterable[Language]) -> str:
     """Return a folded sentence that asks, without its offers, or "" if nothing else asks."""
     part = without_offers(sentence, spoken)
     return part if part == sentence or _asks(part, spoken) else ""
+
+
+def _is_short(sentence: str) -> bool:
+    """Return whether a folded question has only a few words, as `and the color?`."""
+    if not _IS_QUESTION.search(sentence):
+        return False
+    if HAS_CJK.search(sentence):
+        return len(sentence.strip()) <= _FEW_SIGNS
+    return len(_WORD.findall(sentence)) <= _FEW_WORDS
 
 
 def question_in(text: str, requests: Iterable[Request]) -> Question | None:
@@ -141,11 +155,12 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     message = _words_of(whole)
     kinds = frozenset[str]().union(*(each.kinds for each in named))
     if not asked and not named:
-        lacks = any(one.lacking.search(whole) for one in spoken)
-        is_offer = lacks and any(one.no_requests.search(each) for one in spoken for each in read)
-        return Question(frozenset(), message, kinds) if lacks and not is_offer else None
+        is_offer = any(one.no_requests.search(each) for one in spoken for each in read)
+        return None if is_offer else Question(frozenset(), message, kinds)
     words = _words_of(" ".join(asked))
-    is_asking = any(one.asking.search(each) for one in spoken for each in asked)
+    is_asking = any(_is_short(each) for each in asked) or any(
+        one.asking.search(each) for one in spoken for each in asked
+    )
     return Question(
         words.union(*(each.words for each in named)),
         message,

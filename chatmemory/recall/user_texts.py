@@ -273,7 +273,7 @@ class UserText:
             words = frozenset(_WORD.findall(folded(self.plain[start:end])))
             if not words <= fillers():
                 return (0, 0) if self.text[end : end + 1] in _COLONS else (start, end)
-            start = end
+            start = end + 1
         return 0, 0
 
     def starts_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
