@@ -135,7 +135,7 @@ def answers_openly(
         return False
     if question.is_other and not value.is_distinctive:
         return False
-    if _is_mostly(value, question.message):
+    if _is_mostly(value, question.message) or _is_part_of_question(value, text):
         return False
     if text.is_consent and not question.asks_for_something:
         return False
@@ -189,6 +189,8 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
         return False
     if question.is_other or _is_mostly(value, question.message) or not _is_long(value):
         return False
+    if _is_part_of_question(value, text):
+        return False
     others = text.others_in_opening(*value.place, question.words)
     count = len(value.key.split())
     return others is not None and others <= (count if question.kinds & _IN_WORDS else count // 2)
@@ -197,6 +199,11 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
 def _may_answer(text: UserText, question: Question, kinds: frozenset[str]) -> bool:
     is_other = text.refuses or text.is_reported or text.is_anew
     return not is_other and question.kinds <= kinds
+
+
+def _is_part_of_question(value: Value, text: UserText) -> bool:
+    """Return whether a value stands in a question of the user's that has more than the value."""
+    return text.asks_back(value.end) and not text.has_only(*value.place, most=_MOST_BESIDE)
 
 
 def _is_exact(value: Value) -> bool:

@@ -46,6 +46,7 @@ from chatmemory.recall.values import (
 _NEAR = 40  # signs before a value in which nouns name its kind
 _BEHIND = 32  # the same behind it
 _MOST_SMALL = 3
+_LONGEST_SHORT = 3  # letters of a word that changes no value
 _LONGEST_ANSWER = 60  # signs of an answer that nobody asked for in words
 _LATEST = 24  # earlier messages in which a value is looked for
 _BESIDE = declared_pattern(rf"[ \-]?([{CJK}]|[^\W\d_]+)")
@@ -59,6 +60,7 @@ _CLAUSE = declared_pattern(
 )
 _NO_KINDS: frozenset[str] = frozenset()
 _CLAUSES_END = "\n"
+_QUESTION_MARKS = ("?", "？")
 _COLONS = (":", "：")
 
 
@@ -170,6 +172,12 @@ class UserText:
     @cached_property
     def refuses(self) -> bool:
         return refusals().search(self.lowered) is not None
+
+    def asks_back(self, end: int) -> bool:
+        """Return whether the sentence in which a part ends is a question of the user's."""
+        last = _SENTENCE_END.search(self.text, end)
+        sentence = self.text[end : last.start() if last else len(self.text)]
+        return sentence.rstrip().endswith(_QUESTION_MARKS)
 
     def kinds_of(self, start: int, end: int) -> frozenset[str]:
         """Return the kinds of facts, such as "email", that the words around a span of the text
@@ -300,7 +308,7 @@ class UserText:
             return None
         words = _words_beside(self._without_nouns, self.opening, (start, end))
         known = _small_words() | besides
-        return sum(word not in known for word in words)
+        return sum(word not in known and not _is_short(word) for word in words)
 
     def stands_alone(self, start: int, end: int) -> bool:
         """Return whether a span of the text is a clause of its own, with at most three small words
@@ -348,6 +356,11 @@ def _words_beside(text: str, span: tuple[int, int], part: tuple[int, int]) -> li
     first, last = span
     start, end = (min(max(first, each), last) for each in part)
     return _WORD.findall(folded(f"{text[first:start]}{_CLAUSES_END}{text[end:last]}"))
+
+
+def _is_short(word: str) -> bool:
+    """Return whether a word is so short that it changes no value, as `uai` or `pls`."""
+    return len(word) <= _LONGEST_SHORT and word.isalpha() and not HAS_CJK.search(word)
 
 
 @cache
