@@ -198,7 +198,7 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
 
 def _may_answer(text: UserText, question: Question, kinds: frozenset[str]) -> bool:
     is_other = text.refuses or text.is_reported or text.is_anew
-    return not is_other and question.kinds <= kinds
+    return not is_other and (not question.kinds or not question.kinds.isdisjoint(kinds))
 
 
 def _is_part_of_question(value: Value, text: UserText) -> bool:

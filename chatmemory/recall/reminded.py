@@ -9,7 +9,7 @@ from chatmemory.recall.asked import Given
 from chatmemory.recall.neighbours import phrases_in
 from chatmemory.recall.phrases import HAS_CJK, fillers, folded, reported, rhetorical
 from chatmemory.recall.user_texts import UserText, sentences
-from chatmemory.recall.values import Value
+from chatmemory.recall.values import Value, spans_between
 
 _BEHIND = 100  # signs behind a reminder in which a value is bound to it
 _BEFORE = 60
@@ -18,6 +18,8 @@ _FEW_SIGNS = 8  # the same in signs, in languages without spaces
 _SHORTEST_CODE = 3
 _SHORTEST_WORD = 5
 _IS_ASKED = declared_pattern(r"(?<![?!])\?\Z")  # not `??`, with which nobody waits for an answer
+_CLAUSE_END = declared_pattern(r"[,;:¿，；：、—]| [-–] ")
+_WORDS_OF_QUESTION = 2  # words of a clause that asks by itself
 _WORD = declared_pattern(r"[^\W_]+")
 
 
@@ -91,21 +93,33 @@ def _is_telling(value: Value) -> bool:
     """Return whether words are a fact beside a reminder: one of them is no small word."""
     if value.shape == "place" or HAS_CJK.search(value.key):
         return True
-    return value.shape == "words" and max(map(len, value.key.split())) >= _SHORTEST_WORD
+    words = [word for word in value.key.split() if word not in fillers()]
+    return value.shape == "words" and (
+        max(map(len, words), default=0) >= _SHORTEST_WORD or len(words) > 1
+    )
 
 
 def _parts_of(text: UserText) -> Iterator[tuple[int, int]]:
     spans = [*sentences(text.text)]
     for number, (start, end) in enumerate(spans):
         found = next((each for each in text.reminders if start <= each[0] < end), None)
-        sentence = folded(text.text[start:end]).rstrip()
-        is_asked = _IS_ASKED.search(sentence) and not rhetorical().search(sentence)
-        if found is None or is_asked or _is_reported(text, start, found[0]):
+        if found is None or _is_asked(text.text[start:end], found[1] - start) or _is_reported(text, start, found[0]):
             continue
         yield found[0], min(end, found[1] + _BEHIND)
         yield max(start, found[0] - _BEFORE), found[0]
         if _has_few_words(text.plain[start:end]):
             yield from spans[max(0, number - 1) : number] + spans[number + 1 : number + 2]
+
+
+def _is_asked(sentence: str, reminded: int) -> bool:
+    """Return whether the clause of a sentence with a reminder, which ends at `reminded`, asks
+    something.
+    """
+    asked = folded(sentence).rstrip()
+    if not _IS_ASKED.search(asked) or rhetorical().search(asked):
+        return False
+    *_, (start, _) = spans_between(_CLAUSE_END, sentence)
+    return reminded > start or len(_WORD.findall(sentence[start:])) < _WORDS_OF_QUESTION
 
 
 def _has_few_words(text: str) -> bool:

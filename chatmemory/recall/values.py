@@ -217,13 +217,31 @@ def _groups(text: str) -> Iterator[Value]:
         if len(words) == 1 and words[0].isascii():  # a code of one group
             continue
         span = _stripped(text, start, end)
-        groups = _PLAIN_WORD.findall(text[slice(*span)]) if span else []
-        is_code = 0 < len(groups) <= _MOST_GROUPS and all(
-            len(group) <= longest or not group.isalpha() for group in groups
-        )
-        if span and is_code and (value := _code(text, *span)):
-            has_filler = not fillers().isdisjoint(map(folded, groups))
-            yield value._replace(is_distinctive=value.is_distinctive and not has_filler)
+        for each in dict.fromkeys((span, _with_letters(text, span, (start, end)))):
+            if each and (value := _grouped(text, each, longest)):
+                yield value
+
+
+def _with_letters(
+    text: str, span: tuple[int, int] | None, clause: tuple[int, int]
+) -> tuple[int, int] | None:
+    """Return the whole clause of a part of a text if all its other words are single letters."""
+    words = [*_PLAIN_WORD.finditer(text, *clause)]
+    if span is None or all(span[0] <= each.start() < span[1] for each in words):
+        return None
+    others = [each[0] for each in words if not span[0] <= each.start() < span[1]]
+    are_letters = all(len(each) == 1 and each.isascii() for each in others)
+    return (words[0].start(), words[-1].end()) if are_letters else None
+
+
+def _grouped(text: str, span: tuple[int, int], longest: int) -> Value | None:
+    """Return a part of a text as a code if all its words may be groups of the code."""
+    groups = _PLAIN_WORD.findall(text, *span)
+    if len(groups) > _MOST_GROUPS or any(len(each) > longest and each.isalpha() for each in groups):
+        return None
+    value = _code(text, *span)
+    has_filler = not fillers().isdisjoint(map(folded, groups))
+    return value and value._replace(is_distinctive=value.is_distinctive and not has_filler)
 
 
 def _times(text: str) -> Iterator[Value]:
