@@ -154,8 +154,11 @@ def _is_clause(question: Question, value: Value, text: UserText) -> bool:
     words = question.words
     if text.has_only(*value.place, besides=words, most=_MOST_BESIDE):
         return True
+    is_opening = text.begins_with(*value.place, words, _MOST_IN_CLAUSE)
+    if is_opening and not question.is_silent and _is_unmistakable(value):
+        return True
     return question.is_request and (
-        text.begins_with(*value.place, words, _MOST_IN_CLAUSE)
+        is_opening
         or (value.is_distinctive and text.stands_alone(*value.place))
         or _begins(question, value, text)
     )
@@ -172,8 +175,8 @@ def _begins(question: Question, value: Value, text: UserText) -> bool:
     if is_measure or is_exact:
         return text.starts_with(*value.place, question.words, _MOST_BESIDE)
     others = text.others_in_opening(*value.place, question.words)
-    is_large = value.is_distinctive and value.key.isdecimal()
-    return is_large and others is not None and others <= 1
+    is_large = value.is_distinctive or is_amount(text.text, *value.place)
+    return is_large and value.key.isdecimal() and others is not None and others <= 1
 
 
 def opens_with(question: Question, value: Value, text: UserText) -> bool:
@@ -208,6 +211,12 @@ def _is_part_of_question(value: Value, text: UserText) -> bool:
 
 def _is_exact(value: Value) -> bool:
     return value.is_distinctive or value.shape in ("mail", "link", "date", "time", "place")
+
+
+def _is_unmistakable(value: Value) -> bool:
+    """Return whether a value is a code, an address of mail or a page, or a date."""
+    is_code = value.shape == "code" and value.is_distinctive
+    return is_code or value.shape in ("mail", "link", "date")
 
 
 def _is_long(value: Value) -> bool:

@@ -132,10 +132,12 @@ def _asking(sentence: str, spoken: Iterable[Language]) -> str:
     return part if part == sentence or _asks(part, spoken) else ""
 
 
-def _is_short(sentence: str) -> bool:
-    """Return whether a folded question has only a few words, as `and the color?`."""
+def _is_short_or_statement(sentence: str) -> bool:
+    """Return whether a folded sentence that asks is no question, or one of a few words only, as
+    `and the color?`.
+    """
     if not _IS_QUESTION.search(sentence):
-        return False
+        return True
     if HAS_CJK.search(sentence):
         return len(sentence.strip()) <= _FEW_SIGNS
     return len(_WORD.findall(sentence)) <= _FEW_WORDS
@@ -158,15 +160,14 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
         is_offer = any(one.no_requests.search(each) for one in spoken for each in read)
         return None if is_offer else Question(frozenset(), message, kinds)
     words = _words_of(" ".join(asked))
-    is_asking = any(_is_short(each) for each in asked) or any(
-        one.asking.search(each) for one in spoken for each in asked
-    )
+    is_asking = any(one.asking.search(each) for one in spoken for each in asked)
+    is_request = is_asking or bool(named) or any(map(_is_short_or_statement, asked))
     return Question(
         words.union(*(each.words for each in named)),
         message,
         kinds,
         bool(kinds) or is_asking,
-        is_asking or bool(named) or not all(map(_IS_QUESTION.search, asked)),
+        is_request,
         is_silent=False,
         is_other=any(one.others.search(each) for one in spoken for each in asked),
     )
