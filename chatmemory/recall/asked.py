@@ -131,7 +131,7 @@ def answers_openly(
     number. The value must not be of another kind than the question names. Words of the question may
     stand beside the value: `It is stored in Camden.`
     """
-    if not _may_answer(text, question, _LOOSE) or (question.is_silent and not _is_exact(value)):
+    if not _may_answer(text, value.end, question, _LOOSE) or (question.is_silent and not _is_exact(value)):
         return False
     if question.is_other and not value.is_distinctive:
         return False
@@ -186,7 +186,7 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
     words as the value if the question names a kind of fact, such as a city. Small words and words
     of the question are not counted.
     """
-    if not _may_answer(text, question, _LOOSE | {"name"}) or not question.is_request:
+    if not _may_answer(text, value.end, question, _LOOSE | {"name"}) or not question.is_request:
         return False
     if text.is_consent and not question.asks_for_something:
         return False
@@ -199,8 +199,8 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
     return others is not None and others <= (count if question.kinds & _IN_WORDS else count // 2)
 
 
-def _may_answer(text: UserText, question: Question, kinds: frozenset[str]) -> bool:
-    is_other = text.refuses or text.is_reported or text.is_anew
+def _may_answer(text: UserText, end: int, question: Question, kinds: frozenset[str]) -> bool:
+    is_other = text.refuses or text.is_reported(end) or text.is_anew(end)
     return not is_other and (not question.kinds or not question.kinds.isdisjoint(kinds))
 
 

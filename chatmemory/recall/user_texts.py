@@ -4,6 +4,7 @@ value.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -153,15 +154,21 @@ class UserText:
         """
         return len(self.text) > _LONGEST_ANSWER
 
-    @cached_property
-    def is_reported(self) -> bool:
-        """Whether the text reports what somebody else said."""
-        return reported().search(self.lowered) is not None
+    def is_reported(self, end: int) -> bool:
+        """Return whether the text, up to the end of a sentence with the index `end`, reports what
+        somebody else said.
+        """
+        return reported().search(folded(self._up_to(_SENTENCE_END, end))) is not None
 
-    @cached_property
-    def is_anew(self) -> bool:
-        """Whether the text asks for something new, outside its reminders of earlier messages."""
-        return anew().search(folded(self.plain)) is not None
+    def is_anew(self, end: int) -> bool:
+        """Return whether the text asks for something new, outside its reminders of earlier
+        messages, up to the end of a clause with the index `end`.
+        """
+        return anew().search(folded(self._up_to(_CLAUSE, end))) is not None
+
+    def _up_to(self, pattern: re.Pattern[str], end: int) -> str:
+        last = pattern.search(self.plain, end)
+        return self.plain[: last.start() if last else len(self.plain)]
 
     @cached_property
     def is_consent(self) -> bool:
