@@ -237,6 +237,7 @@ class Language:
     no_requests: re.Pattern[str]
     asking: re.Pattern[str]
     needing: re.Pattern[str]
+    lacking: re.Pattern[str]
     others: re.Pattern[str]
     between: frozenset[str]
     until: re.Pattern[str]
@@ -263,6 +264,7 @@ class Language:
             _any_of(name, data["no_requests"]),
             _any_of(name, data["asking"]),
             _any_of(name, data["needing"]),
+            _any_of(name, data["lacking"]),
             _any_of(name, data["others"]),
             frozenset(map(folded, data["between"])),
             _any_of(name, data["until"]),

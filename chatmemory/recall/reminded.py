@@ -103,7 +103,9 @@ def _parts_of(text: UserText) -> Iterator[tuple[int, int]]:
     spans = [*sentences(text.text)]
     for number, (start, end) in enumerate(spans):
         found = next((each for each in text.reminders if start <= each[0] < end), None)
-        if found is None or _is_asked(text.text[start:end], found[1] - start) or _is_reported(text, start, found[0]):
+        if found is not None:
+            end = start + _end_of_statement(text.text[start:end])
+        if found is None or found[1] > end or _is_reported(text, start, found[0]):
             continue
         yield found[0], min(end, found[1] + _BEHIND)
         yield max(start, found[0] - _BEFORE), found[0]
@@ -111,15 +113,14 @@ def _parts_of(text: UserText) -> Iterator[tuple[int, int]]:
             yield from spans[max(0, number - 1) : number] + spans[number + 1 : number + 2]
 
 
-def _is_asked(sentence: str, reminded: int) -> bool:
-    """Return whether the clause of a sentence with a reminder, which ends at `reminded`, asks
-    something.
-    """
+def _end_of_statement(sentence: str) -> int:
+    """Return where a sentence ends, or where its last clause begins if that asks something."""
     asked = folded(sentence).rstrip()
     if not _IS_ASKED.search(asked) or rhetorical().search(asked):
-        return False
+        return len(sentence)
     *_, (start, _) = spans_between(_CLAUSE_END, sentence)
-    return reminded > start or len(_WORD.findall(sentence[start:])) < _WORDS_OF_QUESTION
+    is_question = len(_WORD.findall(sentence[start:])) >= _WORDS_OF_QUESTION
+    return start if is_question else 0
 
 
 def _has_few_words(text: str) -> bool:

@@ -157,8 +157,9 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     message = _words_of(whole)
     kinds = frozenset[str]().union(*(each.kinds for each in named))
     if not asked and not named:
-        is_offer = any(one.no_requests.search(each) for one in spoken for each in read)
-        return None if is_offer else Question(frozenset(), message, kinds)
+        lacks = any(one.lacking.search(whole) for one in spoken)
+        is_offer = lacks and any(one.no_requests.search(each) for one in spoken for each in read)
+        return Question(frozenset(), message, kinds) if lacks and not is_offer else None
     words = _words_of(" ".join(asked))
     is_asking = any(one.asking.search(each) for one in spoken for each in asked)
     is_request = is_asking or bool(named) or any(map(_is_short_or_statement, asked))

@@ -59,9 +59,9 @@ _CLAUSE = declared_pattern(
     r"(?<![0-9]),|,(?![0-9])|[;:!?。、，；：！？\n()…]|\.(?=\s|$)| [-–] "
     r"| (?:so|because|but|and|weil|aber|denn|und|car|mais|et|porque|pero|mas|perche|ma)(?= )"
 )
+_REST_OF_QUESTION = declared_pattern(r"[^,;:.!?。、，；：！？\n]{0,200}+[?？]")
 _NO_KINDS: frozenset[str] = frozenset()
 _CLAUSES_END = "\n"
-_QUESTION_MARKS = ("?", "？")
 _COLONS = (":", "：")
 
 
@@ -181,10 +181,10 @@ class UserText:
         return refusals().search(self.lowered) is not None
 
     def asks_back(self, end: int) -> bool:
-        """Return whether the sentence in which a part ends is a question of the user's."""
-        last = _SENTENCE_END.search(self.text, end)
-        sentence = self.text[end : last.start() if last else len(self.text)]
-        return sentence.rstrip().endswith(_QUESTION_MARKS)
+        """Return whether the user asks something with the part of a sentence that ends here: no
+        comma stands between it and a question mark.
+        """
+        return _REST_OF_QUESTION.match(self.text, end) is not None
 
     def kinds_of(self, start: int, end: int) -> frozenset[str]:
         """Return the kinds of facts, such as "email", that the words around a span of the text
