@@ -22,6 +22,7 @@ from chatmemory.recall.phrases import (
     COUNT,
     HAS_CJK,
     fillers,
+    numbers,
     shapes_of,
 )
 from chatmemory.recall.requests import Question, Request
@@ -200,7 +201,7 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
 
 
 def _may_answer(text: UserText, end: int, question: Question, kinds: frozenset[str]) -> bool:
-    is_other = text.refuses or text.is_reported(end) or text.is_anew(end)
+    is_other = text.refuses or text.is_reported(end) or text.is_anew(end) or text.quotes(end)
     return not is_other and (not question.kinds or not question.kinds.isdisjoint(kinds))
 
 
@@ -235,6 +236,8 @@ def _is_telling(value: Value) -> bool:
     """Return whether an answer of only this value is hardly equal to an earlier text by chance."""
     if _is_exact(value):
         return True
+    if value.shape == "words" and value.key in numbers():
+        return False
     if HAS_CJK.search(value.key):
         return len(signs_of(value.key)) > 1
     if value.shape == "code" and any(map(str.isalpha, value.key)):

@@ -60,6 +60,8 @@ _CLAUSE = declared_pattern(
     r"| (?:so|because|but|and|weil|aber|denn|und|car|mais|et|porque|pero|mas|perche|ma)(?= )"
 )
 _REST_OF_QUESTION = declared_pattern(r"[^,;:.!?。、，；：！？\n]{0,200}+[?？]")
+_QUOTATION = declared_pattern(r"«[^«»]{1,400}»|[\"“„”][^\"“„”]{1,400}[\"“”]|[「『][^」』]{1,400}[」』]")
+_FEW_QUOTED = 3  # words in quotation marks that may be a value
 _NO_KINDS: frozenset[str] = frozenset()
 _CLAUSES_END = "\n"
 _COLONS = (":", "：")
@@ -88,7 +90,21 @@ class UserText:
     def reminders(self) -> list[tuple[int, int]]:
         """The spans in which the text says that something was given before, such as "as I said"."""
         found = reminders_in(self.lowered, self._own_reminders)
-        return [(self.places[start], self.places[end]) for start, end in found]
+        spans = [(self.places[start], self.places[end]) for start, end in found]
+        return [span for span in spans if not self.quotes(span[0])]
+
+    @cached_property
+    def _quotations(self) -> list[tuple[int, int]]:
+        """The spans of quotation marks with some words between them: what somebody else wrote."""
+        return [
+            each.span()
+            for each in _QUOTATION.finditer(self.text)
+            if len(_WORD.findall(each[0])) > _FEW_QUOTED
+        ]
+
+    def quotes(self, index: int) -> bool:
+        """Return whether an index is within a quotation."""
+        return any(start <= index < end for start, end in self._quotations)
 
     @cached_property
     def plain(self) -> str:
@@ -407,12 +423,18 @@ class Said:
         """Return whether one of the user's latest texts contains a value."""
         return next(self.holding(value), None) is not None
 
+    def _positions(self, value: Value) -> list[int]:
+        """Return the messages that may contain a value, also one whose words are written as one."""
+        words = value.key.split()
+        joined = self._at.get("".join(words), []) if len(words) > 1 else []
+        return sorted({*self._at.get(_anchor(value), []), *joined})[-_LATEST:]
+
     def holding(self, value: Value) -> Iterator[int]:
         """Yield the positions of the latest messages that contain a value.
 
         A part that two longer codes share is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
         """
-        for position in self._at.get(_anchor(value), [])[-_LATEST:]:
+        for position in self._positions(value):
             is_cut = value.is_cut and value.name in self._cut[position]
             if not is_cut and self.texts[position].searched.holds(value):
                 yield position

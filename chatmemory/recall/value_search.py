@@ -116,6 +116,11 @@ class Searched:
         return [*compress(count(), map(str.isalnum, self.lowered))]
 
     @cached_property
+    def _latin(self) -> frozenset[str]:
+        """The words of the text in letters of languages with spaces."""
+        return frozenset(_WORD_OF_LETTERS.findall(self.lowered))
+
+    @cached_property
     def _words(self) -> list[str]:
         return _WORD.findall(self.lowered)
 
@@ -169,6 +174,9 @@ class Searched:
         cases.
         """
         words = key.split(" ")
+        joined = "".join(words)
+        if len(words) > 1 and len(joined) >= _SHORTEST_STEM and joined in self._latin:
+            return True
         stems = [*map(stem_of, words)]
         return all(stem in self.lowered for stem in stems) and any(
             self._follow_at(at, words) for at in _found(stems[0], self.lowered)
