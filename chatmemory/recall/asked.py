@@ -144,7 +144,7 @@ def answers_openly(
     if value.is_cut or (question.kinds and natural and natural.isdisjoint(question.kinds)):
         return False
     return _is_clause(question, value, text) and (
-        _is_telling(value) or any(_is_told_alike(value, text, question, each) for each in given)
+        _is_telling(value, question) or any(_is_told_alike(value, text, question, each) for each in given)
     )
 
 
@@ -232,12 +232,12 @@ def _is_mostly(value: Value, words: frozenset[str]) -> bool:
     return value.shape in ("words", "place") and 2 * len(telling & words) >= len(telling) > 0
 
 
-def _is_telling(value: Value) -> bool:
+def _is_telling(value: Value, question: Question) -> bool:
     """Return whether an answer of only this value is hardly equal to an earlier text by chance."""
     if _is_exact(value):
         return True
     if value.shape == "words" and value.key in numbers():
-        return False
+        return question.asks_for_something
     if HAS_CJK.search(value.key):
         return len(signs_of(value.key)) > 1
     if value.shape == "code" and any(map(str.isalpha, value.key)):
