@@ -13,13 +13,20 @@ from functools import partial
 from typing import NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, text_of
-from chatmemory.recall.asked import AllGiven, Given, answers_openly, asks_for, opens_with
+from chatmemory.recall.asked import (
+    AllGiven,
+    Given,
+    answers_openly,
+    asks_for,
+    is_unlikely,
+    opens_with,
+)
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
 from chatmemory.recall.neighbours import phrases_in
 from chatmemory.recall.reminded import Reminded
 from chatmemory.recall.requests import Request, question_in, requests_in
 from chatmemory.recall.sessions import is_by_program
-from chatmemory.recall.user_texts import Said, UserText
+from chatmemory.recall.user_texts import Said, UserText, sentences
 from chatmemory.recall.value_search import Search
 from chatmemory.recall.values import Value, codes_in, longest_first, words_in
 
@@ -97,6 +104,20 @@ class _Rules:
             found += phrases_in(self._text.plain, *self._text.opening)
         return found
 
+    def corrections(self) -> list[Value]:
+        """Return the words by which the text may correct a message that asked for nothing."""
+        is_asked = self._question is not None and not self._question.is_silent
+        if is_asked or self._reminded or not self._text.contradicts:
+            return []
+        spans = [*sentences(self._text.text)]
+        return [each for span in spans for each in phrases_in(self._text.plain, *span)]
+
+    def corrects(self, value: Value, given: Iterable[Given]) -> bool:
+        """Return whether words are a name or several words, which nobody says again by chance."""
+        text = self._text
+        is_other = text.is_reported(value.end) or text.quotes(value.start) or text.asks_back(value.end)
+        return not is_other and is_unlikely(value, text, given)
+
     def by_kind(self, value: Value, given: Iterable[Given]) -> Answer:
         """Return a value with whether it is of a requested kind, and bound to a reminder."""
         is_requested = any(asks_for(each, value, self._text, given) for each in self._requests)
@@ -131,6 +152,9 @@ class _Reader:
         values = [*text.codes, *words_in(text.plain)] if rules.take_words else text.codes
         known = self._known(position, longest_first(values))
         found = [*_answers(rules, known, self._known(position, rules.phrases()))]
+        for value, given in self._known(position, rules.corrections()):
+            if _is_free(value, found) and rules.corrects(value, given):
+                found.append(Answer(value))
         self._said.add(position, text)
         return found
 

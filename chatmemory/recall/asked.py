@@ -34,6 +34,7 @@ _STEM = 4  # letters by which two words are compared: `month` and `monthly`
 _SHORTEST_TOLD = 3  # letters of a word, and digits of a number, that are an answer by themselves
 _MOST_BESIDE = 5  # words beside a value that is an answer
 _MOST_IN_CLAUSE = 5  # the same in the first clause of a longer answer
+_SIGNS_OF_NAME = 3  # signs of a name in languages without spaces
 _NUMBER = declared_pattern(r"[0-9]+")
 _IS_TIME = declared_pattern(r"[0-9]{1,2}[:h][0-9]{2}|[0-9]{1,2} ?(?:am|pm|uhr|h)", re.I)
 _NUMBERS = frozenset(
@@ -218,6 +219,17 @@ def _is_unmistakable(value: Value) -> bool:
     """Return whether a value is a code, an address of mail or a page, or a date."""
     is_code = value.shape == "code" and value.is_distinctive
     return is_code or value.shape in ("mail", "link", "date")
+
+
+def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
+    """Return whether words are a name within sentences of both texts, or two long words or more."""
+    if HAS_CJK.search(value.key):
+        return len(value.key) >= _SIGNS_OF_NAME
+    long = [word for word in value.key.split() if len(word) >= _LONG_NOUN and word not in fillers()]
+    if len(long) > 1:
+        return True
+    is_name = value.text[0].isupper() and is_inside(text.text, value.text)
+    return bool(long) and is_name and any(is_inside(each.text.text, value.text) for each in given)
 
 
 def _is_long(value: Value) -> bool:

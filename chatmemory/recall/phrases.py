@@ -456,6 +456,12 @@ def anew() -> Phrases:
 
 
 @cache
+def denials() -> Phrases:
+    """Return the words by which users contradict, such as "not" and "but"."""
+    return _in_all_languages("denials")
+
+
+@cache
 def consents() -> Phrases:
     """Return the words for yes and no."""
     return _in_all_languages("consents")

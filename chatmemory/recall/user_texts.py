@@ -20,6 +20,7 @@ from chatmemory.recall.phrases import (
     all_nouns,
     anew,
     consents,
+    denials,
     fillers,
     folded,
     in_one_kana,
@@ -191,6 +192,10 @@ class UserText:
         """Whether the text begins with yes or no."""
         found = consents().search(self.lowered)
         return found is not None and not _WORD.search(self.lowered, 0, found.start())
+
+    @cached_property
+    def contradicts(self) -> bool:
+        return denials().search(self.lowered) is not None
 
     @cached_property
     def refuses(self) -> bool:
