@@ -154,6 +154,8 @@ def _is_clause(question: Question, value: Value, text: UserText) -> bool:
     clause is, or any clause is an exact value.
     """
     words = question.words
+    if text.opening[1] <= value.start and text.opens_with_sentence(words):
+        return False  # the first clause answers already
     if text.has_only(*value.place, besides=words, most=_MOST_BESIDE):
         return True
     is_opening = text.begins_with(*value.place, words, _MOST_IN_CLAUSE)

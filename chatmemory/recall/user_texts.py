@@ -312,6 +312,13 @@ class UserText:
             start = end + 1
         return 0, 0
 
+    def opens_with_sentence(self, words: frozenset[str]) -> bool:
+        """Return whether the first clause has several words, one of them among these: `Monday is
+        fine`. Small words do not count among these.
+        """
+        said = _WORD.findall(folded(self.plain[slice(*self.opening)]))
+        return len(said) > 1 and not (words - fillers()).isdisjoint(said)
+
     def starts_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
         """Return whether the first clause (`opening`) has the span from `start` to `end`, with few
         words beside it.
