@@ -80,7 +80,14 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     read = UserText(text, words.reminders)
     rest = words_in(read.plain) if read.reminders else []
     opening = phrases_in(read.plain, *read.opening)
-    return [*codes_in(text), *words_in(text), *rest, *opening, *Reminded(read).phrases()]
+    reminded = Reminded(read).phrases()
+    return [*codes_in(text), *words_in(text), *rest, *opening, *reminded, *_contradicting(read)]
+
+
+def _contradicting(text: UserText) -> list[Value]:
+    """Return the words of a text that contradicts something; an empty list for another text."""
+    spans = sentences(text.text) if text.contradicts else ()
+    return [each for span in spans for each in phrases_in(text.plain, *span)]
 
 
 class _Rules:
@@ -107,15 +114,12 @@ class _Rules:
     def corrections(self) -> list[Value]:
         """Return the words by which the text may correct a message that asked for nothing."""
         is_asked = self._question is not None and not self._question.is_silent
-        if is_asked or self._reminded or not self._text.contradicts:
-            return []
-        spans = [*sentences(self._text.text)]
-        return [each for span in spans for each in phrases_in(self._text.plain, *span)]
+        return [] if is_asked or self._reminded else _contradicting(self._text)
 
     def corrects(self, value: Value, given: Iterable[Given]) -> bool:
-        """Return whether words are a name or several words, which nobody says again by chance."""
-        text = self._text
-        is_other = text.is_reported(value.end) or text.quotes(value.start) or text.asks_back(value.end)
+        """Return whether the user says words again that nobody says again by chance."""
+        text, (start, end) = self._text, value.place
+        is_other = text.is_reported(end) or text.quotes(start) or text.asks_back(end)
         return not is_other and is_unlikely(value, text, given)
 
     def by_kind(self, value: Value, given: Iterable[Given]) -> Answer:

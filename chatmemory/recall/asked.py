@@ -133,7 +133,9 @@ def answers_openly(
     number. The value must not be of another kind than the question names. Words of the question may
     stand beside the value: `It is stored in Camden.`
     """
-    if not _may_answer(text, value.end, question, _LOOSE) or (question.is_silent and not _is_exact(value)):
+    if not _may_answer(text, value.end, question, _LOOSE) or (
+        question.is_silent and not _is_exact(value)
+    ):
         return False
     if question.is_other and not value.is_distinctive:
         return False
@@ -145,7 +147,8 @@ def answers_openly(
     if value.is_cut or (question.kinds and natural and natural.isdisjoint(question.kinds)):
         return False
     return _is_clause(question, value, text) and (
-        _is_telling(value, question) or any(_is_told_alike(value, text, question, each) for each in given)
+        _is_telling(value, question)
+        or any(_is_told_alike(value, text, question, each) for each in given)
     )
 
 

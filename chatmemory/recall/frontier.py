@@ -25,7 +25,7 @@ from chatmemory.recall.tallies import NOTHING, Tallies, Tally
 from chatmemory.windows.policies import WHOLE, Policy, TokenWindow, has_own_rule
 from chatmemory.windows.window import Entry
 
-FIGURES_RULES = "11"  # the version of the figures: raise it with each change of them
+FIGURES_RULES = "12"  # the version of the figures: raise it with each change of them
 MEASURED_MAX = 5_000  # the newest messages, on which a longer conversation is measured
 FEWEST_CALLS = 3  # a conversation with fewer calls does not count
 MOST_ADDS = 400_000  # the most messages added in all, where each policy needs a replay

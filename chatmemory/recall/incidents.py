@@ -31,7 +31,7 @@ from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.window import Window
 
-INCIDENT_RULES = 12  # raise it with each change of what an incident is
+INCIDENT_RULES = 13  # raise it with each change of what an incident is
 
 
 @dataclass(frozen=True)

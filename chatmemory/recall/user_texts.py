@@ -4,7 +4,6 @@ value.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -61,7 +60,9 @@ _CLAUSE = declared_pattern(
     r"| (?:so|because|but|and|weil|aber|denn|und|car|mais|et|porque|pero|mas|perche|ma)(?= )"
 )
 _REST_OF_QUESTION = declared_pattern(r"[^,;:.!?。、，；：！？\n]{0,200}+[?？]")
-_QUOTATION = declared_pattern(r"«[^«»]{1,400}»|[\"“„”][^\"“„”]{1,400}[\"“”]|[「『][^」』]{1,400}[」』]")
+_QUOTATION = declared_pattern(
+    r"«[^«»]{1,400}»|[\"“„”][^\"“„”]{1,400}[\"“”]|[「『][^」』]{1,400}[」』]"
+)
 _FEW_QUOTED = 3  # words in quotation marks that may be a value
 _NO_KINDS: frozenset[str] = frozenset()
 _CLAUSES_END = "\n"
@@ -175,16 +176,16 @@ class UserText:
         """Return whether the text, up to the end of a sentence with the index `end`, reports what
         somebody else said.
         """
-        return reported().search(folded(self._up_to(_SENTENCE_END, end))) is not None
+        return reported().search(folded(self._up_to(end))) is not None
 
     def is_anew(self, end: int) -> bool:
         """Return whether the text asks for something new, outside its reminders of earlier
-        messages, up to the end of a clause with the index `end`.
+        messages, up to the end of a sentence with the index `end`.
         """
-        return anew().search(folded(self._up_to(_CLAUSE, end))) is not None
+        return anew().search(folded(self._up_to(end))) is not None
 
-    def _up_to(self, pattern: re.Pattern[str], end: int) -> str:
-        last = pattern.search(self.plain, end)
+    def _up_to(self, end: int) -> str:
+        last = _SENTENCE_END.search(self.plain, end)
         return self.plain[: last.start() if last else len(self.plain)]
 
     @cached_property

@@ -31,6 +31,7 @@ SAME = [
     ("09012345678", "電話番号は０９０-1234-5678です"),
     ("17", "It weighs 17kg."),
     ("Oakridge Branches", "the Oakridge branch"),
+    ("Sense Hub", "my sensehub does not start"),
 ]
 OTHERS = [
     ("A-1182", "A-11820 and XA-1182 and A-1182-B"),
@@ -93,6 +94,21 @@ def answers(*texts):
         ("I had the menu 12.", "Which menu?", "The menu 12 again", False),
         ("It is in Camden.", "Shall I look in Camden?", "Camden", False),
         ("My name is Wiesner.", "What runs there?", "I don't know, ask Wiesner", False),
+        ("I live in Camden.", "I can only plan that if I know the town.", "Camden thx", True),
+        ("I live in Camden.", "If you need help, feel free to ask.", "Camden thx", False),
+        ("I like olive green.", "Good. And the colour?", "Olive green, to match the rest", True),
+        ("It's for M-KL 4471.", "What does the plate say?", "m kl4471", True),
+        ("I take the bike to Camden.", "Where does it end?", "isn't Camden the end?", False),
+        (
+            "I live in Camden.",
+            "Is Monday fine? Let me know.",
+            "Monday is fine, I'm in Camden",
+            False,
+        ),
+        ("A red bike, please.", "What about the helmet?", "red, too", False),
+        ("My code is AX-4471.", "Can it be read?", "AX-4471, on the back of it", True),
+        ("A room for two.", "Luggage?", "one for two", False),
+        ("It is booked in Camden.", "What did they write?", '"We told you so: Camden"', False),
     ],
 )
 def test_an_answer_to_any_question(given, asked, answer, found):
@@ -104,7 +120,10 @@ def test_an_answer_to_any_question(given, asked, answer, found):
     [
         ("How often do I have to say it? Oat milk.", True),
         ("As I wrote when we began, oat milk!", True),
+        ("I sound like a broken record: oat milk.", True),
+        ("I told you, oat milk, so why do I get cow's?", True),
         ("He said I already told you about oat milk.", False),
+        ("What does 'they' mean by \"as we told you, oat milk is out\"?", False),
         ("Did I already tell you about oat milk?", False),
     ],
 )
@@ -112,6 +131,23 @@ def test_plain_words_beside_a_reminder(said, found):
     assert (
         bool(answers("With oat milk, please.", "Fine.", "Hm.", "With cow's milk.", said)) is found
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("But that is not for Larkspur Close", True),
+        ("Thanks, and how far is it to Larkspur Close", False),  # contradicts nothing
+        ("But is that near Larkspur Close?", False),
+        ("No, my sister said Larkspur Close is full", False),
+        ("But not in the close", False),
+    ],
+)
+def test_a_name_that_contradicts_is_found_and_is_not_red(said, found):
+    said = "We live in Larkspur Close.", "Fine.", "Hm.", "We deliver to Mill Road.", said
+    speakers = UserMessage, AiMessage
+    at = Answers([speakers[n % 2](text) for n, text in enumerate(said)]).at
+    assert [each.is_forced for each in at.get(4, ())] == ([False] if found else [])
 
 
 def test_an_amount_beside_a_code_is_no_part_of_the_answer():
