@@ -125,7 +125,8 @@ def redacted_columns(model: type[Model], replacement: object) -> dict[str, Any]:
 
 def shown_values(model: type[Model], row: object) -> dict[str, Any]:
     """Return the declared columns of a row that pages and the API show, by name."""
-    return {name: getattr(row, name) for name in shown_columns(model)}
+    names = shown_columns(model)
+    return {name: getattr(row, name) for name in names} if names else {}
 
 
 def values_of(model: type[Model], row: object) -> dict[str, Any]:

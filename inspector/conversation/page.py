@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.http import urlencode
 
@@ -27,6 +27,21 @@ from inspector.shell.room import Fragment, Part, Place, View
 from inspector.shell.state import ConversationQuery, ConversationState
 
 OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK, order=20),)
+
+
+@dataclass
+class StepLink:
+    """A button that moves `to` a step, with the `name` of its icon. It is disabled if there is no
+    such step. `by` is how many steps it moves, or 0 if that varies.
+    """
+
+    drawn: ClassVar = ("name", "label", "to", "by")
+
+    name: str
+    label: str
+    to: int | None
+    href: str
+    by: int = 0
 
 
 def page_of(
@@ -110,6 +125,28 @@ class ConversationPage(Addresses, Head):
         """
         parts = sorted([*OWN_LINKS, *self._parts], key=lambda part: part.order)
         return {place: [part for part in parts if part.place is place] for place in Place}
+
+    @property
+    def steps_back(self) -> list[StepLink]:
+        """The buttons that move to an earlier step, in order."""
+        before, _ = self.evictions
+        return [
+            self._step_link("first", "First step", self.first_step),
+            self._step_link("left-before", "Back to where messages left", before),
+            self._step_link("prev", "Step back", self.previous_step, by=-1),
+        ]
+
+    @property
+    def steps_forward(self) -> list[StepLink]:
+        """The buttons that move to a later step, in order."""
+        _, after = self.evictions
+        return [
+            self._step_link("next", "Step forward", self.next_step, by=1),
+            self._step_link("left-after", "On to where messages left", after),
+        ]
+
+    def _step_link(self, name: str, label: str, to: int | None, by: int = 0) -> StepLink:
+        return StepLink(name, label, to, "" if to is None else self.step_link(to), by)
 
     @cached_property
     def timeline(self) -> Timeline | None:

@@ -24,6 +24,7 @@ from chatmemory.explain.receipts import shortened
 from chatmemory.explain.wording import counted, decapitalized, policy_words, sentence
 from chatmemory.flags import flag_named
 from chatmemory.messages.texts import named
+from chatmemory.patterns import declared_pattern
 from chatmemory.reading.feed import microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
@@ -55,6 +56,7 @@ def flag_words(name: str) -> str:
     return flag_named(name).words.lower()
 
 
+_ESCAPED = declared_pattern(r"[&<>\"']")
 _GAPS = {"href": "\0href", "text": "\0text"}  # no text that is stored has NUL
 _LINK = 'href="{0}" hx-get="{0}"'
 
@@ -127,7 +129,7 @@ def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
 
 
 @register.simple_tag
-def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
+def drawn_rows(template_name: str, rows: Sequence[Any], between: str = "") -> SafeString:
     """Return the markup of many rows of one class. The template of a row gets only the fields named
     in the class's `drawn`, and if the row has them, its `text` and `href`.
 
@@ -147,12 +149,13 @@ def drawn_rows(template_name: str, rows: Sequence[Any]) -> SafeString:
         if hasattr(rows[0], name):
             pairs = zip(drawn, map(attrgetter(name), rows), strict=True)
             drawn = [markup.replace(gap, _escaped(value)) for markup, value in pairs]
-    return SafeString("".join(drawn))
+    return SafeString(between.join(drawn))
 
 
 def _escaped(text: str) -> str:
     """A text as markup. A page has hundreds, and `conditional_escape` asks each for more."""
-    return text if isinstance(text, SafeString) else escape(text)
+    is_markup = isinstance(text, SafeString) or not _ESCAPED.search(text)
+    return text if is_markup else escape(text)
 
 
 @lru_cache(maxsize=2_000)
@@ -283,12 +286,6 @@ def message_choice(seq: int) -> SafeString:
     """
     ((name, number),) = chosen(seq).items()
     return mark_safe(f'name="{name}" value="{number}"')  # noqa: S308
-
-
-@register.simple_tag
-def step_address(page: Any, at: int) -> str:
-    """Return the URL of a step, which keeps everything else that the page shows."""
-    return str(page.step_link(at))
 
 
 @register.filter

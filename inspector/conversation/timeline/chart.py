@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -108,6 +109,12 @@ class Chart:
     def is_split(self) -> bool:
         """Whether memory has its own axis below that of the history."""
         return self.base < HEIGHT
+
+
+@lru_cache(maxsize=64)
+def chart_of(points: tuple[Point, ...], limit: int | None, is_tried: bool) -> Chart:
+    """Return the chart of these points. Cached, because a move to another step changes none."""
+    return Chart(points, limit, is_tried)
 
 
 def points(state: ConversationState, measure: Measure) -> list[Point]:

@@ -6,8 +6,9 @@ overlap here are even further apart on a page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from inspector.conversation.looks import css_of
@@ -106,7 +107,8 @@ def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
     return next(fitting, among or EVERY[-1])
 
 
-def axis(last: int) -> list[Label]:
+@lru_cache(maxsize=256)
+def axis(last: int) -> Sequence[Label]:
     """Return the labels of an axis from step 0 to `last`. Labels with the class `wide` are shown
     only in a wide row.
     """
@@ -114,7 +116,7 @@ def axis(last: int) -> list[Label]:
     every = round_distance(1, last, NARROW)
     narrow.add(Label("0", 0, "start"), Label(f"{last:,}", 100, "end"), *_ticks(last, every))
     wide.add(*narrow.labels, *_ticks(last, round_distance(1, last, WIDE, among=every), "wide"))
-    return wide.labels
+    return tuple(wide.labels)
 
 
 def _ticks(last: int, every: int, css: str = "") -> Iterable[Label]:
