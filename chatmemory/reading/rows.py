@@ -137,7 +137,7 @@ class StepRow:
     note: str
 
 
-@dataclass(frozen=True)
+@dataclass
 @with_columns(Stay, only_shown=True)
 class StayDetail:
     """A stay: one period of a message in the window, from `entered_step` to `left_step` (None while
@@ -160,7 +160,7 @@ class StayDetail:
         return self.entered_step <= step and (self.left_step is None or self.left_step > step)
 
 
-@dataclass(frozen=True)
+@dataclass
 @with_columns(Message, only_shown=True)
 class MessageDetail:
     """A message, with its `stays`, the periods in which the message was in the window. `redacted`

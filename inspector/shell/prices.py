@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory import CacheRules, Prices
@@ -96,7 +97,7 @@ class ChosenPrices:
         values = {name: getattr(self, name) for name in usually}
         return {name: str(value) for name, value in values.items() if value != usually[name]}
 
-    @property
+    @cached_property
     def chosen(self) -> Provider | None:
         """The provider whose cache prices apply, with the prices of the model in use; None for the
         reader's own prices.

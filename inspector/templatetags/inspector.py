@@ -231,7 +231,7 @@ def top_bar(context: Context) -> SafeString:
         context,
         "inspector/shared/_topbar.html",
         items=tuple(menu_of(request)),
-        is_signed_in=request.user.is_authenticated,
+        is_signed_in=getattr(context.get("user"), "is_authenticated", False),
         route=request.resolver_match.url_name if request.resolver_match else "",
         theme="light" if theme_of(request) == "dark" else "dark",
     )
