@@ -28,6 +28,15 @@ from inspector.shell.state import ConversationQuery, ConversationState
 
 OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK, order=20),)
 
+# The buttons that move to another step: the name of the icon, and the label
+MOVES = {
+    "first": "First step",
+    "left-before": "Back to where messages left",
+    "prev": "Step back",
+    "next": "Step forward",
+    "left-after": "On to where messages left",
+}
+
 
 @dataclass
 class StepLink:
@@ -131,9 +140,9 @@ class ConversationPage(Addresses, Head):
         """The buttons that move to an earlier step, in order."""
         before, _ = self.evictions
         return [
-            self._step_link("first", "First step", self.first_step),
-            self._step_link("left-before", "Back to where messages left", before),
-            self._step_link("prev", "Step back", self.previous_step, by=-1),
+            self._step_link("first", self.first_step),
+            self._step_link("left-before", before),
+            self._step_link("prev", self.previous_step, by=-1),
         ]
 
     @property
@@ -141,12 +150,12 @@ class ConversationPage(Addresses, Head):
         """The buttons that move to a later step, in order."""
         _, after = self.evictions
         return [
-            self._step_link("next", "Step forward", self.next_step, by=1),
-            self._step_link("left-after", "On to where messages left", after),
+            self._step_link("next", self.next_step, by=1),
+            self._step_link("left-after", after),
         ]
 
-    def _step_link(self, name: str, label: str, to: int | None, by: int = 0) -> StepLink:
-        return StepLink(name, label, to, "" if to is None else self.step_link(to), by)
+    def _step_link(self, name: str, to: int | None, by: int = 0) -> StepLink:
+        return StepLink(name, MOVES[name], to, "" if to is None else self.step_link(to), by)
 
     @cached_property
     def timeline(self) -> Timeline | None:

@@ -12,6 +12,7 @@ from chatmemory.flags import flags
 from chatmemory.messages.message import MessageType
 from inspector.conversation.guide import STOPS
 from inspector.conversation.looks import glyph
+from inspector.conversation.page import MOVES
 from inspector.display import DISPLAYS
 from inspector.shell import menu
 from inspector.shell.rooms import rooms
@@ -134,6 +135,7 @@ def test_every_symbol_is_used_and_every_used_one_is_drawn():
     icons = re.findall(r'{% icon "([\w-]+)"|icon_name="([\w-]+)"', html())
     used = {f"i-{name or passed}" for name, passed in icons}
     used |= {f"g-{name}" for name in BUILT["r-"]}
+    used |= {f"i-{name}" for name in MOVES}
     used |= {f"i-{flag.icon}" for flag in flags() if flag.icon}
     used |= {f"i-{item.icon}" for item in (*menu.OWN, *(i for r in rooms() for i in r.menu))}
     assert drawn == used
