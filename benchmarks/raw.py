@@ -20,9 +20,12 @@ class Sqlite:
     begin, locked = "BEGIN IMMEDIATE", ""
 
     def __init__(self, path: str) -> None:
+        from chatmemory.search.conditions import define_functions
+
         connection = sqlite3.connect(path, isolation_level=None)
         for pragma in ("journal_mode = WAL", "secure_delete = ON"):
             connection.execute(f"PRAGMA {pragma}")
+        define_functions(connection)  # triggers of the tables call them
         self.execute, self.executemany = connection.execute, connection.executemany
 
 

@@ -9,6 +9,7 @@ decomposition.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sqlite3 import Connection
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -89,9 +90,13 @@ class Has(Func):
 def add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
     """Add the functions of searches and triggers to a new connection of SQLite."""
     if connection.vendor == "sqlite":
-        raw = connection.connection
-        raw.create_function("chatmemory_has", 2, _has, deterministic=True)
-        raw.create_function("chatmemory_squashed", 1, _squashed, deterministic=True)
+        define_functions(connection.connection)
+
+
+def define_functions(driver: Connection) -> None:
+    """Define the functions of searches and triggers for a connection of SQLite's driver."""
+    driver.create_function("chatmemory_has", 2, _has, deterministic=True)
+    driver.create_function("chatmemory_squashed", 1, _squashed, deterministic=True)
 
 
 def _has(text: bytes | None, key: str) -> bool:
