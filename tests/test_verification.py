@@ -108,6 +108,7 @@ def test_an_altered_message_is_not_redacted(conversation):
 
 
 def test_a_conversation_made_again_continues_the_chain(conversation):
+    services.redact(conversation, 7)
     services.delete(conversation)
     create_and_add(conversation, TokenWindow(100), [UserMessage("again")])
     assert verify(conversation) is None

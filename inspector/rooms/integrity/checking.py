@@ -151,8 +151,12 @@ def _redactions(memory_id: str) -> Counter[tuple[int | str | None, int | str | N
     """Return the message, the step and the actor of each redaction since the last deletion of the
     id, with the number of audit entries.
     """
-    entries = AuditEntry.objects.filter(memory_id=memory_id).order_by("pk")
-    deleted = entries.filter(action=AuditEntry.Action.DELETE).values_list("pk", flat=True).last()
-    redacted = entries.filter(action=AuditEntry.Action.REDACT, pk__gt=deleted or 0)
-    found = redacted.values_list("detail", "actor").iterator()
-    return Counter((value_of(detail, "seq"), value_of(detail, "step"), by) for detail, by in found)
+    audited = AuditEntry.Action.DELETE, AuditEntry.Action.REDACT
+    entries = AuditEntry.objects.filter(memory_id=memory_id, action__in=audited).order_by("pk")
+    found: Counter[tuple[int | str | None, int | str | None, str]] = Counter()
+    for action, detail, actor in entries.values_list("action", "detail", "actor").iterator():
+        if action == AuditEntry.Action.DELETE:
+            found.clear()
+        else:
+            found[value_of(detail, "seq"), value_of(detail, "step"), actor] += 1
+    return found
