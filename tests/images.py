@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.utils.timezone import localdate
 
 KEPT = {"auth_permission", "django_content_type", "django_migrations"}  # written by a migration
 
@@ -31,6 +35,7 @@ class Images:
 
     def __init__(self) -> None:
         self.kept: dict[str, sqlite3.Connection] = {}
+        self.made: dict[str, Any] = {}  # what was returned when the state of an image was made
 
     def take(self, name: str) -> None:
         self.kept[name] = sqlite3.connect(":memory:")
@@ -46,27 +51,56 @@ class Images:
         self.kept[name].backup(written)
         written.close()
 
-    def bring_about(self, name: str, make: Callable[[], object]) -> None:
-        """Restore the state with this name, or make it if there is no image of it yet."""
+    def bring_about(self, name: str, make: Callable[[], Any]) -> Any:
+        """Restore the state with this name, or make it if there is no image of it yet.
+
+        Return what `make` returned when it made the state.
+        """
         if name in self.kept:
             self.restore(name)
-            return
-        make()
+            return self.made[name]
+        self.made[name] = make()
         if connection.vendor == "sqlite":
             self.take(name)
+        return self.made[name]
 
     @contextmanager
-    def lasting(self, name: str, make: Callable[[], object]) -> Iterator[None]:
-        """Begin with the state with this name, and end with an empty database: for all tests of a
-        module, each of which rolls back its own changes.
+    def lasting(self, name: str, make: Callable[[], object]) -> Iterator[Any]:
+        """Begin with the state with this name, and end with an empty database. Tests meanwhile
+        roll back their own changes. Yields what `make` returned.
         """
-        self.bring_about(name, make)
-        yield
+        yield self.bring_about(name, make)
         if "migrated" in self.kept:
             self.restore("migrated")
+        elif connection.vendor == "postgresql":
+            delete_rows()
         else:
             call_command("flush", verbosity=0, interactive=False)
 
     def close(self) -> None:
         for image in self.kept.values():
             image.close()
+
+
+def made_once(make: Callable[..., Any]) -> Any:
+    """Turn a function that fills an empty database into a fixture with its name and its result.
+
+    Each process calls the function once a day, and later tests begin with an image of what it made.
+    It may ask for fixtures of modules and sessions. Tests must not change its result.
+    """
+    name, asked = f"{make.__module__}.{make.__qualname__}", inspect.signature(make).parameters
+
+    # Of class scope, and so before the transaction of a test: no page is restored within one.
+    # A test that is in no class is a class of its own.
+    @pytest.fixture(scope="class", name=make.__name__)
+    def begun(request, django_db_setup, django_db_blocker, images) -> Iterator[Any]:
+        given = [request.getfixturevalue(each) for each in asked]
+        image = f"{name} of {localdate()}"
+        with (
+            django_db_blocker.unblock(),
+            images.lasting(image, lambda: make(*given)) as made,
+        ):
+            yield made
+
+    begun.__doc__ = make.__doc__
+    return begun

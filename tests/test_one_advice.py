@@ -36,6 +36,7 @@ from inspector.rooms.lab.figures import figures_now
 from inspector.rooms.lab.page import FleetPage
 from inspector.rooms.lab.reads import fleet as read_fleet
 from tests.conversations import create_and_add, result
+from tests.images import made_once
 from tests.inspector.markup import tree, words
 from tests.rooms.agents.test_agents import EVERYTHING, answer_json
 
@@ -55,8 +56,8 @@ def make(each: int) -> list[str]:
     return [one.id for one in found]
 
 
-@pytest.fixture
-def made(db):
+@made_once
+def made():
     return make(EACH)
 
 

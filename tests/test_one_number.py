@@ -23,6 +23,7 @@ from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.addresses import FleetAddress
 from inspector.shell.chosen import ChosenConversations
 from tests.conversations import create_and_add, keep
+from tests.images import made_once
 from tests.rooms.agents.test_agents import EVERYTHING, answer_json
 
 RUNS = (0, 5, 13, 36, 42, 55, 75, 80, 87, 92)  # every repetition is among them
@@ -33,15 +34,24 @@ COUNTED = ("recalls", "held", "nothing_lost", "user_repeated", "call_repeated", 
 pytestmark = [pytest.mark.django_db]
 
 
-@pytest.fixture
-def file(data_file, tmp_path):
-    """A file of ten conversations, which are stored, too."""
+@pytest.fixture(scope="module")
+def ten_runs(data_file) -> bytes:
     values = json.loads(data_file("tau_bench_airline.openai_chat.json").read_text("utf-8"))
-    path = tmp_path / "ten.json"
-    path.write_text(json.dumps([values[n] for n in RUNS]))
-    for n, run in enumerate(read_transcripts(path.read_bytes()).transcripts):
+    return json.dumps([values[n] for n in RUNS]).encode()
+
+
+@made_once
+def stored_runs(ten_runs):
+    for n, run in enumerate(read_transcripts(ten_runs).transcripts):
         create_and_add(f"run-{n}", POLICY, run.messages)
         keep(f"run-{n}")
+
+
+@pytest.fixture
+def file(ten_runs, stored_runs, tmp_path):
+    """A file of ten conversations, which are stored, too."""
+    path = tmp_path / "ten.json"
+    path.write_bytes(ten_runs)
     return path
 
 

@@ -24,6 +24,7 @@ from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
 from ..conversations import create_and_add, keep, numbered, users
+from ..images import made_once
 from ..messages.letters import CALL
 from . import markup
 
@@ -189,8 +190,8 @@ def row_of(page, memory_id: str) -> str:
     return " ".join(html.split(f'<tr data-id="{memory_id}">')[1].split("</tr>")[0].split())
 
 
-@pytest.fixture
-def fleet(db) -> None:
+@made_once
+def fleet() -> None:
     """Two conversations with flags and one without, under three policies."""
     create_and_add(
         "dangling",

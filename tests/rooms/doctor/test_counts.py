@@ -17,14 +17,15 @@ from inspector.rooms.doctor.page import DoctorPage
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, ill_ids
 
 from ...conversations import BRIEF, HI, call, create_and_add, result
+from ...images import made_once
 from ...inspector.markup import words
 from .diagnosed import break_each_rule, diagnosed
 
 pytestmark = [pytest.mark.django_db]
 
 
-@pytest.fixture
-def fleet(db):
+@made_once
+def fleet():
     break_each_rule()
 
 

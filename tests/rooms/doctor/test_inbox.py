@@ -9,13 +9,14 @@ from inspector.overview.causes import counted_headlines
 from inspector.rooms.doctor.choosing import choose_providers
 
 from ...conversations import HI, call, create_and_add, keep, result, users
+from ...images import made_once
 from ...inspector.markup import tree, words
 
 pytestmark = pytest.mark.django_db
 TOLD = users("My order is A-1182.", "a", "b", "A-1182, as I said.")
 
 
-@pytest.fixture
+@made_once
 def fleet() -> None:
     """Conversations with one cause, with two, and with none."""
     create_and_add("refused", MessageWindow(9), [HI, call("1"), HI])

@@ -15,12 +15,13 @@ from inspector.rooms.doctor.mending import mends
 from inspector.rooms.doctor.reads import issues
 
 from ...conversations import BRIEF, HI, call, create_and_add, keep, result
+from ...images import made_once
 from ...inspector.markup import tree, words
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
+@made_once
 def fleet() -> None:
     """Four that one mend cures, and three lists of a client."""
     choose_providers("", ["openai", "anthropic"])

@@ -28,6 +28,7 @@ from inspector.rooms.lab.addresses import FleetAddress
 from inspector.rooms.lab.models import Figures
 from inspector.shell.files import csv_file
 from tests.conversations import create_and_add, keep, numbered
+from tests.images import made_once
 from tests.inspector.markup import tree, words
 
 SAID = [
@@ -42,8 +43,8 @@ MESSAGES = "kind=message_window"
 TWO = MessageWindow(2)
 
 
-@pytest.fixture
-def conversations(db):
+@made_once
+def conversations():
     for n in range(COUNT):
         create_and_add(f"shop/{n}", TWO, SAID, {"team": "ab"[n % 2]})
 
@@ -82,8 +83,8 @@ def words_of(cell) -> list[str]:
     return " ".join(cell.itertext()).split()
 
 
-@pytest.fixture
-def airline(db, data_file):
+@made_once
+def airline(data_file):
     """Forty support conversations under 2,000 tokens."""
     read = read_transcripts(data_file("tau_bench_airline.openai_chat.json").read_bytes())
     found = read.transcripts[:40]

@@ -25,6 +25,7 @@ from inspector.rooms.transfer.imports import Imported
 from ...conformance.vectors import FailingTransactStore, Replay, recoveries, sample
 from ...connecting import connected_to
 from ...conversations import create_and_add, numbered
+from ...images import made_once
 from ...ledger.test_any_changes import changes, make, undone
 from ...properties import examples
 
@@ -57,7 +58,7 @@ def rows() -> int:
     return sum(table.objects.count() for table in (Memory, Message, Stay, Step, AuditEntry))
 
 
-@pytest.fixture
+@made_once
 def chat() -> str:
     """A conversation with each kind of change, beside a deleted one with its id."""
     create_and_add("chat", MessageWindow(9), numbered(2))
