@@ -100,9 +100,9 @@ def _name(model: type[Step] | type[Stay] | type[Message], number: int) -> str:
 
 def _has_other_numbers(memory: Memory) -> bool:
     """Return whether a step, a message or a stay has a number that was never assigned."""
-    values = {"id": memory.pk, "step": memory.last_step, "seq": memory.last_seq}
+    last = {"step": memory.last_step, "seq": memory.last_seq, "stay": memory.last_stay}
     with database.cursor() as cursor:
-        cursor.execute(_OTHER_NUMBERS, {**values, "stay": memory.last_stay})
+        cursor.execute(_OTHER_NUMBERS, {"id": memory.pk, **last})
         return cursor.fetchone() is not None
 
 

@@ -147,12 +147,18 @@ def ended(folder: Path) -> list[Path]:
 
     def has_ended() -> bool:
         with suppress(FileNotFoundError):  # it was renamed meanwhile
-            return not any(path.read_bytes().strip(b"\0") for path in folder.glob("*.part"))
+            return not any(map(has_begun, folder.glob("*.part")))
         return False
 
     # A file that is being renamed may be missing from a list
     until(lambda: has_ended() and has_ended())
     return sorted(folder.glob("*.call"))
+
+
+def has_begun(file: Path) -> bool:
+    """Return whether a file has a first frame. Until then, all of its bytes are zeros."""
+    with file.open("rb") as opened:
+        return any(opened.read(8))
 
 
 def store_all(folder: Path) -> list[ModelCall]:
