@@ -438,9 +438,10 @@ class Said:
 
     def _positions(self, value: Value) -> list[int]:
         """Return the messages that may contain a value, also one whose words are written as one."""
+        positions = self._at.get(_anchor(value), [])[-_LATEST:]
         words = value.key.split()
         joined = self._at.get("".join(words), []) if len(words) > 1 else []
-        return sorted({*self._at.get(_anchor(value), []), *joined})[-_LATEST:]
+        return sorted({*positions, *joined[-_LATEST:]})[-_LATEST:] if joined else positions
 
     def holding(self, value: Value) -> Iterator[int]:
         """Yield the positions of the latest messages that contain a value.
