@@ -21,7 +21,7 @@ def test_tokens_are_listed_with_their_states_and_without_secrets(capsys):
     create_token("shop", role="viewer", prefix="acme/", days=0)
     call_command("list_tokens")
     shop, old, total = capsys.readouterr().out.splitlines()
-    assert shop.startswith("shop: viewer, ids that begin with acme/, valid, without an end, made ")
+    assert shop.startswith("shop: viewer, ids that begin with acme/, valid, no expiry, made ")
     assert old.startswith("old: operator, all ids, expired, until ")
     assert total == "2 tokens, 1 valid"
     call_command("list_tokens", "--json")

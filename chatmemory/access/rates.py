@@ -64,7 +64,9 @@ class SharedRates(Rates):
         try:
             return super()._add(name, lasting)
         except Exception as error:  # each cache has its own kinds of errors
-            logger.warning("the cache does not count requests: %s", type(error).__name__)
+            logger.warning(
+                "the cache failed, so this process counts requests: %s", type(error).__name__
+            )
             return process_rates()._add(name, lasting)
 
 

@@ -33,7 +33,9 @@ class Scope:
         token_prefix = token_of(self.token.encode()).prefix if self.token else ""
         longer, shorter = sorted([self.prefix, token_prefix], key=len, reverse=True)
         if not longer.startswith(shorter):
-            raise InvalidValue(f"the token is for ids that begin with {token_prefix!r}")
+            raise InvalidValue(
+                f"the token only allows conversations whose ids begin with {token_prefix!r}"
+            )
         return longer
 
     def visible(self, memory_id: str) -> str:

@@ -44,7 +44,7 @@ def create_token(
     check_text(prefix, "the prefix of a token")
     days = configuration().TOKEN_DAYS if days is None else days
     if not 0 <= days <= TOKEN_DAYS_MAX:
-        raise ValidationError({"days": f"Enter 1 to {TOKEN_DAYS_MAX}, or 0 for no expiry."})
+        raise ValidationError({"days": f"Enter 1 to {TOKEN_DAYS_MAX} days, or 0 for no expiry."})
     secret = f"cm_{secrets.token_urlsafe(32)}"
     token = ApiToken(
         name=name,

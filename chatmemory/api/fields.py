@@ -148,8 +148,9 @@ class PoliciesField(serializers.CharField):
 
     def __init__(self) -> None:
         super().__init__(
-            help_text="Such as `token_window:4000,message_window:20,everything`; an item with `=` "
-            f"is an option of the policy before it. At most {POLICIES_MAX}."
+            help_text="Policies, such as `token_window:4000,message_window:20,everything`. "
+            "An item with `=` is an option of the policy before it. At most "
+            f"{POLICIES_MAX} policies."
         )
 
     def to_internal_value(self, data: Any) -> Any:
@@ -157,7 +158,7 @@ class PoliciesField(serializers.CharField):
             policies = policies_from_text(super().to_internal_value(data))
             found = [check_policy(each) for each in policies]
         if len(found) > POLICIES_MAX:
-            raise InvalidField("policies", f"at most {POLICIES_MAX} policies at a time")
+            raise InvalidField("policies", f"a request can have at most {POLICIES_MAX} policies")
         return found
 
 
@@ -187,12 +188,15 @@ class AllOrListField(serializers.Field):  # type: ignore[type-arg]  # not generi
 
 @extend_schema_field(_all_or_list("string"))
 class BranchesField(AllOrListField):
-    item, expected = str, "branches, or a list of ids"
+    item, expected = str, "branches with a copy of the text, or a list of ids of branches"
 
 
 @extend_schema_field(_all_or_list("integer"))
 class SummariesField(AllOrListField):
-    item, expected = int, "that hold terms of the message, or a list of seqs"
+    item, expected = (
+        int,
+        ("summaries with exact terms of the message, or a list of seqs of summaries"),
+    )
 
 
 @extend_schema_field(ref("Labels"))
@@ -221,10 +225,13 @@ def _shown(value: Any) -> str:
 # Messages
 
 _TOO_MANY = {
-    "ADDED_MESSAGES": "at most {most:,} messages at a time, the limit of "
-    'CHATMEMORY["ADDED_MESSAGES"]: send several requests',
-    "LISTED_MESSAGES": "at most {most:,} messages in all, the limit of "
-    'CHATMEMORY["LISTED_MESSAGES"]',
+    "ADDED_MESSAGES": (
+        "a request can add at most {most:,} messages, the limit of "
+        'CHATMEMORY["ADDED_MESSAGES"]: send several requests'
+    ),
+    "LISTED_MESSAGES": (
+        'a request can have at most {most:,} messages, the limit of CHATMEMORY["LISTED_MESSAGES"]'
+    ),
 }
 _FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
 
@@ -318,5 +325,5 @@ def _hint(values: Any, index: int) -> str:
     message = values[index] if index >= 0 else None
     for key, format in _FORMATS_BY_KEY.items():
         if isinstance(message, dict) and "type" not in message and key in message:
-            return f'; with messages that have "{key}", send "format": "{format}"'
+            return f'; messages with "{key}" are in another format: send "format": "{format}" too'
     return ""

@@ -193,9 +193,9 @@ def _stored_response(
         raise KeyReused(f"the key {stored.key!r} was used with a different request")
     if is_erased:
         raise ResponseErased(
-            f"a request with the key {stored.key!r} was carried out; whether it was this one is no "
-            "longer known, as it was erased with words of the conversation: read the conversation "
-            "instead"
+            f"a request with the key {stored.key!r} was carried out, but its record "
+            "was erased with words of the conversation. Read the conversation to "
+            "see whether it was this request"
         )
     headers = {**stored.headers, "Idempotency-Replayed": "true"}
     return Response(json.loads(stored.body), status=stored.status, headers=headers)

@@ -55,7 +55,7 @@ _TYPES: dict[type, Schema] = {
     Oversized: {"allOf": [ref("Oversized")]},
 }
 _UNAVAILABLE_POLICY: Schema = {
-    "description": "A stored policy whose kind is not installed, with its stored options.",
+    "description": "A stored policy with its options; its kind is not installed.",
     "type": "object",
     "required": ["kind", "limit", "estimator"],
     "properties": {
@@ -172,7 +172,7 @@ _CHAT_MESSAGES: dict[str, Schema] = {
     ),
     **_typed("CustomMessage", "CUSTOM", "attributes", attributes=_ATTRIBUTES),
     "Attributes": {
-        "description": "Whatever LangChain4j keeps with a message.",
+        "description": "Further values that LangChain4j stores with a message.",
         "type": "object",
         "additionalProperties": True,
     },
@@ -244,13 +244,16 @@ _IN_PATHS = {
         "and `..` are `~2E` and `~2E~2E`.",
     ),
     "seq": OpenApiParameter(
-        "seq", int, OpenApiParameter.PATH, description="The number of a message, from 1."
+        "seq", int, OpenApiParameter.PATH, description="The number of a message (`seq`), from 1."
     ),
     "n": OpenApiParameter(
         "n", int, OpenApiParameter.PATH, description="The number of a step or of a call, from 1."
     ),
     "place": OpenApiParameter(
-        "place", int, OpenApiParameter.PATH, description="The place in a call's `messages`, from 0."
+        "place",
+        int,
+        OpenApiParameter.PATH,
+        description="The index of a message in the `messages` of a call, from 0.",
     ),
 }
 

@@ -45,29 +45,33 @@ def _header(
 
 IF_MATCH = _header(
     "If-Match",
-    'The version that the change expects, such as `"12"`; else 412.',
+    'The version that the conversation must have, such as `"12"`. With another '
+    "version, the response is 412.",
     pattern=VERSION,
 )
 _IF_NONE_MATCH = _header(
     "If-None-Match",
-    'The version that you have, such as `"12"`: 304 without a body if it is still that one.',
+    'The version that you have, such as `"12"`. If it is still the current '
+    "version, the response is 304 without a body.",
     pattern=r'\*|(W/)?"[^"]*"(, *(W/)?"[^"]*")*',
 )
 IDEMPOTENCY_KEY = _header(
     "Idempotency-Key",
-    "A key of your own: the same request sent again gets the first response again.",
+    "A key that you choose. The same request, sent again with the same key, gets "
+    "the first response again.",
     pattern=KEY,
 )
 LOCATION = _header("Location", "The URL of the new conversation.", 201, pattern="", format="uri")
 _ETAG = _header(
     "ETag",
-    "The version, to be sent in If-Match; weak where the response is compressed.",
+    "The version of the conversation, for If-Match. The ETag is weak if the "
+    "response is compressed.",
     *(200, 201),
     pattern='(W/)?"[0-9]{1,18}"',
 )
 _REPLAYED = _header(
     "Idempotency-Replayed",
-    "`true` where this is the response to an earlier request with the same key.",
+    "`true` if this is the response to an earlier request with the same key.",
     *(200, 201, 204),
     pattern="true",
 )
@@ -152,7 +156,9 @@ def _documents(
         for each in sorted((*ALWAYS, *problems))
     }
     if is_conditional:
-        responses[304] = OpenApiResponse(description="You have it: If-None-Match names it.")
+        responses[304] = OpenApiResponse(
+            description="You already have the current version: If-None-Match names it."
+        )
     describe: Callable[[Handler], Handler] = extend_schema(
         operation_id=name,
         request=getattr(body, "document", body),

@@ -93,12 +93,13 @@ class CreateMemoryRequest(Body):
     id = fields.TextField(
         max_length=ID_LENGTH,
         trim_whitespace=False,
-        help_text="Your own id of the conversation, unchanged: it is encoded only in URLs.",
+        help_text="Your own id for the conversation, as it is. Only URLs need an encoded id.",
     )
     policy = fields.PolicyField(
         required=False,
         allow_null=True,
-        help_text="Without it, the default policy of the id; null: the client decides the window.",
+        help_text="If left out, the default policy for this id. If null, the client decides "
+        "the window.",
     )
     labels = fields.LabelsField(required=False)
 
@@ -121,23 +122,28 @@ class CompactRequest(Body):
     covering = serializers.ListField(
         child=fields.WholeNumberField(min_value=0, max_value=NUMBER_MAX),
         required=False,
-        help_text="The seqs of the messages that it takes the place of, all in memory.",
-        error_messages={"not_a_list": "must be a list of seqs"},
+        help_text="The seqs of the messages that the summary replaces. All must be in memory.",
+        error_messages={"not_a_list": "must be a list of seqs, the numbers of messages"},
     )
-    keep_last = _whole("Cover all but so many of the last messages; calls keep their results.")
-    keep_tokens = _whole("Cover all but so many tokens of the last messages.")
+    keep_last = _whole(
+        "Replace all messages but this number of the newest. A tool call stays with its results."
+    )
+    keep_tokens = _whole(
+        "Replace all messages but the newest ones, which have up to this number of tokens."
+    )
     append_terms = fields.WholeNumberField(
         min_value=0,
         max_value=1000,
         default=0,
-        help_text="Append up to so many exact terms that the summary would lose, if there is room.",
+        help_text="Append up to this number of exact terms that the summary would lose, if "
+        "the limit has room.",
     )
     trigger = fields.TextField(
         required=False,
         allow_blank=True,
         max_length=200,
-        help_text="What made it necessary, such as `auto`: the note of the step. A redaction keeps "
-        "it: write nothing of the messages.",
+        help_text="The reason for the compaction, such as `auto`, stored as the note of the "
+        "step. A redaction does not remove it: quote no messages.",
     )
 
 
@@ -164,8 +170,9 @@ class AddRequest(MessagesRequest):
         child=fields.TextField(max_length=ID_LENGTH, allow_null=True, trim_whitespace=False),
         required=False,
         error_messages={"not_a_list": "must be a list of strings and nulls"},
-        help_text="Your own id of each message, or null: a message sent again is not added again. "
-        "A redaction keeps them: put nothing of the messages into them.",
+        help_text="Your own id for each message, or null. A message sent again with its id "
+        "is not added again. A redaction does not remove these ids: quote no "
+        "messages in them.",
     )
 
     def validate(self, attrs: Any) -> Any:
@@ -198,26 +205,31 @@ class Query(_Named):
 
 class MemoryListQuery(Query):
     search = _text(
-        "Text to find in ids, labels, messages, and texts that only calls sent, ignoring case."
+        "Text to find in ids, labels, messages, and texts that only model calls "
+        "contain. Upper and lower case are equal."
     )
     policy = fields.NameField(
         lambda: [*policy_kinds(), CLIENT],
-        f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
+        f"The kind of policy that the conversations have, or `{CLIENT}` if their "
+        "client decides the window.",
     )
     label = _text(  # type: ignore[assignment]  # the name of a field hides an attribute of the class
-        "A label, as `name` or `name:value`."
+        "A label that the conversations have, as `name` or `name:value`."
     )
     flag = fields.NameField(
         lambda: [flag.name for flag in flags()],
-        "What needs attention: a message `never_in_memory` left in the step that added "
-        "it, `user_repeated` is what a user had to say again; `any` of these.",
+        "Why the conversations need attention, or `any`. `never_in_memory`: a "
+        "message left in the step that added it. `user_repeated`: a user had to "
+        "say something again.",
         today,
     )
-    active_since = _moment("The earliest last activity; UTC where no offset is given.")
-    active_before = _moment("The end of the last activity, exclusive.")
+    active_since = _moment(
+        "The earliest time of the last activity. A time without an offset is in UTC."
+    )
+    active_before = _moment("The last activity was before this time.")
     ordering = fields.NameField(
         lambda: [sign + name for name in orderings() for sign in ("", "-")],
-        "The sort order, descending with a minus.",
+        "The value to sort by. A minus before it sorts in descending order.",
         lambda name: f"-{today(name[1:])}" if name.startswith("-") else today(name),
         default="-activity",
     )
@@ -231,11 +243,12 @@ class MemoryListQuery(Query):
 class WindowQuery(Query):
     at = _number("The step to show; by default the last one.")
     lint = fields.NameField(
-        lambda: PROVIDERS, "Add findings: what this provider would refuse or mishandle."
+        lambda: PROVIDERS, "Add `findings`: what this provider would reject or may mishandle."
     )
     repair = fields.NameField(
         lambda: PROVIDERS,
-        "Answer a window that this provider accepts, and the changes; nothing is stored.",
+        "Return a repaired window that this provider accepts, and the repairs "
+        "made. The stored window stays as it is.",
     )
 
     def get_fields(self) -> dict[str, Any]:
@@ -254,20 +267,23 @@ class HistoryQuery(Query):
 class SearchHistoryQuery(Query):
     query = serializers.CharField(
         max_length=QUERY_MAX,
-        help_text="Words that a message must have. If no message has all of them, those with most.",
+        help_text="Words to search for. If no message has all words, the messages with most "
+        "of them are found.",
     )
     limit = serializers.IntegerField(
-        min_value=1, max_value=HITS_MAX, default=HITS, help_text="The most hits."
+        min_value=1, max_value=HITS_MAX, default=HITS, help_text="The largest number of hits."
     )
 
 
 class StepsQuery(Query):
-    after = _number("Only steps after this one.")
+    after = _number("Only steps after this number.")
     size = fields.PageSizeField()
 
 
 class StepQuery(Query):
-    after = _number("Leave out this many of the messages that arrived, and of those that left.")
+    after = _number(
+        "Skip this number of the messages that arrived, and as many of the messages that left."
+    )
     size = fields.PageSizeField()
 
 

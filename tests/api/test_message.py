@@ -70,7 +70,9 @@ def test_branches_are_true_or_a_list_of_ids(api, branched, branches):
         assert (answer.status_code, answer.data["title"]) == (422, "Unstorable text")
     else:
         assert (answer.status_code, answer.data["field"]) == (422, "branches")
-        assert answer.data["detail"] == "must be true, for all branches, or a list of ids"
+        assert answer.data["detail"] == (
+            "must be true, for all branches with a copy of the text, or a list of ids of branches"
+        )
     assert texts(branched) == ["my number is A-1182"]
 
 

@@ -143,7 +143,10 @@ def test_it_needs_a_policy(api, db):
         (add(api, "b"), "set a policy before adding to it"),
         (api.put(f"{URL}messages/", body), "set a policy before replacing its messages"),
         (api.post(f"{URL}messages/1/pin/"), "set a policy before pinning"),
-        (api.post(f"{URL}simulate/", body), "set a policy before simulating, or give one to try"),
+        (
+            api.post(f"{URL}simulate/", body),
+            "set a policy before simulating, or give a policy to try",
+        ),
     ):
         assert (answer.status_code, answer.data["title"]) == (409, "Policy required")
         assert answer.data["detail"].endswith(f"'order-7741': {advice}")
@@ -215,21 +218,21 @@ def test_a_message_that_is_too_large_is_named_as_it_was_sent(api, db, method, pa
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "setting", "why"),
+    ("method", "path", "setting", "can", "then"),
     [
-        ("post", f"{URL}messages/", "ADDED_MESSAGES", "at a time, the limit of {}: send several"),
-        ("put", f"{URL}messages/", "LISTED_MESSAGES", "in all, the limit of {}"),
-        ("post", f"{URL}simulate/", "LISTED_MESSAGES", "in all, the limit of {}"),
-        ("put", STORE, "LISTED_MESSAGES", "in all, the limit of {}"),
+        ("post", f"{URL}messages/", "ADDED_MESSAGES", "add", ": send several requests"),
+        ("put", f"{URL}messages/", "LISTED_MESSAGES", "have", ""),
+        ("post", f"{URL}simulate/", "LISTED_MESSAGES", "have", ""),
+        ("put", STORE, "LISTED_MESSAGES", "have", ""),
     ],
 )
-def test_too_many_messages_are_refused(api, memory_id, settings, method, path, setting, why):
+def test_too_many_messages_are_refused(api, memory_id, settings, method, path, setting, can, then):
     settings.CHATMEMORY = {setting: 2}
     three, two = ([user(word) for word in words] for words in ("abc", "ab"))
     answer = getattr(api, method)(path, three if path == STORE else {"messages": three})
     assert answer.status_code == 422
-    named = why.format(f'CHATMEMORY["{setting}"]')
-    assert answer.data["detail"].startswith(f"at most 2 messages {named}")
+    why = f'a request can {can} at most 2 messages, the limit of CHATMEMORY["{setting}"]{then}'
+    assert answer.data["detail"] == why
     assert conversations.memory(memory_id).last_step == 0
     answer = getattr(api, method)(path, two if path == STORE else {"messages": two})
     assert answer.status_code < 300

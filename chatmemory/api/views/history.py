@@ -65,8 +65,8 @@ class SearchOwnHistory(Resource):
         memory_id = prefix_of(request)
         if not memory_id:
             raise MemoryNotFound(
-                "this token is for no single conversation: create one whose prefix is the id of "
-                "the conversation"
+                "this token is not limited to one conversation: create a token "
+                "whose prefix is the id of the conversation"
             )
         return _quotes(memory_id, parameters)
 

@@ -22,10 +22,19 @@ _ABOUT = {
     "info": _INFO,
     "tags": [
         {"name": "memories", "description": "Conversations: their windows, histories and steps."},
-        {"name": "calls", "description": "Calls of models that were not stored."},
-        {"name": "doctor", "description": "Which windows providers would refuse."},
-        {"name": "recall", "description": "How much of what was needed policies would have held."},
-        {"name": "search_history", "description": "The model's search in its own conversation."},
+        {"name": "calls", "description": "Model calls that could not be stored."},
+        {"name": "doctor", "description": "Which windows providers would reject."},
+        {
+            "name": "recall",
+            "description": (
+                "The share of needed facts that policies would have held, and the cost of "
+                "their prompts."
+            ),
+        },
+        {
+            "name": "search_history",
+            "description": "Search of a conversation's history, as a tool for its model.",
+        },
         {"name": "store", "description": "The ChatMemoryStore protocol of LangChain4j."},
     ],
 }
@@ -39,7 +48,7 @@ class Generator(SchemaGenerator):
     def get_schema(self, request: Any = None, public: bool = False) -> Any:
         schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
         prefix, _ = _mounted_at()
-        server = {"url": prefix, "description": "The host that this document is from."}
+        server = {"url": prefix, "description": "The host that served this document."}
         return schema | _ABOUT | {"servers": [server]}
 
 

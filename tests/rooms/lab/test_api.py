@@ -71,7 +71,7 @@ def test_policies_that_do_not_exist_are_refused(api, policies, words):
     assert words in response.data["detail"]
 
 
-MANY = 'at most 10,000 messages in all, the limit of CHATMEMORY["LISTED_MESSAGES"]'
+MANY = 'a request can have at most 10,000 messages, the limit of CHATMEMORY["LISTED_MESSAGES"]'
 
 
 @pytest.mark.parametrize(
