@@ -265,7 +265,7 @@ def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]
         elif any(not known.has_all(text, 0) for _, text in strings_in(each)):
             paths.add(path)
     for path in sorted(paths):
-        yield Loss("conversation", f"words under {path!r}, beside the messages, which are not read")
+        yield Loss("conversation", f"words under {path!r}, beside the messages, that are not read")
 
 
 def _told_beside(name: str, value: Any) -> Any:
@@ -298,4 +298,6 @@ def fault(error: Exception, where: str) -> str:
     """
     logger.error("a transcript cannot be read at %s", where, exc_info=error)
     name = type(error).__name__
-    return f"chatmemory failed to read it ({name}), which is a fault of chatmemory: please report"
+    return (
+        f"chatmemory failed to read this ({name}) because of a fault of its own: please report it"
+    )

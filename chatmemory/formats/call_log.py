@@ -73,7 +73,7 @@ def _of_batch(value: JsonDict, id: str) -> Call | Refused | None:
         return Call(body, session=id, beside=_around(value))
     if result or answer or error:
         if not isinstance(result.get("message", {}), dict):
-            return Refused(id, f"request {id}: its result has no message, but other values")
+            return Refused(id, f"request {id}: its result has other values, but no message")
         answer = result.get("message") or answer
         return (
             Call(None, answer, id, at=said_at_of(answer), beside=_around(value))
@@ -85,7 +85,7 @@ def _of_batch(value: JsonDict, id: str) -> Call | Refused | None:
 
 def _error_text(error: JsonValue) -> str:
     inner = dict_in(error, "error") or dict_in({"error": error}, "error")
-    return f"the batch has an error in place of the answer: {inner.get('message') or error}"
+    return f"the batch has an error in place of an answer: {inner.get('message') or error}"
 
 
 def _body(value: JsonValue) -> JsonValue:

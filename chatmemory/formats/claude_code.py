@@ -78,8 +78,8 @@ SILENT = {
     **dict.fromkeys(("bridge-session", "agent-setting"), NOT_KNOWN),
 }
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
-_OF_SUBAGENTS = "records of subagents: only their results came back"
-_PUT_BACK = "compactions whose restored context, such as files read last, is not recorded"
+_OF_SUBAGENTS = "records of subagents, of which only the results came back"
+_PUT_BACK = "context that a compaction restored, such as files read last, which is not recorded"
 
 
 def find(value: Any) -> RawTranscript | None:
@@ -164,7 +164,11 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     reader = _Reader(kept)
     reader.miss(_UNRECORDED)
     reader.miss(_OF_SUBAGENTS, len(sidechains), *sidechains)
-    reader.miss("messages that are not reached from the last one", len(unreached), *unreached)
+    reader.miss(
+        "messages that are not on the path to the last message",
+        len(unreached),
+        *unreached,
+    )
     read = reader.read_all(account, order, after)
     main, losses = {*order}, [*read.losses]
     others = []
@@ -416,10 +420,14 @@ class _Reader(SessionReader):
             case "assistant", _:
                 self.assistant(record, _message(record))
             case "system", subtype if subtype == BOUNDARY:
-                self.miss("boundaries without a summary", bool(self._boundary))
+                self.miss("beginnings of compactions without a summary", bool(self._boundary))
                 self._boundary = record
             case "system", subtype if subtype == CLEARING:
-                self.clear(object_in(record.get("microcompactMetadata"), "nothing to clear"))
+                self.clear(
+                    object_in(
+                        record.get("microcompactMetadata"), "microcompactMetadata must be an object"
+                    )
+                )
             case "attachment", _:
                 self.attachment(record, dict_in(record, "attachment"))
             case "progress", _ if dict_in(dict_in(record, "data"), "message"):

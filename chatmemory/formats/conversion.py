@@ -533,7 +533,7 @@ def part_text(part: JsonMap, name: str = "text") -> str:
     others = [each for each in part if each not in ("type", "block_type", "kind") and part[each]]
     if others:
         names = ", ".join(map(repr, others[:5]))
-        raise InvalidMessage(f"a part of a text has none under {name!r}: it has {names}")
+        raise InvalidMessage(f"a text part needs its text under {name!r}, but has {names}")
     return ""
 
 

@@ -36,12 +36,12 @@ _LEFT_OUT = {
     "system.message": "system prompts of the program",
     "skill.invoked": "texts of skills",
     "session.error": "errors of the program",
-    "session.snapshot_rewind": "rewinds: what they took back is still in memory",
+    "session.snapshot_rewind": "rewinds: memory still has the messages that they took back",
 }
-_OF_SUBAGENTS = "records of subagents: only their results came back"
+_OF_SUBAGENTS = "records of subagents, of which only the results came back"
 _NOT_RECORDED = stand_in("result", "not recorded")
 _CONTEXT = "context that the program added to what the user wrote"
-_COPIES = "copies of results for other programs"
+_COPIES = "copies of tool results, made for other programs"
 # Records about a session and its turns
 SILENT = dict.fromkeys(
     (

@@ -109,7 +109,9 @@ def _reader(bounds: JsonBounds | None) -> Callable[[str], JsonValue]:
             return None
         total += len(text)
         if bounds and (len(text) > bounds.each or total > bounds.all):
-            raise UnreadableTranscript(-1, f"it takes more than {most:,} bytes, {bounds.remedy}")
+            raise UnreadableTranscript(
+                -1, f"its JSON takes more than {most:,} bytes, {bounds.remedy}"
+            )
         try:
             return load_json(text)
         except InvalidMessage as error:

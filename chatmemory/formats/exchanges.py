@@ -27,7 +27,7 @@ from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, U
 from chatmemory.messages.texts import printable
 
 Timed = tuple[ChatMessage, datetime | None]
-NOTHING = "it has no messages in a format that is read"
+NOTHING = "no message in a known format was found"
 # The properties that lead to the messages of requests and answers
 _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "result", "generations")
 
@@ -252,7 +252,7 @@ def _why_unread(value: Any) -> str:
         error = error.get("message")
     if isinstance(error, str) and error:
         return f"which is an error: {printable(error)[:200]}"
-    return "which is in no format that is read"
+    return "which is in no known format"
 
 
 # The calls of a run
@@ -338,7 +338,7 @@ def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], 
         levels[call.trace] = min(levels.get(call.trace, call.level), call.level)
     chosen = [each for each in calls if each[0].level == levels[each[0].trace]]
     others = len(calls) - len(chosen)
-    losses = (Loss("trace", f"records that are no calls of a model ({others:,})"),)
+    losses = (Loss("trace", f"records other than model calls ({others:,})"),)
     return chosen, losses if others else ()
 
 
@@ -425,7 +425,7 @@ class _Counted(Iterable[Any]):
             if self._finds(value):
                 yield value
             else:
-                why = f"it has no request and no answer: it is {shape_of(value)}"
+                why = f"the record has neither a request nor an answer: it is {shape_of(value)}"
                 self.others.append(Refused(f"call {self.at + 1}", why, self.at))
 
 

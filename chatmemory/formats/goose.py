@@ -71,7 +71,7 @@ class _Reader(SessionReader):
             self.lack(_UNRECORDED)
         metadata = dict_in(record, "metadata")
         blocks = dicts_in(record, "content")
-        hidden = "messages that a compaction hid from the model, which memory still has"
+        hidden = "messages that a compaction hid from the model; memory still has them"
         self.miss(hidden, metadata.get("agentVisible") is False)
         about = {name: record.get(name) for name in ("id", "created")}
         match record.get("role"):

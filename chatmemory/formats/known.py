@@ -118,7 +118,7 @@ KNOWN: tuple[KnownShape, ...] = (
     ),
     KnownShape(
         "a thread of Amp",
-        "`messages` with `messageId`, and an id that begins with `T-`",
+        "`messages` with `messageId`, and a thread `id` that begins with `T-`",
         _is_amp,
     ),
     KnownShape(
@@ -137,7 +137,7 @@ KNOWN: tuple[KnownShape, ...] = (
         lambda v: _has(v, "version", "history", "folders"),
     ),
     KnownShape(
-        "what Claude Code prints as stream-json",
+        "the output of Claude Code in the format stream-json",
         "a line `system` with `subtype` and `session_id`",
         _is_stream_json,
         _SESSIONS,
@@ -195,7 +195,7 @@ KNOWN: tuple[KnownShape, ...] = (
         lambda v: _lines(v, "session", "version", "cwd") or _lines(v, "message", "parentId"),
     ),
     KnownShape(
-        "preference data (DPO), which has two answers to a question",
+        "preference data (DPO), which has two answers to each question",
         "`preferred_output`, or `chosen` and `rejected`",
         lambda v: _has(v, "preferred_output") or _has(v, "chosen", "rejected"),
     ),
@@ -241,7 +241,7 @@ KNOWN_BEGINNINGS: tuple[KnownBeginning, ...] = (
     KnownBeginning(
         "a database of SQLite",
         b"SQLite format 3\x00",
-        "Of databases, only opencode.db and Goose's sessions.db are read.",
+        "The only databases that are read are opencode.db and Goose's sessions.db.",
     ),
     KnownBeginning(
         "a chat history of Aider (.aider.chat.history.md)",

@@ -141,7 +141,7 @@ class _Reader(Reader):
     def read(self, turn: JsonDict) -> Iterator[ReadMessage]:
         type, how, data = _taken_apart(turn)
         if turn.get("type") == "remove" or how.get("type") == "RemoveMessage":
-            raise InvalidMessage("a remove message says nothing: it removes another one")
+            raise InvalidMessage("a remove message has no text: it removes another message")
         if type is None:
             name = how.get("type")
             raise InvalidMessage(f"unknown type {name!r}: one of {', '.join(_CLASSES)}")

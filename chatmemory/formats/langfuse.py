@@ -29,7 +29,9 @@ _WITHIN = ("data", "traces", "observations")
 _TIMES = ("startTime", "start_time", "timestamp", "createdAt")
 # Properties of messages, which no record of Langfuse has
 _SAYING = ("content", "text", "messages", "message", "parts")
-_ELSEWHERE = "it has words of a message, and neither an input nor an output: it is not read"
+_ELSEWHERE = (
+    "the record has words of a message, but neither an input nor an output: the record is not read"
+)
 _CALL, _TRACE, _OTHER = range(3)
 
 

@@ -32,7 +32,9 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
-    raise UnreadableTranscript(-1, "the format markdown is written for people, and cannot be read")
+    raise UnreadableTranscript(
+        -1, "files in the format markdown are written for people, and cannot be read back"
+    )
 
 
 def render(messages: Iterable[ChatMessage]) -> Rendering:
@@ -81,7 +83,7 @@ class _Writer(Writer):
             if content is None:
                 self.lose("empty content")
             elif not isinstance(content, TextContent):
-                self.lose(f"what {content.type.lower()} content holds, beside its name")
+                self.lose(f"{content.type.lower()} content: only its name is written")
             yield content_text(content)
 
 

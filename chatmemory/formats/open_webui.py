@@ -57,7 +57,7 @@ def _beside(listed: list[JsonDict], values: JsonMap) -> tuple[Loss, ...]:
     """Return the loss of messages that are in the list of those shown, and not in the history."""
     known = [_content_of(each) for each in values.values()]
     others = sum(_content_of(each) not in known for each in listed if any(each.values()))
-    what = f"messages that are only in the list of those shown, which are not read ({others:,})"
+    what = f"messages that only the list of shown messages has, which are not read ({others:,})"
     return (Loss("conversation", what),) if others and values else ()
 
 
@@ -98,7 +98,7 @@ class _Reader(Reader):
         contents = [*_contents(message)]
         text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
         if dicts_in(message, "sources"):
-            self.lose("the documents that were searched for an answer (`sources`)")
+            self.lose("the documents that the answer is based on (`sources`)")
         match message.get("role"):
             case "system":
                 yield from self.system(text)

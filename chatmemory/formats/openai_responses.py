@@ -469,7 +469,7 @@ class _Writer(PartWriter):
             if item.get("type") == value["type"] and item.get("id") == value.get("id"):
                 item.update(value)
                 return True
-        self.lose("a result whose call is not there")
+        self.lose("a tool result without its call")
         return True
 
     def system(self, message: SystemMessage) -> Iterator[JsonDict]:
@@ -484,7 +484,7 @@ class _Writer(PartWriter):
     def items(self, message: AiMessage) -> Iterator[JsonDict]:
         calls, before = self.calls_of(message), self.last
         if isinstance(before, AiMessage) and (calls or before.tool_execution_requests):
-            self.lose("where the message before ends: both are read as one")
+            self.lose("the end of the previous message: both messages are read as one")
         types = _types_of(message, _CALLS)
         if message.text is not None:
             yield {"role": "assistant", "content": message.text}

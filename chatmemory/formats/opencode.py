@@ -192,7 +192,7 @@ class _Reader(SessionReader):
                 self.count(place, step)
             for part in tools:
                 self.tool_result(part, dict_in(part, "state"))
-        self.miss("errors of a provider in place of an answer", bool(info.get("error")))
+        self.miss("errors of a provider, given in place of an answer", bool(info.get("error")))
 
     def call(self, part: dict[str, Any]) -> ToolExecutionRequest:
         arguments = dict_in(part, "state").get("input")

@@ -216,7 +216,7 @@ class _Reader(SessionReader):
         left = {place for id in ids if (place := self._places.get(str(id))) is not None}
         summary, trigger = text_in(about, "summary"), self._trigger
         self._trigger = None
-        self.miss("events that were forgotten without a summary", summary is None)
+        self.miss("events that a condensation removed without a summary", summary is None)
         self.compact(
             UserMessage(summary or "[no summary]"),
             kept=[place for place in self.built.window if place not in left | self.summaries()],

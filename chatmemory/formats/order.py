@@ -11,8 +11,11 @@ from itertools import pairwise
 from chatmemory.formats.format import Loss
 from chatmemory.messages.json_values import JsonValue
 
-REVERSED = "the order of the list, in which the newest message is the first: it is read backwards"
-MIXED = "times that are not in the order of the messages, which are read as they stand"
+REVERSED = "the order of the list: its newest message is first, so the list is read backwards"
+MIXED = (
+    "the order of the times, which differs from the order of the messages: the "
+    "messages are read in their order in the list"
+)
 _TIMES = (
     "created_at",
     "createdAt",

@@ -181,7 +181,7 @@ class PartWriter(Writer):
             if content.image.revised_prompt:
                 self.lose("the revised prompt of an image")
         if media.url and data_of(media) and not self.has_both:
-            self.lose(f"the url of {kind} content that is given inline too")
+            self.lose(f"the url of {kind} content whose data is also given inline")
 
 
 # Turns whose parts may belong to several messages

@@ -34,7 +34,7 @@ COMPRESSION = "chat_compression"
 _KEYS = ("uuid", "parentUuid", "sessionId", "type")
 _SAYING = ("user", "assistant", "tool_result")
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
-_LEFT = "messages that are not reached from the last one"
+_LEFT = "messages that are not on the path to the last message"
 
 
 def find(value: Any) -> RawTranscript | None:

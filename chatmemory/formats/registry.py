@@ -152,7 +152,7 @@ def _parse_unfound(
 def _unfitting(values: LibraryValue, format: str, fitting: str) -> UnreadableTranscript:
     what = type(values).__name__
     return UnreadableTranscript(
-        -1, f"this {what} has no messages in the format {format!r}: it is in {fitting!r}"
+        -1, f"this {what} has no messages in the format {format!r}: its format is {fitting!r}"
     )
 
 
@@ -185,7 +185,9 @@ def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") ->
     """
     render = format_named(format).render
     if render is None:
-        raise InvalidValue(f"messages cannot be written in the format {format!r}: it is only read")
+        raise InvalidValue(
+            f"messages cannot be written in the format {format!r}, which can only be read"
+        )
     return render(_Checked(messages))
 
 

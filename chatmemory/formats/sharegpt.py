@@ -125,7 +125,10 @@ class _Writer(Writer):
     def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
         calls = [_call(call) for call in self.calls_of(message)]
         if calls and message.text is None and isinstance(self.last, AiMessage):
-            self.lose("where the message before ends: its words and these calls are read as one")
+            self.lose(
+                "the end of the previous message: its text and these tool calls are "
+                "read as one message"
+            )
         if message.text is not None or not calls:
             yield {"from": "gpt", "value": message.text or ""}
         if calls:

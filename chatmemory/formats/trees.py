@@ -18,7 +18,7 @@ from chatmemory.formats.format import Format, Loss, Node, RawTranscript, Transcr
 from chatmemory.messages.message import ChatMessage, with_attributes
 
 BRANCHES_MAX = 100  # of one conversation; messages on further ones are a loss
-LEFT = "messages on other branches, not reached from the last message"
+LEFT = "messages on other branches, which are not on the path to the last message"
 
 
 def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:

@@ -350,7 +350,7 @@ class _Writer(PartWriter):
         id, name = self.calls.answered(message.id, message.tool_name)
         is_known = id in self._called
         if not is_known:
-            self.lose("that the result has no call")
+            self.lose("the absence of the result's tool call")
         part: JsonDict = {"type": "tool", "toolName": name or "", "toolCallId": id or ""}
         if not is_known:
             part["input"] = {}

@@ -104,7 +104,10 @@ def _of_database(
     name, sessions = found
     conversations = _read_each(sessions, name, known[name], bounds)
     if unwritten_log(content):
-        why = f"{called} has a file -wal beside it: quit the program, or copy both to one database"
+        why = (
+            f"{called} has a file -wal beside it, whose changes are not read: quit the "
+            "program that writes them, or copy both to one database"
+        )
         conversations = chain([Refused("the write-ahead log", why)], conversations)
     return TranscriptStream(name, conversations)
 
@@ -261,7 +264,7 @@ def _why_no_text(file: IO[bytes]) -> str | None:
     if why := known_beginning(first):
         return why
     place = _place_without_utf8(file)
-    return f"not UTF-8: {place}" if place else None
+    return f"the file is not UTF-8: {place}" if place else None
 
 
 def _place_without_utf8(file: IO[bytes]) -> str | None:
@@ -365,7 +368,7 @@ def _gathered(
         if has_content(read):
             yield replace(read, name=name, number=number)
         else:
-            yield Refused(where, "nobody says anything in it")
+            yield Refused(where, "it has no message with content")
 
 
 def _of_records(
@@ -390,7 +393,7 @@ def _of_records(
             yield _refused_line(item)
             continue
         if not format.is_record(item.value):
-            why = f"no record of the format {name}: {shape_of(item.value)}"
+            why = f"this is not a record of the format {name}, but {shape_of(item.value)}"
             yield Refused(line_name(item.number) if are_lines else f".[{item.number - 1}]", why)
             continue
         id = format.session_of(item.value) if format.session_of else None
@@ -429,11 +432,11 @@ def _read(
     numbers = numbers or count(1)
     for value, its_places in zip(values, places, strict=False):
         if format.is_empty and format.is_empty(value):
-            yield Refused(f"conversation {next(numbers)}", "nobody began it", is_empty=True)
+            yield Refused(f"conversation {next(numbers)}", "it has no messages yet", is_empty=True)
             continue
         found = _found(value, format)
         if not found:
-            why = f"no conversation in the format {name}: {shape_of(value)}"
+            why = f"this is not a conversation in the format {name}, but {shape_of(value)}"
             yield Refused(f"conversation {next(numbers)}", why)
         for raw in found:
             own = its_places.of(raw.places) if raw.places else its_places
@@ -475,7 +478,7 @@ def _read_one(
         yield Refused(at, fault(error, at))
         return
     if not has_content(read):
-        yield Refused(where, f"nobody says anything in it: it is {shape_of([*raw.turns[:1]])}")
+        yield Refused(where, f"it has no message with content: it is {shape_of([*raw.turns[:1]])}")
         return
     for each in account.left_out:
         yield Refused(account.place(each.turn), each.why)
@@ -508,5 +511,5 @@ def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
         return
     for index, message in enumerate(read.messages):
         if bytes_of(message) > bounds.each:
-            why = f"it takes more than {bounds.each:,} bytes of memory, {bounds.remedy}"
+            why = f"the message takes more than {bounds.each:,} bytes of memory, {bounds.remedy}"
             raise UnreadableTranscript(read.turns[index] if read.turns else index, why)

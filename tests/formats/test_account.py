@@ -36,9 +36,9 @@ AGENTS = Path(__file__).parents[1] / "data/agents"
 UNHEARD = "never heard words of zebras"
 # What a loss says of words that are somewhere in a record, a call or a list
 NAMED = (
-    *("not read", "no format that is read", "other generations", "other choices", "the property"),
-    *("blocks of type", "not reached", "messages of the program", "items of type"),
-    *("events of kind", "attachments", "only their results came back"),
+    *("not read", "no known format", "other generations", "other choices", "the property"),
+    *("blocks of type", "not on the path", "messages of the program", "items of type"),
+    *("events of kind", "attachments", "of which only the results"),
 )
 
 

@@ -177,7 +177,7 @@ def test_observations_of_a_session_are_one_conversation_in_the_order_of_time():
     (transcript,) = reading.transcripts
     assert (reading.format, transcript.name) == ("langfuse", "s")
     assert lines_of(transcript) == ["user: a", "ai: b", "user: c", "ai: d"]
-    assert "no calls of a model (1)" in transcript.losses[0].what
+    assert "records other than model calls (1)" in transcript.losses[0].what
 
 
 def test_traces_whose_input_is_only_what_is_new_are_one_conversation_of_their_session():
@@ -225,7 +225,7 @@ def test_runs_of_a_thread_are_one_conversation_and_chains_are_reported():
     (transcript,) = reading.transcripts
     assert (reading.format, transcript.name) == ("langsmith", "th")
     assert lines_of(transcript) == ["user: a", "ai: b", "user: c", "ai: d"]
-    assert "no calls of a model (1)" in transcript.losses[0].what
+    assert "records other than model calls (1)" in transcript.losses[0].what
 
 
 def test_runs_without_a_thread_are_of_one_run_if_they_go_on():

@@ -109,7 +109,7 @@ def test_a_summary_of_copilot_is_a_compaction_and_subagents_are_named():
     (compaction,) = read.session.compactions
     assert compaction.tokens_before == 90
     assert text_of(read.session.messages[compaction.summary]) == "A shed was thatched."
-    assert "records of subagents: only their results came back (1)" in losses(reading)
+    assert "records of subagents, of which only the results came back (1)" in losses(reading)
     assert "texts of skills (1)" in losses(reading)
 
 

@@ -154,7 +154,7 @@ def test_turns_that_lose_nothing_alone_come_back_from_a_conversation(format, giv
     back = without_attributes(read.messages)
     assert read.losses == ()
     if format in JOINING and rendered.losses:
-        assert all("where the message before ends" in loss.what for loss in rendered.losses)
+        assert all("the end of the previous message" in loss.what for loss in rendered.losses)
     elif format == "sharegpt":
         assert (essence(back), rendered.losses) == (essence(messages), ())
     else:
@@ -234,7 +234,7 @@ WORDS_OF_LOSSES = [
     ),
     (
         BOTH,
-        "the url of image content that is given inline too",
+        "the url of image content whose data is also given inline",
         OTHERS - {"llama_index", "sharegpt"},
     ),
     ([UserMessage([TextContent("x"), TextContent(" ")])], "a blank text", {"anthropic", "bedrock"}),
@@ -261,7 +261,7 @@ WORDS_OF_LOSSES = [
         "the name of the tool",
         {"anthropic", "bedrock", "sharegpt"},
     ),
-    ([RESULT], "that the result has no call", {"vercel_ui"}),
+    ([RESULT], "the absence of the result's tool call", {"vercel_ui"}),
     (
         FEATURES["an image in a result"],
         "contents of a result that are not text",

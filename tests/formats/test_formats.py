@@ -247,7 +247,7 @@ def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read()
     values = [CHAT, [{"role": "robot"}], "noise", [OTHER_PARTS], unknown]
     reading = read_transcripts(json.dumps(values))
     assert len(reading.transcripts) == 1
-    no_chat = "no conversation in the format openai_chat: "
+    no_chat = "this is not a conversation in the format openai_chat, but "
     assert [(refused.where, refused.why) for refused in reading.refused][1:] == [
         ("conversation 3", f"{no_chat}a string"),
         (

@@ -209,7 +209,7 @@ def test_a_session_of_qwen_code_follows_the_parents_of_its_last_message():
     assert isinstance(answer, AiMessage)
     assert (answer.thinking, answer.tool_execution_requests[0].id) == ("hm", "c")
     assert transcript.session.prompts == {1: 7}
-    assert "not reached from the last one (1)" in losses_of(transcript)
+    assert "not on the path to the last message (1)" in losses_of(transcript)
 
 
 def test_a_compression_of_qwen_code_is_a_compaction():

@@ -181,7 +181,7 @@ def test_an_artifact_that_is_no_json_leaves_a_word_in_its_place():
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        (messages_to_dict([RemoveMessage("a")])[0], "a remove message says nothing"),
+        (messages_to_dict([RemoveMessage("a")])[0], "a remove message has no text"),
         ({"type": "robot", "content": "x"}, "unknown type 'robot'"),
         ({"type": ["human"], "content": "x"}, "unknown type"),
         ({"type": "human"}, "content must be a string or a list"),

@@ -120,7 +120,7 @@ def test_what_it_cannot_tell_is_listed():
     ]
     assert [loss.what for loss in render_messages(said, "markdown").losses] == [
         "attributes.a",
-        "what image content holds, beside its name",
+        "image content: only its name is written",
         "empty content",
         "an empty tool call",
         "a whole CUSTOM message",

@@ -310,9 +310,9 @@ def test_text_in_a_session_is_read_or_reported(format, given):
     found = stored_text(reading)
     losses = [loss.what for each in reading.transcripts for loss in each.losses]
     missing = [text for text in said if text not in found]
-    told = [loss for loss in losses if "not reached" in loss]
+    told = [loss for loss in losses if "not on the path" in loss]
     assert not missing or told == [
-        f"messages that are not reached from the last one ({len(missing)})"
+        f"messages that are not on the path to the last message ({len(missing)})"
     ]
 
 
@@ -373,7 +373,7 @@ def test_a_session_in_which_nobody_speaks_is_refused(format):
     if format == "cursor":
         lines.append(json.dumps({"role": "user", "message": {"content": []}}))
     (refused,) = read_transcripts("\n".join(lines)).refused
-    assert refused.why.startswith("nobody says anything in it")
+    assert refused.why.startswith("it has no message with content")
 
 
 def test_an_answer_that_goes_on_later_is_found_although_nothing_else_is_searched(monkeypatch):

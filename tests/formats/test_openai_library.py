@@ -242,7 +242,7 @@ def test_an_object_of_another_format_is_refused_with_the_format_that_fits():
         (completion, "openai_responses", "openai_chat"),
     ):
         what = f"this {type(values).__name__} has no messages in the format '{format}'"
-        with pytest.raises(UnreadableTranscript, match=f"{what}: it is in '{fitting}'"):
+        with pytest.raises(UnreadableTranscript, match=f"{what}: its format is '{fitting}'"):
             memory.add_from(values, format)
     assert memory.messages() == []
 

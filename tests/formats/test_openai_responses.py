@@ -373,7 +373,7 @@ def test_a_result_without_its_item_is_a_loss():
     rendered = render_messages([plain, result], FORMAT)
     assert [item["type"] for item in rendered.value["input"]] == ["function_call"]
     assert [(loss.where, loss.what) for loss in rendered.losses] == [
-        ("message 2", "a result whose call is not there")
+        ("message 2", "a tool result without its call")
     ]
 
 

@@ -138,9 +138,9 @@ def test_an_answer_that_was_given_anew_is_not_reached(claude):
     claude.ai("3", "m2", "another answer", parent="1")
     transcript = read(claude.records)
     assert texts_of_messages(transcript) == ["Start", "another answer"]
-    (loss,) = [each for each in transcript.losses if "not reached" in each.what]
+    (loss,) = [each for each in transcript.losses if "not on the path" in each.what]
     assert (loss.what, loss.place) == (
-        "messages that are not reached from the last one (1)",
+        "messages that are not on the path to the last message (1)",
         "line 2",
     )
 
@@ -151,7 +151,7 @@ def test_a_text_that_waited_for_an_answer_given_anew_is_not_reached_either(claud
     claude.write("attachment", "3", attachment={"type": "queued_command", "prompt": "Be brief"})
     claude.ai("4", "m2", "another answer", parent="1")
     losses = [each.what for each in read(claude.records).losses]
-    assert "messages that are not reached from the last one (2)" in losses
+    assert "messages that are not on the path to the last message (2)" in losses
     assert "words that are not read" not in losses
 
 
@@ -164,7 +164,7 @@ def test_subagents_and_progress_are_no_messages(claude):
     transcript = read(claude.records)
     assert texts_of_messages(transcript) == ["Start", "done"]
     losses = what_is_missing(transcript)
-    assert "records of subagents: only their results came back (1)" in losses
+    assert "records of subagents, of which only the results came back (1)" in losses
     assert "answers that the program gave in place of the model (1)" in losses
     assert any("system prompts" in loss for loss in losses)
 
@@ -190,7 +190,7 @@ def test_a_compaction_replaces_the_window(claude, logical):
     )
     assert texts_in_window(transcript, at=2) == ["Start", "Working"]
     assert texts_in_window(transcript) == ["Summary: a start", "Going on"]
-    assert any("restored context" in loss for loss in what_is_missing(transcript))
+    assert any("context that a compaction restored" in loss for loss in what_is_missing(transcript))
 
 
 def test_no_word_of_a_long_session_is_reported_as_lost_behind_a_compaction(claude):

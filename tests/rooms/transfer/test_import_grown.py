@@ -219,4 +219,7 @@ def test_commands_report_the_conversations_that_they_left_out(file, command, cap
     with pytest.raises(SystemExit) as ended:
         call_command(name, path, *options)
     assert ended.value.code == 3
-    assert "left out line 3: no record of the format claude_code: null" in capsys.readouterr().err
+    assert (
+        "left out line 3: this is not a record of the format claude_code, but null"
+        in capsys.readouterr().err
+    )

@@ -137,7 +137,7 @@ def test_a_reader_that_fails_ends_one_conversation_and_the_next_file_is_imported
     page = unescape(post(operator_client, json.dumps(lines)).content.decode())
     assert "2 conversations imported (failing)" in " ".join(page.split())
     refused = page.partition("<h2>Refused</h2>")[2].partition("</section>")[0]
-    assert "conversation 2, .[1].lines[1]: chatmemory failed to read it (KeyError)" in refused
+    assert "conversation 2, .[1].lines[1]: chatmemory failed to read this (KeyError)" in refused
     assert "please report" in refused
     assert "Traceback" not in page
     (logged,) = [each for each in caplog.records if each.exc_info]
