@@ -227,8 +227,9 @@ def check_transactions_are_short(**_: object) -> list[Caution]:
         return []
     return [
         Caution(
-            f"DATABASES[{alias()!r}] has ATOMIC_REQUESTS: a long import or deletion keeps all "
-            "others from writing, and SQLite refuses requests that change while another does",
+            f"DATABASES[{alias()!r}] has ATOMIC_REQUESTS: a long import or deletion "
+            "blocks all other writers, and SQLite refuses a request that writes "
+            "while another request writes",
             hint="Unset it. Each change of chatmemory is one transaction without it.",
             id="chatmemory.W001",
         )
@@ -285,13 +286,16 @@ def check_tables_are_together(**_: object) -> list[Error]:
     db = alias()
     own = [each for each in apps.get_app_configs() if f"{each.label}_".startswith("chatmemory_")]
     problems = [
-        f"DATABASE_ROUTERS write {model.__name__} to {found!r}, but Memory to {db!r}"
+        (
+            f"DATABASE_ROUTERS write the model {model.__name__} to {found!r}, but the "
+            f"model Memory to {db!r}"
+        )
         for each in own
         for model in each.get_models()
         if (found := router.db_for_write(model)) != db
     ]
     problems += [
-        f"DATABASE_ROUTERS do not migrate {each.label!r} in {db!r}, where Memory is"
+        f"DATABASE_ROUTERS do not migrate {each.label!r} in {db!r}, which has the table of Memory"
         for each in own
         if not router.allow_migrate(db, each.label)
     ]

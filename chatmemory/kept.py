@@ -51,8 +51,8 @@ class KeptRow(models.Model):
             yield json.loads(self.content)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise CorruptRow(
-                f"the {self._meta.verbose_name} kept of {self.pk!r} cannot be read: "
-                "manage.py verify_memories makes them again"
+                f"the stored {self._meta.verbose_name} of {self.pk!r} cannot be "
+                "read: manage.py verify_memories computes them again"
             ) from error
 
 

@@ -86,7 +86,7 @@ def check_leftover_tables(
         Caution(
             f"The room {label.removeprefix(PREFIX)!r} is not installed, but its tables are there, "
             f"and may hold words of conversations: {', '.join(tables)}.",
-            hint="Install it again, or drop them: manage.py vacuum.",
+            hint="Install the room again, or drop its tables with manage.py vacuum.",
             id="chatmemory.W004",
         )
         for label, tables in found.items()

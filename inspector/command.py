@@ -149,7 +149,7 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
         code = 2
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            _print_error(f"CommandError: nothing more can be written: {error.strerror}")
+            _print_error(f"CommandError: the output cannot be written further: {error.strerror}")
         elif error.errno != errno.EPIPE:  # a reader such as `head` causes it
             raise
         code = 1

@@ -27,7 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--chatmemory-baseline",
         metavar="FILE",
-        help="compare the figures of what tests read with this file, and add what it does not have",
+        help="compare the figures of the conversations that tests read with this file; "
+        "figures that the file lacks are added to it",
     )
 
 

@@ -190,7 +190,7 @@ def test_a_summary_is_printed_at_its_place_in_memory(db, capsys):
     assert rows(printed(capsys, "show_memory", "a")) == [
         "#1 User one ○ left at step 4: summarised",
         "#2 User two ○ left at step 4: summarised",
-        "#4 Summary so far ● 6 tokens, stands for 2 messages",
+        "#4 Summary so far ● 6 tokens, summary of 2 messages",
         "#3 User three ● 5 tokens",
     ]
 
@@ -354,7 +354,7 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_word(printing, comma
 
 def test_a_full_disk_is_explained(printing):
     with full() as output:
-        told = "CommandError: nothing more can be written: No space left on device\n"
+        told = "CommandError: the output cannot be written further: No space left on device\n"
         assert run("recall", printing, output) == (1, told)
 
 
@@ -363,7 +363,9 @@ def test_a_token_that_cannot_be_printed_is_reported_once(printing, output, why):
     with output() as file:
         code, told = run("create_token", printing, file)
     assert code == 1
-    assert told.startswith("CommandError: no token was made, because its secret cannot be printed")
+    assert told.startswith(
+        "CommandError: no token was created, because its secret cannot be printed"
+    )
     assert why in told
     assert told.count("\n") == 1
 

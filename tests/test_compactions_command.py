@@ -62,11 +62,11 @@ def test_people_read_sentences(file, capsys):
         "2 in the last 10,000 tokens, 2 in the last 20,000 tokens"
     )
     first = (
-        "s: compaction 1 (auto), 150 became 40 tokens, 2 messages replaced: of 2 told exact terms "
-        "that were needed again the summary holds 0; "
+        "s: compaction 1 (auto), 150 became 40 tokens, 2 messages replaced: the summary holds "
+        "0 of 2 told exact terms that were needed again; "
     )
     last = "2 lost: 0 came back from a tool, 1 said again by the user, 1 no recorded mention"
-    total = "1 compactions: of 2 told exact terms that were needed again the summaries hold 0; "
+    total = "1 compactions: the summaries hold 0 of 2 told exact terms that were needed again; "
     assert capsys.readouterr().out.splitlines() == [
         first + instead,
         "  lost ENT-1182, said in #1, used in #5: said again by the user in #4",

@@ -368,7 +368,9 @@ def test_a_long_conversation_is_measured_on_its_newest_messages_and_each_surface
     assert "the newest 30 of the 42 messages of 1 conversation" in words(lab.content)
     assert said in evidence_of(operator_client, "agent-00")
     both = operator_client.get(lab_page(prefix="agent-").address.link())
-    assert "Of 2 long conversations only the newest messages: 60 of all 84" in words(both.content)
+    assert "Of 2 long conversations, only the newest messages were measured: 60 of all 84" in words(
+        both.content
+    )
     counted = {"messages": 30, "said": 42, "in_part": 1}
     query = urlencode({"prefix": "agent-00", "policies": "everything", **PRICES})
     for answer in (
@@ -418,10 +420,10 @@ def test_what_a_client_decides_has_no_verb_on_any_surface(of_clients, operator_c
             page = operator_client.get(url)
             assert not offered(page.text), url
             said = words(page.content)
-            assert "Only your client can change this" in said, url
+            assert "Only your client can change" in said, url
             assert url.endswith(f"/c/{memory_id}/") or answer["recommended"] in said, url
         written = evidence_of(operator_client, memory_id)
-        assert "Only your client can change this" in written
+        assert "Only your client can change what memory holds" in written
         for url in (f"/c/{memory_id}/", "/doctor/", "/doctor/?provider=openai"):
             assert f"/c/{memory_id}/repair/" not in operator_client.get(url).text, url
         repair = operator_client.get(f"/c/{memory_id}/repair/?provider=openai")

@@ -95,7 +95,7 @@ def test_messages_that_cannot_be_pinned_are_named(order):
         ("asked", 1, NotPinnable, "a system message"),
         ("asked", 2, NotPinnable, "awaits results"),
         ("theirs", 1, PolicyRequired, "the client decides"),
-        ("measured", 1, PolicyRequired, "only measures its window"),
+        ("measured", 1, PolicyRequired, "only measures memory"),
     ):
         with pytest.raises(error, match=words):
             services.pin(memory_id, seq)

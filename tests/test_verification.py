@@ -186,7 +186,7 @@ def test_a_kept_head_shows_that_the_newest_steps_were_cut_off(conversation, caps
     kept = heads(capsys, tmp_path / "heads")
     cut_off(conversation)
     assert verify(conversation) is None
-    with pytest.raises(CommandError, match=r"^1 kept head contradicted$"):
+    with pytest.raises(CommandError, match=r"^1 digest of --heads contradicted$"):
         call_command("verify_memories", heads=kept)
     assert "'m': step 31: was kept as the head, but is gone" in capsys.readouterr().err
 
@@ -222,7 +222,7 @@ def test_heads_of_every_id_can_be_kept(db, capsys, tmp_path, memory_id):
     kept = heads(capsys, tmp_path / "heads")
     call_command("verify_memories", heads=kept)
     Memory.objects.all().delete()
-    with pytest.raises(CommandError, match="1 kept head contradicted"):
+    with pytest.raises(CommandError, match="1 digest of --heads contradicted"):
         call_command("verify_memories", heads=kept)
 
 
@@ -273,10 +273,10 @@ def test_a_conversation_that_is_named_twice_is_verified_once(conversation, capsy
 
 def test_heads_and_replays_are_counted_apart(conversation, tmp_path):
     (tmp_path / "heads").write_text("other\t3\tabc\n")
-    with pytest.raises(CommandError, match=r"^1 kept head contradicted$"):
+    with pytest.raises(CommandError, match=r"^1 digest of --heads contradicted$"):
         call_command("verify_memories", conversation, heads=tmp_path / "heads")
     Stay.objects.filter(memory_id=conversation, n=3).update(reason="SET")
-    both = "^1 of 1 conversations differ from their replay; 1 kept head contradicted$"
+    both = "^1 of 1 conversations differ from their replay; 1 digest of --heads contradicted$"
     with pytest.raises(CommandError, match=both):
         call_command("verify_memories", conversation, heads=tmp_path / "heads")
 
@@ -322,7 +322,7 @@ def test_a_conversation_that_is_hidden_by_hand_is_named_and_kept(conversation, c
     hide(conversation)
     for ids in ([], [conversation]):
         with pytest.raises(
-            CommandError, match="differ from their replay; 1 kept head contradicted"
+            CommandError, match="differ from their replay; 1 digest of --heads contradicted"
         ):
             call_command("verify_memories", *ids, heads=kept)
         assert "'m': the conversation: is hidden" in capsys.readouterr().err
@@ -417,10 +417,10 @@ def test_the_command_exits_with_1_and_names_the_row(conversation, capsys):
 
 def test_an_import_that_has_stored_another_number_is_named(conversation):
     Memory.objects.update(imported=29)
-    assert "its import has stored 29" in verify(conversation).what
+    assert "its unfinished import has stored 29 messages" in verify(conversation).what
     Memory.objects.update(imported=30)
     assert verify(conversation) is None
     services.create("short", MessageWindow(3))
     services.change("short", labels={"team": "red"})
     Memory.objects.filter(pk="short").update(imported=5)
-    assert "its import has stored 5" in verify("short").what
+    assert "its unfinished import has stored 5 messages" in verify("short").what

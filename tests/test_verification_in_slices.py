@@ -78,4 +78,4 @@ def test_a_slice_needs_a_file_and_no_ids(three, tmp_path):
 def test_people_are_told_what_is_left(three, tmp_path, capsys):
     call_command("verify_memories", "--resume", str(tmp_path / "p"), "--seconds", "0")
     assert "0 conversations verified" in (told := capsys.readouterr().out)
-    assert "3 to go, with --resume" in told
+    assert "3 conversations are left to verify: repeat the command with --resume" in told

@@ -54,11 +54,11 @@ class LeftOut(StrEnum):
 
     UNREAD = "not read yet"
     UNREADABLE = "unreadable"
-    TOO_SHORT = f"under {FEWEST_CALLS} calls"
+    TOO_SHORT = f"with fewer than {FEWEST_CALLS} model calls"
     CLIENT = "decided by the client"
     OTHER_UNIT = "with a limit in another unit"
     NO_FACTS = "needed no fact again"
-    OUTLIER = "apart"
+    OUTLIER = "far larger than the others"
 
 
 class Verdict(StrEnum):

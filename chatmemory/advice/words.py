@@ -114,14 +114,18 @@ def effect_warning(effect: Effect) -> str:
     if after is None or after.cost < DEARER:
         return ""
     if effect.is_dominated:
-        return "Sending everything holds as much and costs less: send everything instead."
-    verb = "costs" if effect.dearer == 1 else "cost"
-    return f"{effect.dearer:,} of {number:,} then {verb} more than sending everything."
+        return "Sending everything holds as many facts and costs less: send everything instead."
+    conversations = "conversation" if number == 1 else "conversations"
+    return (
+        f"{effect.dearer:,} of {number:,} {conversations} would cost more than sending everything."
+    )
 
 
 def unknown_effect(effect: Effect) -> str:
     """Return the sentence that says why the effect of a policy is not known."""
-    return f"Its effect on facts and cost is not known: {_why_none(effect.measured)}."
+    return (
+        f"The effect of this policy on facts and cost is not known: {_why_none(effect.measured)}."
+    )
 
 
 def more_or_less(cost: float) -> str:
@@ -162,7 +166,7 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
             f"which {provider or 'the provider'} does not cache"
         )
     if 2 * found.changed > found.calls:
-        return f"{found.changed:,} of {found.calls:,} prompts do not begin with the one before"
+        return f"{found.changed:,} of {found.calls:,} prompts do not begin with the previous prompt"
     return ""
 
 
@@ -179,14 +183,14 @@ def headline(advice: Advice) -> str:
     match advice.verdict:
         case Verdict.KEEP if pick is not None:
             if pick.mixed:
-                return "Keep what is in force"
+                return "Keep the policies in force"
             return (
                 "Keep sending everything" if _is_all(pick) else f"Keep {policy_short(pick.policy)}"
             )
         case Verdict.CHEAPEST if pick is not None and pick.policy is not None:
             return f"Cheapest: a limit of {_limit_words(pick.policy)}"
         case Verdict.CLIENT:
-            return "Only your client can change this"
+            return "Only your client can change what memory holds"
         case Verdict.REFUSED:
             return "Repair this window first"
         case Verdict.TOO_FEW:
@@ -194,7 +198,7 @@ def headline(advice: Advice) -> str:
         case Verdict.GROUPS_DIFFER:
             return "No one window suits all groups"
         case Verdict.DOES_NOT_FIT:
-            return f"No window that fits the model holds {100 * goals.share:.0f} %"
+            return f"No window that fits the model holds {100 * goals.share:.0f} % of the facts"
     return policy_long(pick.policy) if pick else ""
 
 
@@ -208,7 +212,7 @@ def _why_none(scope: Scope) -> str:
         return "no conversations"
     most = max(scope.left_out, key=lambda each: len(scope.left_out[each]))
     if most is LeftOut.TOO_SHORT:
-        return "under three calls"
+        return "fewer than three model calls"
     return most.value
 
 
@@ -232,20 +236,20 @@ def _whys(advice: Advice) -> Iterator[str]:
     yield _too_small(advice)
     if advice.everything is not None and not advice.everything.fits:
         yield (
-            f"The longest prompt has {advice.longest:,} tokens: everything does not fit "
-            f"the model’s {advice.goals.context or 0:,}."
+            f"The longest prompt has {advice.longest:,} tokens, more than the "
+            f"model’s context window of {advice.goals.context or 0:,}."
         )
     if advice.is_few:
         few = "1 fact is" if advice.needed == 1 else f"{advice.needed:,} facts are"
         yield f"{few} too few to recommend a limit by facts."
     elif not advice.needed and advice.pick is not None:
-        yield "No fact was needed again: chosen by cost alone."
+        yield "No fact was needed again, so the cost alone decides."
         if advice.verdict is Verdict.CHEAPEST and advice.pick.policy is not None:
-            yield "Whether answers need the talk before is not measured."
+            yield "Whether answers need earlier messages is not measured."
     if advice.checked and advice.verdict is Verdict.CHANGE:
         first, second = map(cost_words, advice.checked)
         what = cost_name(advice.measured.prices)
-        yield f"It saves in both halves of the conversations, too: {what} {first} and {second}."
+        yield f"It also saves in each half of the conversations: {what} {first} and {second}."
 
 
 def _of_verdict(advice: Advice) -> str:
@@ -256,15 +260,18 @@ def _of_verdict(advice: Advice) -> str:
         case Verdict.SEND_EVERYTHING if not advice.is_few:
             return _nothing_saves(advice)
         case Verdict.CLIENT if pick is not None:
-            return f"It decides what is in memory. A window for it: {policy_short(pick.policy)}."
+            return (
+                "The client decides what memory holds. A limit that the client could "
+                f"use: {policy_short(pick.policy)}."
+            )
         case Verdict.REFUSED:
-            return f"{advice.refused} would reject it, with any limit."
+            return f"{advice.refused} would reject this window with any limit."
         case Verdict.GROUPS_DIFFER:
-            return "Their advice differs: see each group."
+            return "The groups need different limits: see the advice for each group."
         case Verdict.DOES_NOT_FIT:
             best = max(advice.others, key=lambda each: each.share, default=None)
-            held = f"{best.held:,} of {best.needed:,} facts" if best else ""
-            return f"{name_of(best)} holds most: {held}." if best else ""
+            held = f"{best.held:,} of {best.needed:,}" if best else ""
+            return f"{name_of(best)} holds the most facts: {held}." if best else ""
     return ""
 
 
@@ -282,7 +289,10 @@ def _too_small(advice: Advice) -> str:
 def _nothing_saves(advice: Advice) -> str:
     share, saving = (f"{100 * each:.0f} %" for each in (advice.goals.share, advice.goals.saving))
     in_halves = " in each half of the conversations" if advice.measured.conversations > 1 else ""
-    nothing = f"No window that holds {share}, and as much as today, saves {saving}{in_halves}."
+    nothing = (
+        f"No window with {share} of the facts, and no fewer than today, costs {saving} "
+        f"less than sending everything{in_halves}."
+    )
     return f"{nothing} {_nearest(advice, saving)}".rstrip()
 
 
@@ -297,15 +307,15 @@ def _nearest(advice: Advice, saving: str) -> str:
     is_enough = nearest.cost <= 1 - advice.goals.saving + CLOSE
     half = " in one half of the conversations" if is_enough else ""
     cost = f"{cost_name(advice.measured.prices)} {cost_words(nearest.cost)}"
-    return f"{name_of(nearest)} holds as much at {cost}, but saves less than {saving}{half}."
+    return f"{name_of(nearest)} holds as many facts at {cost}, but saves less than {saving}{half}."
 
 
 def _kept(advice: Advice, today: Option) -> str:
     if advice.is_few or not advice.needed:
-        return "Nothing that loses no fact costs a tenth less."
+        return "No other limit that loses no fact costs a tenth less."
     if today.lost:
-        return "Nothing holds as much for a tenth less."
-    return "It loses nothing, and nothing that does costs a tenth less."
+        return "No other limit that holds as many facts costs a tenth less."
+    return "It loses no fact, and nothing else that loses none costs a tenth less."
 
 
 # What was measured
@@ -327,7 +337,7 @@ def measured_words(scope: Scope, is_one: bool = False) -> str:
     elif scope.conversations == 1:
         on = f"1 conversation, {calls}"
     else:
-        on = f"{scope.conversations:,} conversations, each counted alike, {calls}"
+        on = f"{scope.conversations:,} conversations, each with the same weight, {calls}"
     return f"Measured on {on}, {_prices_words(scope.prices)}.{_in_part(scope)}{_apart(scope)}"
 
 
@@ -336,8 +346,10 @@ def _in_part(scope: Scope) -> str:
     if not scope.in_part or scope.conversations == 1:
         return ""
     return (
-        f" Of {scope.in_part:,} long {'conversation' if scope.in_part == 1 else 'conversations'} "
-        f"only the newest messages: {scope.messages:,} of all {scope.said:,} messages."
+        f" Of {scope.in_part:,} long "
+        f"{'conversation' if scope.in_part == 1 else 'conversations'}, only the "
+        f"newest messages were measured: {scope.messages:,} of all {scope.said:,} "
+        "messages."
     )
 
 

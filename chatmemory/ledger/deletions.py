@@ -43,7 +43,7 @@ def check_hidden(memory_id: str) -> None:
     hidden = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
     for steps, head in hidden.values_list("last_step", "head"):
         if Deletion(steps, stored(head).hex()) not in deletions(memory_id):
-            what = "is hidden as one that is being deleted, but no audit entry tells of that"
+            what = "is hidden as being deleted, but no audit entry records the deletion"
             raise Contradicted("the conversation", what)
 
 

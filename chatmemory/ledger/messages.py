@@ -187,7 +187,9 @@ def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | No
     if position is None:
         if not Message.objects.filter(memory=memory, seq=seq).exists():
             raise MessageNotFound(f"{memory.pk!r} has no message #{seq}")
-        raise NotPinnable(f"#{seq} is not in memory: only a message that the model sees can stay")
+        raise NotPinnable(
+            f"#{seq} is not in memory: only a message that the model sees can be pinned"
+        )
     group = group_of(entries, position)
     if all(entry.pinned is pinned for entry in group):
         return None
@@ -203,7 +205,7 @@ def _check_no_summary(memory: Memory, entry: Entry) -> None:
     row = Message.objects.get(memory=memory, seq=entry.seq)
     shown = shown_message(row, entry.overrides)
     if row.origin == Message.Origin.SYNTHETIC and is_index(shown):
-        raise NotPinnable(f"#{entry.seq} is an index: it stays until another one takes its place")
+        raise NotPinnable(f"#{entry.seq} is an index: it stays until another index takes its place")
     if row.origin == Message.Origin.SYNTHETIC and is_summary(shown):
         raise NotPinnable(
             f"#{entry.seq} is a summary: it stays until another summary covers it. Compact it, too"
@@ -215,8 +217,8 @@ def _check_limited(memory: Memory) -> None:
     policy = required_policy(memory.pk, memory.policy, "set a policy before pinning")
     if policy.meters_only:
         raise PolicyRequired(
-            f"the policy of {memory.pk!r} only measures its window and evicts nothing: set one "
-            "that trims it before pinning"
+            f"the policy of {memory.pk!r} only measures memory and evicts nothing: "
+            "set a policy with a limit before pinning"
         )
 
 
@@ -228,10 +230,13 @@ def _check_pinnable(recorder: Recorder, group: Sequence[Entry], window: Sequence
         by = "a lowered limit"
         if Reason.INTERRUPTED in reasons:
             by = "the policy, as its tool call was not answered completely"
-        raise NotPinnable(f"#{first.seq} is hidden by {by}: only what the model sees can stay")
+        raise NotPinnable(
+            f"#{first.seq} is hidden by {by}: only a message that the model sees can be pinned"
+        )
     if first.type is MessageType.SYSTEM:
         raise NotPinnable(
-            f"#{first.seq} is a system message: it stays until another takes its place"
+            f"#{first.seq} is a system message: it stays until another system "
+            "message takes its place"
         )
     if first.has_calls and _is_waiting(recorder.memory, window[window.index(first) :]):
         raise NotPinnable(f"#{first.seq} is a tool call that awaits results: add them first")

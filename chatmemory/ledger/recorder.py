@@ -249,7 +249,7 @@ class Recorder:
         """Write all recorded changes, with the cursor of the transaction that has locked the
         conversation's row. Returns whether there was anything to write.
         """
-        assert self._actor is not None, "what was simulated cannot be written"
+        assert self._actor is not None, "a simulated change cannot be written"
         if not self._is_changed:
             return False
         self.memory.updated_at = self._now

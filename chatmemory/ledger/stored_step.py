@@ -261,8 +261,8 @@ class StoredStep:
             if expected is None or found is None or expected.reason != found.reason:
                 seq = (expected or left[n]).entry.seq
                 what = (
-                    f"at step {self.step.n} the replay has {_reason(expected)}, "
-                    f"stored is {_reason(found)}"
+                    f"at step {self.step.n} the replay has {_reason(expected)}, but "
+                    f"{_reason(found)} is stored"
                 )
                 raise Contradicted(stay_name(n, seq), what)
 

@@ -129,7 +129,9 @@ class _Replay:
         try:
             self.replay(step)
         except (OversizedMessage, NoRoomBesidePins) as error:
-            raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
+            raise Contradicted(
+                step, f"the policy refuses a message that the step adds: {error}"
+            ) from error
         ended = [(n, self.left[n].reason) for n in sorted(self.left)]
         for check in self.checks:
             check.step(step, ended)
@@ -160,7 +162,7 @@ class _Replay:
     def check_message(self, stay: Stay, row: Message, message: ChatMessage) -> None:
         self.last_seq += 1
         if stay.seq != self.last_seq:
-            what = f"is of message #{stay.seq}, where #{self.last_seq} must be next"
+            what = f"is of message #{stay.seq}, but message #{self.last_seq} must be next"
             raise Contradicted(stay, what)
         expect(row, "type", row.type, message.type.value)
         expect(row, "text", row.text, text_of(message))
@@ -174,7 +176,7 @@ class _Replay:
         if stay.entered_step != step.n or (left is not None and left < step.n):
             raise Contradicted(stay, f"lasts from step {stay.entered_step} to {left}")
         if (left is None) != (stay.reason is None):
-            raise Contradicted(stay, f"left at {left} for the reason {stay.reason}")
+            raise Contradicted(stay, f"left at step {left} for the reason {stay.reason}")
         expect(stay, "type", stay.type, row.type)
         expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
         if stay.overrides is not None:
@@ -291,7 +293,7 @@ class _Replay:
         """
         imported, steps = self.memory.imported, self.last.n - self.clears - self.summaries
         if imported is not None and not steps == self.history.count <= imported:
-            what = f"its import has stored {imported}, but {steps} steps were taken"
+            what = f"its unfinished import has stored {imported} messages, but {steps} steps exist"
             raise Contradicted(self.memory, what)
 
 

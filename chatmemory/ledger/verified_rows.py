@@ -63,7 +63,7 @@ class LedgerRows:
                 messages = self._read(Message, "seq", [stay.seq for stay in part])
                 for stay in part:
                     if stay.seq not in messages:
-                        what = f"is missing, but stay {stay.n} is of it"
+                        what = f"is missing, but stay {stay.n} refers to it"
                         raise Contradicted(_name(Message, stay.seq), what)
                     yield stay, messages[stay.seq]
 
@@ -76,7 +76,7 @@ class LedgerRows:
             yield found
             if len(found) < len(numbers):
                 missing = _name(model, numbers[len(found)])
-                raise Contradicted(missing, f"is missing; the counter is {last}")
+                raise Contradicted(missing, f"is missing; the counter of these rows is {last}")
 
     def _read(self, model: type[Row], number: str, numbers: Sequence[int]) -> dict[int, Row]:
         # Python writes the bounds of a long range faster than each of its numbers.
@@ -110,6 +110,6 @@ def _check_numbers(rows: QuerySet[Any], number: str, last: int) -> None:
     for row in rows.exclude(**{f"{number}__range": (1, last)}).order_by(number)[:1]:
         below, above = (
             "below the first, which has the number 1",
-            f"above the counter, which is {last}",
+            f"above the counter of these rows, which is {last}",
         )
         raise Contradicted(row, f"is {below if getattr(row, number) < 1 else above}")

@@ -187,7 +187,7 @@ def call_after_model(sent: ProviderWindow) -> Iterator[Fault]:
     before: Turn | None = None
     for turn in sent.listed:
         if turn.calls and (before is None or before.type is MessageType.AI):
-            what = f"Tool call {turn.name} does not follow a user or a tool result."
+            what = f"Tool call {turn.name} does not follow a user message or a tool result."
             yield Fault([turn], what, is_repairable=turn.position < (first_user(sent) or 0))
         before = turn
 

@@ -191,7 +191,7 @@ def unsigned_earlier_call(sent: ProviderWindow) -> Iterator[Fault]:
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
         if turn.position < current_turn:
-            what = f"Tool call {turn.name} has no thoughtSignature, and is of an earlier turn."
+            what = f"Tool call {turn.name} of an earlier turn has no thoughtSignature."
             yield Fault([turn], what)
 
 
@@ -289,7 +289,11 @@ def stored_item(sent: ProviderWindow) -> Iterator[Fault]:
         is_bare = item.get("type") == "reasoning" and not item.get("encrypted_content")
         id = item.get("id")
         if (is_bare or item.get("type") == "item_reference") and isinstance(id, str):
-            yield Fault([turn], f"{turn.name} names the stored item {id}.", {"id": id})
+            yield Fault(
+                [turn],
+                f"{turn.name} refers to item {id}, which only OpenAI has stored.",
+                {"id": id},
+            )
 
 
 # Messages of chat completions

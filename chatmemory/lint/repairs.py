@@ -107,7 +107,7 @@ def system_first(sent: ProviderWindow, bench: Bench) -> None:
         place = bench.places[turn.position]
         text = text_of(place.message)
         if text in texts:
-            bench.record("drop_duplicate", place, "left out, as it is said before")
+            bench.record("drop_duplicate", place, "left out, as an earlier message says the same")
             continue
         texts.add(text)
         first.append(place)
@@ -123,10 +123,10 @@ def drop_results(sent: ProviderWindow, bench: Bench) -> None:
     for turn in sent.pairing.orphans:
         dropped.add(turn.position)
         place = bench.places[turn.position]
-        bench.record("drop_result", place, "left out, as its call is not there")
+        bench.record("drop_result", place, "left out, as memory does not have its tool call")
     for turn, other in sent.pairing.repeated:
         dropped.add(turn.position)
-        what = f"left out, as {other.name} answers its call"
+        what = f"left out, as {other.name} already answers its tool call"
         bench.record("drop_duplicate", bench.places[turn.position], what)
     bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 

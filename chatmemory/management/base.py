@@ -51,7 +51,9 @@ class DatabaseCommand(BaseCommand):
             raise
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                raise CommandError(f"nothing more can be written: {error.strerror}") from error
+                raise CommandError(
+                    f"the output cannot be written further: {error.strerror}"
+                ) from error
             raise
         return output
 

@@ -37,7 +37,9 @@ class ChatMemoryProvider:
 
     def _made(self, memory_id: str) -> ChatMemory:
         if memory_id in self._begun:
-            raise InvalidValue(f"create asks for the memory {memory_id!r}, which it makes")
+            raise InvalidValue(
+                f"the function create asks for the memory {memory_id!r} that it is to create"
+            )
         self._begun.add(memory_id)
         try:
             return self._create(memory_id)

@@ -12,9 +12,10 @@ from os.path import dirname, exists, join
 
 _OTHER = join(dirname(dirname(__file__)), "chatmemory.py")
 _WHAT_TO_DO = (
-    "PyPI's package 'chatmemory' is installed in the same folder as 'django-chatmemory': each "
-    "replaces files of the other. Remove both with pip uninstall, then put django-chatmemory back, "
-    "and the other into another environment."
+    "PyPI's package 'chatmemory' is installed in the same folder as "
+    "'django-chatmemory': each replaces files of the other. Remove both with pip "
+    "uninstall, then install django-chatmemory again, and 'chatmemory' in another "
+    "environment."
 )
 
 

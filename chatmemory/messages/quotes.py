@@ -114,7 +114,9 @@ class Query:
         if not isinstance(query, str) or not query.strip():
             raise InvalidValue("query must be words to search for, such as an order number")
         if len(query) > QUERY_MAX:
-            raise InvalidValue(f"query can have {QUERY_MAX} characters, but has {len(query):,}")
+            raise InvalidValue(
+                f"query can have at most {QUERY_MAX} characters, but has {len(query):,}"
+            )
         check_text(query, "query")
         if type(limit) is not int or not 1 <= limit <= HITS_MAX:
             raise InvalidValue(f"limit must be 1 to {HITS_MAX} hits, but is: {limit!r:.60}")

@@ -200,9 +200,9 @@ def _policy_in_force(stored: StoredState, recorder: Recorder) -> Policy:
     memory_id, policy = stored.memory.pk, recorder.policy
     if policy is None and stored.at == 0 and stored.memory.policy is not None:
         raise PolicyRequired(
-            f"which policy {memory_id!r} had at step 0 is not recorded: give one to try"
+            f"the policy of {memory_id!r} at step 0 is not recorded: give a policy to try"
         )
-    advice = "set a policy before simulating, or give one to try"
+    advice = "set a policy before simulating, or give a policy to try"
     return required_policy(memory_id, policy, advice)
 
 

@@ -154,7 +154,7 @@ def why_left_out(coverage: float | None, *, is_opaque: bool) -> str | None:
     if is_opaque:
         return "its summary is encrypted"
     if coverage is not None and coverage < ENOUGH:
-        return f"only {coverage:.0%} of what it replaced is recorded"
+        return f"only {coverage:.0%} of the messages that it replaced is recorded"
     return None
 
 

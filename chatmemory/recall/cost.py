@@ -125,7 +125,7 @@ def rules_of(provider: str, model: str | None = None) -> CacheRules:
     Raises InvalidValue for an unknown provider.
     """
     if provider and provider not in providers():
-        raise InvalidValue(f"the provider of a cache is {' or '.join(providers())}")
+        raise InvalidValue(f"the provider of a prompt cache must be {' or '.join(providers())}")
     return providers()[provider].for_model(model).rules if provider else NO_BOUNDS
 
 

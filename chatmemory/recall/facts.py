@@ -166,7 +166,7 @@ def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[s
     """Return `Words` from a caller's lists. Raises InvalidValue for invalid words."""
     for words in (terms, prefixes, patterns):
         if isinstance(words, str):
-            raise InvalidValue(f"words that are facts are a list of texts, not {words!r}")
+            raise InvalidValue(f"the words that are facts must be a list of texts, not {words!r}")
     return Words(tuple(terms), tuple(prefixes), tuple(patterns))
 
 

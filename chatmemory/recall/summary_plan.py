@@ -61,7 +61,7 @@ class SummaryPlan:
         }
         chosen = {name: value for name, value in options.items() if value is not None}
         if len(chosen) != 1:
-            raise InvalidValue("give one of covering, keep_last and keep_tokens")
+            raise InvalidValue("give exactly one of covering, keep_last and keep_tokens")
         for name, value in {**chosen, "append_terms": self.append_terms}.items():
             _check_numbers(name, value)
 

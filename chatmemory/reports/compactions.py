@@ -69,8 +69,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         choices=[each.value for each in Level],
-        help="all terms, those that the assistant had been told, or the rare ones of these, which "
-        "at most two of the sessions mention; by default rare, and told below five sessions",
+        help="all terms; told: those that the assistant had been told; rare: told terms "
+        "that at most two sessions mention; default: rare, and told for fewer than "
+        "five sessions",
     )
     add_json_argument(parser, "compaction")
 
@@ -124,8 +125,9 @@ def _print_total(total: Total, level: Level, printer: Printer) -> None:
         name: {str(each): getattr(total, name)[each] for each in IN_JSON[name]} for name in IN_JSON
     }
     held = (
-        f"{total.compactions:,} compactions: of {_terms(total.needed, level)} that were needed "
-        f"again the summaries hold {total.held:,}; {_instead(total.appended, total.tail)}"
+        f"{total.compactions:,} compactions: the summaries hold {total.held:,} of "
+        f"{_terms(total.needed, level)} that were needed again; "
+        f"{_instead(total.appended, total.tail)}"
     )
     ways = ", ".join(f"{total.back[way]:,} {words}" for way, words in BACK.items())
     lost = f"{total.needed - total.held:,} lost: {ways}"
@@ -165,10 +167,11 @@ def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
     appended = {terms: found.held(level, terms) for terms in APPENDED}
     tail = {each: found.in_tail(each, level) for each in TAILS}
     yield (
-        f"{name}: compaction {found.number}{f' ({one.trigger})' if one.trigger else ''}, "
-        f"{tokens} tokens, {len(one.covered):,} messages replaced: of "
-        f"{_terms(len(found.needed(level)), level)} that were needed again the summary holds "
-        f"{found.held(level):,}; {_instead(appended, tail)}"
+        f"{name}: compaction "
+        f"{found.number}{f' ({one.trigger})' if one.trigger else ''}, {tokens} "
+        f"tokens, {len(one.covered):,} messages replaced: the summary holds "
+        f"{found.held(level):,} of {_terms(len(found.needed(level)), level)} that "
+        f"were needed again; {_instead(appended, tail)}"
     )
     for term in found.lost(level):
         return_words = "" if term.came is None else f" in #{term.came + 1}"

@@ -48,11 +48,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--provider",
         choices=list(PROVIDERS),
-        help="only what this provider would say; default: each of them, or those in use",
+        help="check for this provider only; default: each provider, or the providers in use",
     )
     parser.add_argument("--model", help="the model that gets the windows, for --provider")
     parser.add_argument(
-        "--error", metavar="FILE", help="an error that a provider gave: find its rule; - is stdin"
+        "--error",
+        metavar="FILE",
+        help="a file with an error of a provider: find the rule of this error; - is stdin",
     )
     parser.add_argument(
         "--policies",
@@ -63,7 +65,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--laws",
         action="store_true",
-        help="print each rule of a provider, and what is found in its bad and its good example",
+        help="print each rule of each provider, and what is found in the bad and in the "
+        "good example of the rule",
     )
     add_json_argument(parser, "finding")
 
@@ -110,7 +113,7 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
     only_mishandled = len(found["mishandled"] - refused)
     printer.total(
         {"refused": len(refused), "mishandled": only_mishandled},
-        f"{len(refused):,} refused; {only_mishandled:,} only mishandled",
+        f"{len(refused):,} would be rejected; {only_mishandled:,} only mishandled",
     )
     return 1 if refused else 0
 
@@ -134,7 +137,7 @@ def print_recognized(file: str, printer: Printer) -> int:
             {**row, "repairs": each.rule.repairs, "prevention": each.rule.prevention},
             "\n  ".join([f"{PROVIDERS[each.provider]}: {why}", *filter(None, ways)]),
         )
-    known = f"{len(found):,} known" if found else _other(error)
+    known = f"{len(found):,} known to the rules" if found else _other(error)
     printer.total({"known": len(found)}, known)
     return 0
 
@@ -142,10 +145,14 @@ def print_recognized(file: str, printer: Printer) -> int:
 def _other(error: str) -> str:
     """Describe an error that is about no rule."""
     if found := too_long(error):
-        had = f"{found.tokens:,} tokens" if found.tokens is not None else "its tokens are not said"
+        had = (
+            f"{found.tokens:,} tokens"
+            if found.tokens is not None
+            else "the error does not say its tokens"
+        )
         fits = f"; a limit of at most {found.fits:,} fits" if found.fits is not None else ""
         return f"the prompt is too long: {had}{fits}"
     if rate_limited(error):
         return "a rate limit was exceeded: wait, and send the same request again"
     place = place_in(error)
-    return "no rule knows this error" + (f"; it names {place.path}" if place else "")
+    return "no rule knows this error" + (f"; the error names {place.path}" if place else "")

@@ -37,14 +37,15 @@ def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *format
         nargs=nargs,
         metavar="FILE",
         type=Path,
-        help="a JSON or JSON Lines file with one or more conversations, or a folder: then its "
-        f"files with the endings {', '.join(ENDINGS)}, and those of its folders",
+        help="a JSON or JSON Lines file with one or more conversations, or a folder, "
+        f"from which all files that end with {', '.join(ENDINGS)} are read, also in "
+        "its folders",
     )
     parser.add_argument(
         "--format",
         default="auto",
         choices=["auto", *readable_formats(), *formats],
-        help="the format of the files; default: auto, which finds it out for each",
+        help="the format of the files; default: auto, which detects the format of each file",
     )
 
 

@@ -18,9 +18,9 @@ from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.windows.written_policies import policy_from_text
 
 HELP = (
-    "Tell what left memory and came up again: in files, if their conversations had a "
-    "policy, where nothing is stored; or in the stored conversations. Exits with 3 if something of "
-    "a file could not be read."
+    "Tell which facts left memory and came up again: in files, replayed under a "
+    "policy without storing anything, or in stored conversations. Exits with 3 if "
+    "a part of a file could not be read."
 )
 FORCED_NAME = "forced"
 KINDS = tuple(kind.value for kind in IncidentKind)
@@ -29,9 +29,9 @@ ByConversation = Iterable[tuple[str, Sequence[Incident]]]  # the incidents of ea
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_file_arguments(parser, "*")
-    parser.add_argument("--policy", help="of the files, such as token_window:2000")
+    parser.add_argument("--policy", help="the policy for the files, such as token_window:2000")
     parser.add_argument(
-        "--stored", action="store_true", help="the incidents of all stored conversations"
+        "--stored", action="store_true", help="tell the incidents of all stored conversations"
     )
     add_json_argument(parser, "conversation")
     parser.add_argument(
@@ -55,7 +55,7 @@ def check(options: Options) -> Sequence[str]:
     if options["stored"] == bool(options["files"]):
         raise InvalidValue("name files with a --policy, or use --stored")
     if options["stored"] == bool(options["policy"]):
-        raise InvalidValue("--policy is that of files: give it with them, and only then")
+        raise InvalidValue("--policy is for files: give both, or neither")
     names = options["fail_on"].split(",") if options["fail_on"] else []
     try:
         return [name if name == FORCED_NAME else kind_named(name).value for name in names]

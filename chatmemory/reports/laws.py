@@ -62,5 +62,8 @@ def print_laws(printer: Printer) -> int:
         broken += not each.holds
         line = f"{PROVIDERS[each.provider]}, {each.rule}: {each.bad} (bad), {each.good} (good)"
         printer.row({**each._asdict(), "holds": each.holds}, f"{line}; {each.source}, {each.dated}")
-    printer.total({"laws": count, "broken": broken}, f"{count:,} laws, {broken:,} do not hold")
+    printer.total(
+        {"laws": count, "broken": broken},
+        f"{count:,} rules, {broken:,} do not hold for their examples",
+    )
     return 1 if broken else 0

@@ -9,20 +9,21 @@ from chatmemory.printing import Options
 from chatmemory.recall.cost import CacheRules, Prices, providers, rules_of
 
 _PRICES = {
-    "input": "of input tokens",
-    "cached": "of those read from the provider's cache",
-    "write": "of those written to it; by default the input price",
+    "input": "input tokens",
+    "cached": "cached input tokens, read from the provider's cache",
+    "write": "input tokens that are written to the provider's cache; default: the input price",
 }
 
 
 def add_price_arguments(parser: ArgumentParser) -> None:
     for name, what in _PRICES.items():
-        parser.add_argument(f"--{name}", type=price, help=f"price of a million tokens, {what}")
+        parser.add_argument(f"--{name}", type=price, help=f"price of a million {what}")
     parser.add_argument(
         "--provider",
         default="",
         choices=["", *providers()],
-        help="use the cache rules of this provider: least length, steps, lifetime; default: none",
+        help="use the rules of this provider's prompt cache: shortest prompt, step "
+        "size, lifetime; default: none",
     )
 
 

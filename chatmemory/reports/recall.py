@@ -50,7 +50,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--label", metavar="NAME[:VALUE]", default="", help="only conversations with this label"
     )
-    parser.add_argument("--prefix", default="", help="whose id begins with this")
+    parser.add_argument(
+        "--prefix", default="", help="only conversations whose id begins with this text"
+    )
     parser.add_argument(
         "--policies",
         default="token_window:1000,token_window:4000,message_window:20,everything",
@@ -62,8 +64,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         const="token_window",
         choices=sorted(KINDS),
         metavar="KIND",
-        help="try limits and trim settings of a kind of policy, by default token_window, and print "
-        "those for which no other one holds as much for less",
+        help="try limits and trim settings of a kind of policy, by default "
+        "token_window; leave out those that hold no more facts than a cheaper one",
     )
     parser.add_argument("--today", default="", metavar="POLICY", help="the policy in force")
     add_price_arguments(parser)
@@ -77,21 +79,24 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--saving",
         type=float,
         default=Goals.saving,
-        help="and saves this share of the cost of sending everything; default: %(default)s",
+        help="a recommended policy saves this share of the cost of sending everything; "
+        "default: %(default)s",
     )
     parser.add_argument(
         "--model",
         default="",
-        help="which model gets the prompts: how many tokens it takes, and from which length on its "
-        "provider caches, where that is known",
+        help="the model that gets the prompts; if known, its context window and the "
+        "shortest prompt that its provider caches are used",
     )
     parser.add_argument(
-        "--context", type=int, help="how many tokens the model takes; default: those of --model"
+        "--context",
+        type=int,
+        help="the context window of the model in tokens; default: that of --model",
     )
     parser.add_argument(
         "--recorded",
         action="store_true",
-        help="print the predicted savings of the cache beside the usage that files recorded",
+        help="print the predicted use of the prompt cache beside the use that the files recorded",
     )
     add_json_argument(parser, "policy")
 

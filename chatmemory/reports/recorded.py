@@ -86,13 +86,15 @@ def print_recorded(options: Options, printer: Printer) -> int:
         found += calls
         name, (count, recorded, predicted) = each.name or str(each.number), shares(calls)
         values = {"recorded": round(recorded, 4), "predicted": round(predicted, 4)}
-        sentence = f"{name}: {count:,} calls read {recorded:.1%} of their prompts from the cache, "
+        sentence = (
+            f"{name}: {count:,} calls read {recorded:.1%} of their prompt tokens from the cache, "
+        )
         printer.row(
             {"conversation": name, "calls": count, **values}, f"{sentence}predicted {predicted:.1%}"
         )
     for miss in sorted(misses, key=lambda each: each.age or 0):
         age = "an unknown time" if miss.age is None else f"{miss.age:,.0f} s"
-        sentence = f"missed {age} after the call before, with {miss.prompt:,} tokens"
+        sentence = f"cache miss {age} after the previous call, with {miss.prompt:,} tokens"
         printer.row({"missed": miss.prompt, "age": miss.age}, sentence)
     count, recorded, predicted = shares(found)
     printer.total(

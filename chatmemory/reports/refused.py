@@ -44,9 +44,10 @@ def print_refused(options: Options, providers: Sequence[str], printer: Printer) 
     for (policy, name), sums in found.items():
         values = {each: sums[each] for each in ("prompts", "refused", "conversations", "last")}
         line = (
-            f"{text_of_policy(policy)}: {PROVIDERS[name]} refuses {sums['refused']:,} of "
-            f"{sums['prompts']:,} prompts, in {sums['conversations']:,} conversations, and the "
-            f"last window of {sums['last']:,}"
+            f"{text_of_policy(policy)}: {PROVIDERS[name]} would reject "
+            f"{sums['refused']:,} of {sums['prompts']:,} prompts, in "
+            f"{sums['conversations']:,} conversations, and the last window of "
+            f"{sums['last']:,} conversations"
         )
         printer.row({"policy": text_of_policy(policy), "provider": name, **values}, line)
     printer.total({"conversations": conversations}, f"{conversations:,} conversations")

@@ -43,9 +43,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--label", metavar="NAME[:VALUE]", default="", help="only conversations with this label"
     )
-    parser.add_argument("--prefix", default="", help="whose id begins with this")
     parser.add_argument(
-        "--strategies", metavar="NAME,NAME", default="", help="only these; default: all"
+        "--prefix", default="", help="only conversations whose id begins with this text"
+    )
+    parser.add_argument(
+        "--strategies", metavar="NAME,NAME", default="", help="only these strategies; default: all"
     )
     parser.add_argument(
         "--tokens",
@@ -63,18 +65,20 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--count",
         default=COUNTS[0],
         choices=COUNTS,
-        help="own: each library counts tokens as it does by default; alike: libraries that take a "
-        "counter get the one of all costs; default: %(default)s",
+        help="own: each library counts tokens as it does by default; alike: libraries "
+        "that accept a counter use the one that counts the costs; default: "
+        "%(default)s",
     )
     parser.add_argument(
         "--summaries",
         default=StandIn.NOTHING.value,
         choices=[*map(str, StandIn)],
-        help="what stands in for a summary: 500 words that hold nothing, the first sentences of "
-        "what it replaces, or the one that the session had recorded; default: %(default)s",
+        help="what stands in for a summary: 500 words without any fact, the first "
+        "sentences of the replaced messages, or the summary that the session had "
+        "recorded; default: %(default)s",
     )
     add_price_arguments(parser)
-    parser.add_argument("--model", default="", help="which model gets the prompts")
+    parser.add_argument("--model", default="", help="the model that gets the prompts")
     add_json_argument(parser, "strategy")
 
 
@@ -222,15 +226,15 @@ def _print_total(sums: Mapping[str, Measured], chosen: StrategyOptions, printer:
         values,
         f"{conversations:,} conversations; limits: {chosen.settings.tokens:,} tokens, counted by "
         f"{counted}, and {chosen.settings.messages:,} messages.",
-        "Cost 1.00 is sending everything. Summaries were written by no model: "
+        "Cost 1.00 is sending everything. No model wrote the summaries: "
         f"{_STAND_INS[chosen.stand_in]}.",
     )
 
 
 _STAND_INS = {
-    StandIn.NOTHING: "each is 500 words that hold nothing",
+    StandIn.NOTHING: "each is 500 words without any fact",
     StandIn.SENTENCES: "each has the first sentences of what it replaces",
-    StandIn.RECORDED: "each is the one that the session had recorded, or holds nothing",
+    StandIn.RECORDED: "each is the summary that the session had recorded, or has no fact",
 }
 
 

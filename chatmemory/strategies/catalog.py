@@ -121,7 +121,7 @@ STRATEGIES = (
         "LangChain SummarizationMiddleware",
         "langchain:SummaryRun",
         'SummarizationMiddleware(model, trigger=("tokens", {tokens}), keep=("messages", 20))',
-        "No policy of ours: a summary takes the place of all but the newest 20 messages.",
+        "Unlike all policies of ours: a summary takes the place of all but the newest 20 messages.",
         "https://docs.langchain.com/oss/python/langchain/middleware/built-in",
         "langchain",
     ),
@@ -130,8 +130,8 @@ STRATEGIES = (
         "LangChain ClearToolUsesEdit",
         "langchain:ClearRun",
         "ClearToolUsesEdit(trigger={tokens}, keep=3)",
-        "Like the clear_tool_results of our token_window, but no message ever leaves, and all tool "
-        "results but the newest 3 are cleared at once.",
+        "Like clear_tool_results of our token_window, but no message ever leaves, "
+        "and one clearing takes all tool results but the newest 3.",
         "https://docs.langchain.com/oss/python/langchain/middleware/built-in",
         "langchain",
     ),
@@ -140,8 +140,8 @@ STRATEGIES = (
         "OpenAI compaction session",
         "openai_agents:ResponsesCompactionRun",
         "OpenAIResponsesCompactionSession(id, session)",
-        "No policy of ours: after a turn with 10 items that are not the user's, one encrypted item "
-        "takes the place of all messages but the user's.",
+        "Unlike all policies of ours: after a turn with 10 items that are not the "
+        "user's, one encrypted item takes the place of all messages but the user's.",
         "https://openai.github.io/openai-agents-python/ref/memory/"
         "openai_responses_compaction_session",
         "openai-agents",
@@ -151,8 +151,9 @@ STRATEGIES = (
         "Google ADK EventsCompaction",
         "google_adk:EventsCompactionRun",
         "EventsCompactionConfig(compaction_interval=5, overlap_size=1)",
-        "No policy of ours: after every 5 turns, a summary takes the place of these and of the "
-        "turn before them, unless it would be longer.",
+        "Unlike all policies of ours: after every 5 turns, a summary takes the "
+        "place of these turns and of the turn before them, unless the summary "
+        "would be longer.",
         "https://google.github.io/adk-docs/context/compaction",
         "google-adk",
     ),
@@ -230,5 +231,5 @@ def chosen_strategies(names: str) -> tuple[Strategy, ...]:
         return tuple(known.values())
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if unknown := next((name for name in wanted if name not in known), None):
-        raise InvalidValue(f"no strategy is called {unknown!r}: choose of {', '.join(known)}")
+        raise InvalidValue(f"no strategy is called {unknown!r}: choose one of {', '.join(known)}")
     return tuple(known[name] for name in wanted)

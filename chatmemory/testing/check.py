@@ -26,10 +26,11 @@ from chatmemory.testing.figures import Baseline, figures_of_runs, key_of, worsen
 from chatmemory.testing.recorded import Recorded
 
 HELP = (
-    "Check recorded conversations in files against a policy: what would be forgotten and come up "
-    "again, what providers would refuse, what prompts cost, and whether figures are worse than a "
-    "baseline. Exits with 1 if a check fails, else with 3 if something could not be read. Without "
-    "files it is Django's own check of the installation."
+    "Check recorded conversations in files against a policy: facts that leave "
+    "memory and come up again, prompts that providers would reject, the cost of "
+    "prompts, and figures that are worse than a baseline. Exits with 1 if a check "
+    "fails, else with 3 if a part of a file could not be read. Without files, this "
+    "is Django's own check of the installation."
 )
 ALL = "all conversations"
 
@@ -46,37 +47,49 @@ class Check:
 def add_arguments(parser: ArgumentParser) -> None:
     add_file_arguments(parser, "*")
     parser.add_argument(
-        "--policy", help="such as token_window:4000,low_water=0.5, or everything", default=""
+        "--policy",
+        help="the policy to check, such as token_window:4000,low_water=0.5, or everything",
+        default="",
     )
     parser.add_argument(
         "--fail-on",
         metavar="KIND,KIND",
         default=FORCED_NAME,
-        help=f"kinds of incidents: {FORCED_NAME}, {', '.join(KINDS)}, or none; "
-        "default: %(default)s, what a user had to say again",
+        help=f"the kinds of incidents that fail the check: {FORCED_NAME}, "
+        f"{', '.join(KINDS)}, or none; default: %(default)s, for facts that a user "
+        "had to say again",
     )
     parser.add_argument(
         "--provider",
         action="append",
         default=[],
         choices=list(PROVIDERS),
-        help="fail if this provider would refuse a prompt; may be given several times",
+        help="fail if this provider would reject a prompt; can be given several times",
     )
     parser.add_argument("--model", help="the model that gets the prompts")
     parser.add_argument(
-        "--cost", type=float, metavar="SHARE", help="the most that prompts may cost of everything"
+        "--cost",
+        type=float,
+        metavar="SHARE",
+        help="the largest cost of prompts, as a share of the cost of sending everything",
     )
     parser.add_argument(
-        "--summary", type=float, metavar="SHARE", help="the least that agents' summaries must hold"
+        "--summary",
+        type=float,
+        metavar="SHARE",
+        help="the least share of exact terms needed again that agents' summaries must hold",
     )
     parser.add_argument("--level", default=Level.RARE.value, choices=[*map(str, Level)])
     parser.add_argument(
         "--baseline",
         type=Path,
         metavar="FILE",
-        help="fail if figures are worse than in this file; what it does not have is added",
+        help="fail if figures are worse than in this file; figures that the file lacks "
+        "are added to it",
     )
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write the results as JUnit XML to this file"
+    )
     add_json_argument(parser, "check that failed")
 
 

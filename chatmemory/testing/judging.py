@@ -61,7 +61,7 @@ def _why_missing(run: Recorded, phrase: str, step: int, mentions: Sequence[int])
     until = run.arrivals[step - 1].number
     before = [number for number in mentions if number <= until]
     if not before:
-        yield f"{does_not}: not said yet; the first to say it is {named(mentions[0])}"
+        yield f"{does_not}: not said yet; the first message that says it is {named(mentions[0])}"
         return
     lost = _lost(run, phrase, step, before)
     if lost is None:
@@ -264,11 +264,12 @@ def cost_failure(
 def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
     bill, whole = costs.bill, costs.everything
     return (
-        f"prompts cost {relative:.2f} of sending everything, at most {at_most:.2f} is allowed: "
-        f"{_per_call(bill):,} tokens a call in place of {_per_call(whole):,}, of which "
-        f"{_share(bill.read, bill.tokens)} come from the cache in place of "
-        f"{_share(whole.read, whole.tokens)}; {costs.breaks:,} of {bill.calls:,} prompts do not "
-        "begin with the one before"
+        f"prompts cost {relative:.2f} of sending everything, but at most "
+        f"{at_most:.2f} is allowed: a call has {_per_call(bill):,} tokens, "
+        f"{_share(bill.read, bill.tokens)} cached; sending everything has "
+        f"{_per_call(whole):,}, {_share(whole.read, whole.tokens)} cached; "
+        f"{costs.breaks:,} of {bill.calls:,} prompts do not begin with the previous "
+        "prompt"
     )
 
 
@@ -330,8 +331,9 @@ def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list
         return []
     kind = "" if chosen is Level.ALL else f" {chosen}"
     head = (
-        f"of {needed:,}{kind} exact terms that were needed again the summaries hold {held:,}, "
-        f"{100 * held / needed:.0f} %; {100 * share:.0f} % are required"
+        f"the summaries hold {held:,} of {needed:,}{kind} exact terms that were "
+        f"needed again, which is {100 * held / needed:.0f} %; {100 * share:.0f} % "
+        "are required"
     )
     more = [_more(lines, "line")] if len(lines) > LISTED else []
     return ["\n  ".join([head, *lines[:LISTED], *more])]

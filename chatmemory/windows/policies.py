@@ -176,9 +176,10 @@ class Policy(ABC):
         if self.low_water != WHOLE and self.low_mark <= self.overhead:
             unit = self.unit.removesuffix("s") if self.low_mark == 1 else self.unit
             raise InvalidValue(
-                f"{self.limit_name} {self.limit} and low_water {written_share(self.low_water)} do "
-                f"not go together: the mark would be {self.low_mark:,} {unit}, and nothing but "
-                "the newest message could stay"
+                f"{self.limit_name} {self.limit} and low_water "
+                f"{written_share(self.low_water)} do not go together: memory would "
+                f"be trimmed to {self.low_mark:,} {unit}, where only the newest "
+                "message could stay"
             )
 
     @property

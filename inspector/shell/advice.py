@@ -304,7 +304,7 @@ def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
     Raises InvalidValue if a client decides the window (`in_force` is None).
     """
     if in_force is None:
-        raise InvalidValue("Only your client can change this: it decides what is in memory.")
+        raise InvalidValue("Only your client can change what memory holds.")
     return in_force.metering() if policy is None else policy
 
 

@@ -41,8 +41,8 @@ def test_what_was_measured_is_said_with_what_was_left_out():
     short = all_hold("short", [700, 800, 850], calls=2)
     told = words.measured_words(advise([*fleet, huge, short], prices=PRICES).measured)
     assert told == (
-        "Measured on 12 conversations, each counted alike, 96 calls, at prices of your own. "
-        "Not counted: 1 under 3 calls; 1 apart (huge)."
+        "Measured on 12 conversations, each with the same weight, 96 calls, at prices of your own. "
+        "Not counted: 1 with fewer than 3 model calls; 1 far larger than the others (huge)."
     )
 
 
@@ -56,7 +56,7 @@ def test_where_only_the_newest_messages_were_measured_the_scope_says_so():
     several = advise([one, whole], prices=PRICES).measured
     assert (several.messages, several.said, several.in_part) == (40, 64, 1)
     assert words.measured_words(several).endswith(
-        "at prices of your own. Of 1 long conversation only the newest messages: "
+        "at prices of your own. Of 1 long conversation, only the newest messages were measured: "
         "40 of all 64 messages."
     )
 
@@ -64,15 +64,15 @@ def test_where_only_the_newest_messages_were_measured_the_scope_says_so():
 def test_a_change_says_that_it_saves_in_both_halves():
     fleet = [all_hold(f"c{n}", [700, 800, 850], 800) for n in range(12)]
     said = words.why(advise(fleet))
-    assert "It saves in both halves of the conversations, too: tokens 0.70 and 0.70." in said
+    assert "It also saves in each half of the conversations: tokens 0.70 and 0.70." in said
 
 
 def test_where_nothing_fits_the_window_that_holds_most_is_named():
     losing = {(0, 4): Tally(10, tokens=300), (0, 8): Tally(18, tokens=600)}
     advice = advise([conversation("a", losing)], Goals(context=150))
     assert words.why(advice) == (
-        "8 messages sliding holds most: 18 of 20 facts. The longest prompt has 200 tokens: "
-        "everything does not fit the model’s 150."
+        "8 messages sliding holds the most facts: 18 of 20. The longest prompt has 200 tokens, "
+        "more than the model’s context window of 150."
     )
 
 
@@ -87,14 +87,14 @@ def test_a_limit_without_room_for_the_largest_turn_is_said():
 def test_why_nothing_is_advised_is_said():
     assert words.headline(advise([])) == "No advice: no conversations"
     short = all_hold("short", [700, 800, 850], calls=2)
-    assert words.headline(advise([short])) == "No advice: under three calls"
+    assert words.headline(advise([short])) == "No advice: fewer than three model calls"
 
 
 def test_the_cheapest_limit_is_named_but_not_advised_if_nothing_was_needed():
     points = {(0, 8): Tally(tokens=400)}
     advice = advise([conversation("a", points, Tally(tokens=1_000), window(16), recalls=0)])
     assert words.headline(advice) == "Cheapest: a limit of 8 messages"
-    assert "Whether answers need the talk before is not measured." in words.why(advice)
+    assert "Whether answers need earlier messages is not measured." in words.why(advice)
     whole = advise([conversation("a", {}, Tally(tokens=1_400), window(8), recalls=0)])
     assert words.headline(whole) == "Send everything"
     assert "talk before" not in words.why(whole)
@@ -104,8 +104,9 @@ def test_a_window_that_saves_too_little_is_named_beside_everything():
     advice = advise([all_hold("a", [980, 990, 1_500], 1_430)])
     assert words.headline(advice) == "Send everything"
     assert words.why(advice) == (
-        "No window that holds 95 %, and as much as today, saves 10 %. "
-        "4 messages sliding holds as much at tokens 0.98, but saves less than 10 %."
+        "No window with 95 % of the facts, and no fewer than today, costs 10 % less than "
+        "sending everything. "
+        "4 messages sliding holds as many facts at tokens 0.98, but saves less than 10 %."
     )
 
 
@@ -114,10 +115,11 @@ def test_a_window_that_saves_in_one_half_only_is_named_so():
     second = next(f"c{n}" for n in range(9) if not is_of_first_half(f"c{n}"))
     both = [all_hold(first, [500, 990, 990]), all_hold(second, [950, 990, 990])]
     assert words.why(advise(both, prices=PRICES)).endswith(
-        "holds as much at cost 0.73, but saves less than 10 % in one half of the conversations."
+        "holds as many facts at cost 0.73, but saves less than 10 % in one half of the "
+        "conversations."
     )
 
 
 def test_no_window_is_named_that_loses_facts_or_costs_as_much():
     lossless = advise([all_hold("a", [1_000, 1_100, 1_500], 1_430)])
-    assert words.why(lossless).endswith("saves 10 %.")
+    assert words.why(lossless).endswith("costs 10 % less than sending everything.")

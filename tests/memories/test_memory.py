@@ -150,7 +150,9 @@ def test_a_memory_cannot_be_made_from_itself(needed):
 
     memories = ChatMemoryProvider(create)
     for _ in range(2):
-        with pytest.raises(InvalidValue, match="create asks for the memory 'a', which it makes"):
+        with pytest.raises(
+            InvalidValue, match="create asks for the memory 'a' that it is to create"
+        ):
             memories.get("a")
     needed.clear()
     assert memories.get("a").id == "a"

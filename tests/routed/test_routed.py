@@ -237,7 +237,10 @@ def test_routers_that_part_the_tables_are_an_error():
         (error,) = check_tables_are_together()
     assert (error.id, error.msg) == (
         "chatmemory.E001",
-        "DATABASE_ROUTERS write ApiToken to 'accounts', but Memory to 'default'",
+        (
+            "DATABASE_ROUTERS write the model ApiToken to 'accounts', "
+            "but the model Memory to 'default'"
+        ),
     )
     assert not check_tables_are_together()
 
@@ -246,4 +249,4 @@ def test_routers_that_forget_the_rooms_are_an_error():
     with override_settings(DATABASE_ROUTERS=[f"{ROUTERS}.KernelRouter"]):
         told = [error.msg for error in check_tables_are_together()]
     migrated = "DATABASE_ROUTERS do not migrate 'chatmemory_search' in 'conversations'"
-    assert f"{migrated}, where Memory is" in told
+    assert f"{migrated}, which has the table of Memory" in told

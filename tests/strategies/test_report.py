@@ -63,7 +63,7 @@ def test_what_is_not_installed_says_how_it_is(typed, chats, monkeypatch):
     assert code == 0
     assert "google_adk" in told
     assert "not installed: pip install 'no-such-framework'" in told
-    assert "500 words that hold nothing" in told
+    assert "500 words without any fact" in told
     *rows, _ = map(json.loads, typed(chats, "--json")[1].splitlines())
     assert rows[1] == {
         "strategy": "google_adk",

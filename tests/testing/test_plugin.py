@@ -61,13 +61,14 @@ REGRESSIONS = [
     pytest.param(
         *("long", "token_window:1000"),
         lambda run: run.assert_cost(at_most=0.3, input="2.50", cached="0.25"),
-        "of sending everything, at most 0.30 is allowed: ",
+        "of sending everything, but at most 0.30 is allowed: ",
         id="cost",
     ),
     pytest.param(
         *("session", "everything"),
         lambda run: run.assert_summary_holds(level="told", share=0.5),
-        "of 2 told exact terms that were needed again the summaries hold 0, 0 %; 50 % are required",
+        "the summaries hold 0 of 2 told exact terms that were needed again, which is 0 %; 50 % are "
+        "required",
         id="summary",
     ),
 ]
@@ -114,7 +115,7 @@ MISTAKES = [
     (lambda run: run.assert_no_incident(kind="x"), "'x' is none of user_repeated"),
     (lambda run: run.assert_accepted_by(), "name a provider: openai"),
     (lambda run: run.assert_accepted_by("x"), "unknown provider 'x'"),
-    (lambda run: run.assert_cost(1.0, provider="x"), "the provider of a cache is"),
+    (lambda run: run.assert_cost(1.0, provider="x"), "the provider of a prompt cache must be"),
     (lambda run: run.assert_summary_holds(), "no compaction is recorded"),
     (lambda run: run.assert_summary_holds(level="x"), "the level 'x' is none of"),
 ]
@@ -130,7 +131,7 @@ def test_why_a_phrase_is_not_held(runs):
     run = read(runs / "order.json", "message_window:3,oversized=reject")
     for phrase, at, why in (
         ("B-7", None, "does not hold “B-7”: no message contains these words"),
-        ("late", 2, "does not hold “late”: not said yet; the first to say it is #3"),
+        ("late", 2, "does not hold “late”: not said yet; the first message that says it is #3"),
     ):
         with pytest.raises(AssertionError, match=why):
             run.assert_holds(phrase, at=at)

@@ -19,7 +19,7 @@ class Command(DatabaseCommand):
         parser.add_argument("name", help="a unique name, such as the client's")
         parser.add_argument("--role", choices=Role.values, default=Role.OPERATOR)
         parser.add_argument("--prefix", default="", help="limit the token to ids with this prefix")
-        parser.add_argument("--days", type=int, help="days until it expires; 0: never")
+        parser.add_argument("--days", type=int, help="days until the token expires; 0 means never")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -40,4 +40,4 @@ class Command(DatabaseCommand):
             raise CommandError(f"a token named {options['name']!r} already exists") from error
         except OSError as error:
             why = f"its secret cannot be printed: {error.strerror}"
-            raise CommandError(f"no token was made, because {why}") from error
+            raise CommandError(f"no token was created, because {why}") from error

@@ -21,7 +21,7 @@ class Command(DatabaseCommand):
         parser.add_argument(
             "--single-node",
             action="store_true",
-            help="distribute though the database knows no other node",
+            help="distribute even if the database knows no other node",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

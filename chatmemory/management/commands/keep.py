@@ -17,19 +17,21 @@ SECONDS_OF_BAR = 1.0
 
 class Command(DatabaseCommand):
     help = (
-        "Derive and keep data of changed conversations, such as incidents, until interrupted. "
-        "`chatmemory run` and `manage.py serve` do this themselves: use it for a site on another "
-        "server, such as a WSGI server."
+        "Derive and store data of changed conversations, such as incidents, until "
+        "interrupted. `chatmemory run` and `manage.py serve` do this themselves: "
+        "use this command for a site on another server, such as a WSGI server."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--once", action="store_true", help="end as soon as all conversations are known"
+            "--once",
+            action="store_true",
+            help="end as soon as the data of all conversations is derived",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not is_writable():
-            raise CommandError("the database cannot be written, so nothing can be kept in it")
+            raise CommandError("the database cannot be written, so no derived data can be stored")
         rounds = Rounds()
         if options["once"]:
             _keep_all(rounds)

@@ -27,9 +27,15 @@ class Command(DatabaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "words", nargs="?", default="", metavar="WORDS", help="in an id, a label or a message"
+            "words",
+            nargs="?",
+            default="",
+            metavar="WORDS",
+            help="only conversations with this text in an id, a label or a message",
         )
-        parser.add_argument("--prefix", default="", help="whose id begins with this")
+        parser.add_argument(
+            "--prefix", default="", help="only conversations whose id begins with this text"
+        )
         parser.add_argument(
             "--label", metavar="NAME[:VALUE]", default="", help="only conversations with this label"
         )
@@ -39,7 +45,7 @@ class Command(DatabaseCommand):
             default=SIZE,
             choices=range(1, PAGE_MAX + 1),
             metavar="NUMBER",
-            help=f"how many, 1 to {PAGE_MAX}; default: {SIZE}",
+            help=f"the number of conversations to list, 1 to {PAGE_MAX}; default: {SIZE}",
         )
         add_json_argument(parser, "conversation")
 

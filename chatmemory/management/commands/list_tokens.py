@@ -50,7 +50,7 @@ def _values(token: ApiToken) -> Mapping[str, Any]:
 
 def _words(token: ApiToken) -> str:
     beginning = f"ids that begin with {one_line(token.prefix)}" if token.prefix else "all ids"
-    until = f"until {_day(token.expires_at)}" if token.expires_at else "without an end"
+    until = f"until {_day(token.expires_at)}" if token.expires_at else "no expiry"
     used = f"last used {_day(token.last_used_at)}" if token.last_used_at else "never used"
     created = f"made {_day(token.created_at)}"
     parts = (token.role, beginning, _state(token), until, created, used)

@@ -14,7 +14,7 @@ class Command(DatabaseCommand):
     help = "Revoke a bearer token of the API at once. It stays in the list."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="the name of the token, as list_tokens has it")
+        parser.add_argument("name", help="the name of the token, as list_tokens shows it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["name"]

@@ -60,7 +60,8 @@ class Command(DatabaseCommand):
             default=SIZE,
             choices=range(1, PAGE_MAX + 1),
             metavar="NUMBER",
-            help=f"the latest messages of the history, 1 to {PAGE_MAX}; default: {SIZE}",
+            help="the number of latest messages of the history to show, 1 to "
+            f"{PAGE_MAX}; default: {SIZE}",
         )
         add_json_argument(parser, "message of the history")
 
@@ -131,7 +132,7 @@ def _beside(row: MessageView, summaries: dict[int, Coverage]) -> ShownRow:
     text = readable_text(row.message)
     if row.seq in summaries:
         covered = wording.counted(summaries[row.seq].number, "message")
-        size = f"{wording.counted(row.tokens, 'token')}, stands for {covered}"
+        size = f"{wording.counted(row.tokens, 'token')}, summary of {covered}"
         return ShownRow(row.seq, "Summary", text, size, is_in=True)
     role = wording.role(row.type, row.has_calls)
     return ShownRow(row.seq, role, text, _in_memory(row), is_in=True)

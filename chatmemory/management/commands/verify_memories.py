@@ -24,7 +24,7 @@ from chatmemory.printing import add_json_argument
 from chatmemory.services import remade
 from chatmemory.sqlite_files import damage
 
-NO_ID = "its id is no readable text"
+NO_ID = "its id is not readable text"
 STEP_DIGITS = 18
 
 
@@ -67,7 +67,10 @@ def _contradiction(memory_id: StoredId) -> Contradiction | None:
 
 
 class Command(DatabaseCommand):
-    help = "Replay conversations through the core and compare the result with the stored rows."
+    help = (
+        "Replay conversations by the rules of their policies, and compare the result "
+        "with the stored rows."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", nargs="*", metavar="ID", help="default: all conversations")
@@ -75,18 +78,20 @@ class Command(DatabaseCommand):
             "--heads",
             type=Path,
             metavar="FILE",
-            help="also compare heads that were kept: lines of id, step and digest; - is stdin",
+            help="also compare the digests that --print-heads printed earlier: lines of "
+            "id, step and digest; - is stdin",
         )
         parser.add_argument(
             "--print-heads",
             action="store_true",
-            help="only print the newest heads, to be kept elsewhere",
+            help="only print the digest of the newest step of each conversation, to be "
+            "stored elsewhere",
         )
 
         parser.add_argument(
             "--repair-index",
             action="store_true",
-            help="first put names and messages into the search index that are missing there",
+            help="first add the names and messages that the search index lacks",
         )
         parser.add_argument(
             "--resume",
@@ -94,20 +99,23 @@ class Command(DatabaseCommand):
             type=Path,
             const=Path("verify_memories.progress"),
             metavar="FILE",
-            help="go on where an earlier run with this file ended; default: %(const)s here",
+            help="continue where an earlier run with this file ended; default: "
+            "%(const)s in this folder",
         )
         parser.add_argument(
             "--seconds",
             type=int,
             metavar="N",
-            help="end after this time, between two conversations; needs --resume",
+            help="end after this number of seconds, between two conversations; needs --resume",
         )
         add_json_argument(parser, "contradiction")
 
     def handle(self, *args: Any, **options: Any) -> None:
         check_ignored("print_heads", ("heads", "repair_index", "json", "resume"), options)
         if options["seconds"] is not None and not options["resume"]:
-            raise wrong_arguments("--seconds needs --resume, which keeps what was verified")
+            raise wrong_arguments(
+                "--seconds needs --resume, which stores which conversations were verified"
+            )
         if options["resume"] and options["ids"]:
             raise wrong_arguments("--resume is for all conversations: leave out the ids")
         ids = known(options["ids"])
@@ -126,12 +134,19 @@ class Command(DatabaseCommand):
         if of_replays:
             faults = [f"{len(of_replays)} of {verified} conversations differ from their replay"]
         if of_heads:
-            faults.append(f"{counted(len(of_heads), 'kept head')} contradicted")
+            faults.append(f"{counted(len(of_heads), 'digest')} of --heads contradicted")
         if faults:
             raise CommandError("; ".join(faults))
         if not options["json"]:
             sentence = f"{counted(verified, 'conversation')} verified: all match their replay"
-            goes_on = f"; {part.left:,} to go, with --resume" if part.left else ""
+            goes_on = (
+                (
+                    f"; {part.left:,} conversations are left to verify: repeat the command "
+                    "with --resume"
+                )
+                if part.left
+                else ""
+            )
             self.stdout.write(sentence + goes_on)
         return None
 
@@ -154,7 +169,7 @@ class Command(DatabaseCommand):
             printer.total({**total, "made_anew": len(made_anew), "left": left})
             return
         for memory_id, name in made_anew:
-            self.stderr.write(f"{memory_id!r}: its kept {name} differed and were made again")
+            self.stderr.write(f"{memory_id!r}: the stored {name} differed and were computed again")
         for contradiction in found:
             self.stderr.write(str(contradiction))
 
@@ -202,13 +217,16 @@ class Command(DatabaseCommand):
             raise wrong_arguments(f"{file}: {why}") from error
         verify_head = getattr(services, "verify_head", None)
         if verify_head is None:
-            raise wrong_arguments("no room is installed that compares heads, such as integrity")
+            raise wrong_arguments(
+                "this installation cannot compare digests: the room integrity is not "
+                "in INSTALLED_APPS"
+            )
         found = list[Contradiction | None]()
         for number, line in enumerate(text.split("\n") if text else (), 1):
             parts = line.removesuffix("\r").split("\t")
             if len(parts) != 3 or not parts[1].isdecimal() or len(parts[1]) > STEP_DIGITS:
                 raise wrong_arguments(
-                    f"{file}, line {number}: expected id, step and digest, by tabs"
+                    f"{file}, line {number}: expected id, step and digest, separated by tabs"
                 )
             found.append(verify_head(id_of(parts[0]), int(parts[1]), parts[2]))
         return [contradiction for contradiction in found if contradiction]
@@ -230,9 +248,11 @@ class Command(DatabaseCommand):
                     raise TypeError(NO_ID)
                 digest = stored(head).hex()
             except TypeError as error:
-                self.stderr.write(f"{memory_id.text!r}: its head cannot be read: {error}")
+                self.stderr.write(
+                    f"{memory_id.text!r}: the digest of its newest step cannot be read: {error}"
+                )
                 unreadable += 1
             else:
                 self.stdout.write(f"{head_line(memory_id.text)}\t{step}\t{digest}")
         if unreadable:
-            raise CommandError(f"{counted(unreadable, 'head')} cannot be read")
+            raise CommandError(f"{counted(unreadable, 'digest')} cannot be read")

@@ -181,7 +181,7 @@ def test_a_token_with_a_prefix_has_a_doctor_of_its_own(client):
 def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
     create_and_add("fine", MessageWindow(9), SEEDS[""])
     call_command("doctor")
-    assert capsys.readouterr().out == "0 refused; 0 only mishandled\n"
+    assert capsys.readouterr().out == "0 would be rejected; 0 only mishandled\n"
     create_and_add("m", MessageWindow(9), SEEDS["dangling_call"])
     with pytest.raises(SystemExit) as ended:
         call_command("doctor", "--provider", "openai")

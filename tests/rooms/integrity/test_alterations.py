@@ -397,7 +397,7 @@ def test_unreadable_heads_are_not_printed_and_are_named(conversations, capsys):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has nothing but bytes in a head")
     execute(MEMORY.format("head = 1099511627776"))
-    with pytest.raises(CommandError, match="1 head cannot be read"):
+    with pytest.raises(CommandError, match="1 digest cannot be read"):
         call_command("verify_memories", print_heads=True)
     said = capsys.readouterr()
     assert [line.split("\t")[0] for line in said.out.splitlines()] == ["b", "c"]
@@ -425,14 +425,14 @@ def test_an_id_that_cannot_be_read_hides_no_other_conversation(with_an_unreadabl
     with pytest.raises(CommandError, match="2 of 4 conversations differ"):
         call_command("verify_memories", repair_index=True)
     told = capsys.readouterr().err.splitlines()
-    assert sum("the conversation: its id is no readable text" in line for line in told) == 1
+    assert sum("the conversation: its id is not readable text" in line for line in told) == 1
     assert sum(line.startswith("'c': stay 3 of message #3") for line in told) == 1
 
 
 def test_an_id_that_cannot_be_read_hides_no_other_head(with_an_unreadable_id, capsys):
     execute("UPDATE chatmemory_memory SET last_step = 1 WHERE id NOT IN ('a', 'b', 'c')")
-    with pytest.raises(CommandError, match="1 head cannot be read"):
+    with pytest.raises(CommandError, match="1 digest cannot be read"):
         call_command("verify_memories", print_heads=True)
     said = capsys.readouterr()
     assert [line.split("\t")[0] for line in said.out.splitlines()] == ["a", "b", "c"]
-    assert said.err.endswith("its id is no readable text\n")
+    assert said.err.endswith("its id is not readable text\n")

@@ -37,7 +37,7 @@ def test_stored_conversations_become_a_row_for_each_policy(conversation, capsys)
     assert [row[:5] for row in rows] == [
         ["message_window:2", "1", "1", "0", "0"],
         ["everything", "1", "1", "1", "1"],
-        ["recommended:", "nothing:", "No", "advice:", "under"],
+        ["recommended:", "nothing:", "No", "advice:", "fewer"],
     ]
 
 

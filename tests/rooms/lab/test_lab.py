@@ -125,7 +125,7 @@ def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_c
     """Without a price of cached input, tokens are compared."""
     text = computed(operator_client, "input=2.5")
     assert re.search(r"What is in force costs \d+ % more than sending everything", text)
-    assert "No window that holds 95 %, and as much as today, saves 10 % in each half" in text
+    assert "costs 10 % less than sending everything in each half" in text
     assert "Measured on " in text
     html = operator_client.get("/lab/?input=2.5").text
     assert 'name="policy" value="everything"' in html
@@ -164,8 +164,8 @@ def test_a_window_in_blocks_is_suggested_where_it_saves(operator_client, db):
         create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n))
     text = computed(operator_client, "provider=own&input=2.5&cached=0.25")
     assert re.search("Set the limit to .* trimmed to .* when full", text)
-    assert "Measured on 4 conversations, each counted alike" in text
-    assert re.search(r"It saves in both halves of the conversations, too: cost 0\.\d\d and", text)
+    assert "Measured on 4 conversations, each with the same weight" in text
+    assert re.search(r"It also saves in each half of the conversations: cost 0\.\d\d and", text)
     assert "Preview the change" in text
 
 
@@ -299,7 +299,7 @@ def test_outliers_and_conversations_that_clients_decide_are_left_out(operator_cl
     create_and_add("bot-agent", TokenWindow(90_000), [*session, *[AiMessage("C-9000")] * 2])
     protocol.update_messages("client-1", session)
     text = computed(operator_client)
-    assert "1 apart (bot-agent)" in text
+    assert "1 far larger than the others (bot-agent)" in text
     assert "1 decided by the client" in text
     assert table(operator_client, "") == usual
     alone = computed(operator_client, "q=C-9000")
@@ -387,7 +387,7 @@ def test_what_is_wrong_is_said_and_nothing_is_sent_or_adopted(
 def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db):
     create_and_add("m", TWO, [*SAID[:3], AiMessage("Well"), UserMessage("It was that")])
     text = computed(operator_client)
-    assert "No advice: under three calls" in text
+    assert "No advice: fewer than three model calls" in text
     assert "Preview the change" not in text
     assert "Lost most" not in text
 
@@ -408,7 +408,7 @@ def test_a_group_whose_limit_only_measures_sends_everything_today(operator_clien
 def test_without_a_fact_cost_decides_alone(operator_client, db):
     create_and_add("m", TWO, [each for n in numbered(4) for each in (n, AiMessage("Fine."))])
     page = computed(operator_client)
-    assert "No fact was needed again: chosen by cost alone." in page
+    assert "No fact was needed again, so the cost alone decides." in page
     assert "Lost most" not in page
 
 

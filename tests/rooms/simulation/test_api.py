@@ -34,7 +34,7 @@ def test_no_policy_is_named_before_a_first_step_that_changed_it(api, memory_id):
     answer = api.post(f"{URL}simulate/", body)
     assert (answer.status_code, answer.data["title"]) == (409, "Policy required")
     assert answer.data["detail"] == (
-        "which policy 'order-7741' had at step 0 is not recorded: give one to try"
+        "the policy of 'order-7741' at step 0 is not recorded: give a policy to try"
     )
     policy = {"kind": "message_window", "max_messages": 3}
     answer = api.post(f"{URL}simulate/", body | {"policy": policy})

@@ -207,7 +207,7 @@ def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
 def test_an_empty_conversation_is_compared(operator_client, db):
     services.create("empty", None)
     html = operator_client.get("/c/empty/compare/").content.decode()
-    assert "No advice: under three calls" in html
+    assert "No advice: fewer than three model calls" in html
     assert "Nothing is said yet." in html
     assert "no prompts" in html
     assert "accepts" not in html
@@ -284,7 +284,7 @@ def test_no_policy_is_adopted_where_the_client_decides(operator_client, db):
     services.create("theirs", None)
     answer = operator_client.post("/c/theirs/adopt/", FORM | {"confirmed": "1"})
     assert answer.status_code == 422
-    assert "Only your client can change this" in answer.text
+    assert "Only your client can change what memory holds" in answer.text
     assert conversations.policy("theirs") is None
 
 
