@@ -1,7 +1,7 @@
 """The plugin for pytest: the fixture `chatmemory`, and the option --chatmemory-baseline.
 
-Every run of pytest imports it where the package is installed. So it imports nothing of chatmemory
-before a test requests the fixture.
+Every run of pytest imports this module if the package is installed. So the module imports nothing
+of chatmemory before a test requests the fixture.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class ChatMemoryFiles:
         """Return the conversation in a file, replayed under a policy; the policy None keeps
         everything.
 
-        If the file has several, `name` chooses one. `terms`, and words that begin with one of the
-        `prefixes`, count as facts, too. Raises InvalidValue.
+        If the file has several conversations, `name` chooses a conversation. `terms` count as
+        facts, too, as do words that begin with one of the `prefixes`. Raises InvalidValue.
         """
         __tracebackhide__ = True
         from chatmemory.testing.asserting import runs_of

@@ -55,6 +55,8 @@ def models_in_use() -> list[str]:
 def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
     """Return the goals of advice for this site. `context` is the context window in tokens, by
     default the smallest of the models in use.
+
+    With `spares_users`, no user may have to repeat anything under the advised policy.
     """
     saving = inspector_configuration().LEAST_SAVING / 100
     takes = context or smallest_prompt(models_in_use())
@@ -90,10 +92,10 @@ class AdviceCard:
 
     @property
     def cost_of_today(self) -> str:
-        """A sentence on how much more or less today's policy costs than sending everything, with
-        the cause if it was measured.
+        """A sentence on how much more or less today's policy costs than sending everything; "" if
+        the cost is unknown.
 
-        "" if the cost is unknown.
+        The sentence also says why, if the reason was measured.
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
@@ -108,8 +110,8 @@ class AdviceCard:
 
     @property
     def how_much_more(self) -> str:
-        """How much more today's policy costs than sending everything: `11 % more at OpenAI’s
-        prices`. The cause is added if it was measured.
+        """How much more today's policy costs: `11 % more than sending everything at OpenAI’s
+        prices`. The reason is added if it was measured.
 
         "" if today's policy costs no more, or if the cost is unknown.
         """
@@ -166,8 +168,8 @@ class AdviceCard:
         return page_url("adopt", self.memory_id) if self.memory_id and not self.of_client else ""
 
     def keeping(self, policy: Policy) -> AdviceCard:
-        """Return this card with the figures of a requested policy, such as the limit that keeps a
-        fact. They are measured now if the advice does not have them.
+        """Return this card with the figures of a requested policy, such as a policy whose limit
+        keeps a fact. If the advice does not have these figures, they are measured now.
         """
         option = self.advice.at(policy)
         if option is None and (preview := preview_of({self.memory_id: policy})):
@@ -175,8 +177,9 @@ class AdviceCard:
         return self.beside(option)
 
     def beside(self, option: Option | None) -> AdviceCard:
-        """Return this card with the figures of a requested policy, given as an option. The
-        properties `keeps` and `offers_kept` are about this policy.
+        """Return this card with the figures of a requested policy, which are in `option`. If the
+        figures are unknown, `option` is None. The properties `keeps` and `offers_kept` are about
+        the requested policy.
         """
         return replace(self, advice=replace(self.advice, keeps=option))
 
@@ -196,20 +199,20 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether pages may offer the limit that was asked about, `advice.keeps`."""
+        """Whether pages may offer the requested policy, `advice.keeps`."""
         keeps = self.advice.keeps
         return not self.of_client if keeps is None else self.offers(keeps)
 
     def offers(self, option: Option) -> bool:
-        """Return whether pages may offer an option: no client decides, and no other option is
-        better in every way.
+        """Return whether pages may offer an option: no client decides the window, and no other
+        option is better in every way.
         """
         return not self.of_client and not self.advice.is_dominated(option)
 
     @property
     def offers_pin(self) -> bool:
-        """Whether pages may offer to pin a message: only if sending everything does not fit the
-        model.
+        """Whether pages may offer to pin a message. Pages do so only if sending everything would
+        not fit into the model's context window.
         """
         return self.advice.everything is not None and not self.advice.everything.fits
 
@@ -290,7 +293,7 @@ def advice_of(view: ConversationState) -> AdviceCard | None:
 
 
 def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
-    """Return the policy that a change of one conversation must set; see `policy_to_set`. Raises
+    """Return the policy to set so that a conversation uses `policy`; see `policy_to_set`. Raises
     MemoryNotFound, InvalidValue.
     """
     in_force = conversations.policy(memory_id)
@@ -298,8 +301,9 @@ def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
 
 
 def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
-    """Return the policy that a change must set. To send everything (None), the policy in force is
-    set to only measure.
+    """Return the policy to set so that a conversation uses `policy`. If `policy` is None, the
+    conversation is to send everything: the policy in force is returned with a limit that only
+    measures.
 
     Raises InvalidValue if a client decides the window (`in_force` is None).
     """
@@ -351,12 +355,11 @@ def preview_of(
     *,
     spares_dominated: bool = False,
 ) -> Preview | None:
-    """Return the effect of other policies; None if no installed feature measures conversations.
-    `policies` has the other policy of each conversation, by conversation ID; a policy of None sends
-    everything.
+    """Return the effect of setting `policies` on the conversations; None if no installed feature
+    measures conversations. A key is a conversation ID. A policy of None sends everything.
 
-    By default, the prices are those of the provider in use. With `spares_dominated`, a conversation
-    sends everything if that is better than its policy in every way.
+    By default, the prices are those of the provider in use. With `spares_dominated`, a policy is
+    replaced by None if sending everything is better in every way.
     """
     prices = prices or ChosenPrices.read({})
     limits = {id: each for id, each in policies.items() if each is not None}

@@ -1,7 +1,9 @@
-"""Building blocks of the tools for coding agents: the agent that calls a tool, and its answer.
+"""Building blocks of the tools for coding agents: the agent that calls a tool, and the tool's
+answer.
 
-A tool is a function that a room (feature) offers; see `SiteRoom.tools`. Its first argument is the
-agent. Agents are shown its docstring and its other arguments. A tool only reads, and never writes.
+A tool is a function that a room (feature) offers; see `SiteRoom.tools`. The first argument of the
+function is the agent. Agents are shown the function's docstring and its other arguments. A tool
+only reads, and never writes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Reads from a URL which conversations a page is about, such as the lab."""
+"""Reads the filter of conversations from the URL of a page about many conversations, such as the
+lab.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ IDS_MAX = 50  # conversations that a URL names by their ids
 
 @dataclass(frozen=True)
 class ChosenConversations:
-    """A filter of conversations, read from the parameters of a URL. `problem` describes an error in
-    the URL, or is "".
+    """A filter of conversations, read from the parameters of a URL. An empty parameter does not
+    filter.
+
+    `q` are words to search, and `prefix` is the beginning of IDs. `since` is a date: the
+    conversations were active on this day or later. `flagged` is the name of a flag, and `ids` are
+    IDs with commas between them. `problem` describes an error in the URL, or is "".
     """
 
     q: str = ""

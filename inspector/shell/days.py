@@ -1,5 +1,5 @@
-"""A small bar chart of the number of conversations that newly got a problem on each of several
-days.
+"""A small bar chart: for each of several days, the number of conversations in which a problem
+began.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):
-    """The bar of a day: its position, its top and its height. `is_new` means that a problem began
-    today, and `is_marked` that a policy changed on this day.
+    """The bar of a day: its position, its top and its height. `is_new` is True for today if a
+    problem began today. `is_marked` is True if a policy changed on this day.
     """
 
     left: int

@@ -1,5 +1,5 @@
-"""The server's thread that computes derived data soon after conversations have changed. It also
-empties SQLite's log if an erasure could not.
+"""The server's thread that computes derived data soon after conversations have changed. The thread
+also empties SQLite's log if an erasure could not empty the log.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ logger = logging.getLogger(__name__)
 
 
 class KeeperThread(Thread):
-    """Computes derived data in rounds until it is stopped. A failure is logged once, and tried
-    again. Between rounds the thread has no connection to the database.
+    """Computes derived data in rounds until the thread is stopped. A failure is logged once, and
+    the thread tries again. Between rounds, the thread has no connection to the database.
 
-    `also` is called after each round, such as to count what pages show.
+    `also` are functions that are called after each round, such as to count what pages show.
 
-    If the server limits the number of simultaneous requests, a round takes the `place` of a
-    request. So requests and this thread together never have more connections than allowed.
+    If the server limits the number of simultaneous requests, each round takes the place of a
+    request by `place`. So requests and this thread together never have more connections than
+    allowed.
     """
 
     def __init__(

@@ -16,8 +16,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 
 def inlined(styles: Sequence[str], script: str) -> dict[str, SafeString]:
-    """Return the template variables `style`, `script` and `policy` (Content-Security-Policy) of a
-    file. Arguments are names of static files.
+    """Return the variables `style`, `script` and `policy` for the template of a file. `policy` is
+    the Content-Security-Policy. The arguments are names of static files.
     """
     style, code = "".join(map(static_text, styles)), static_text(script)
     policy = (

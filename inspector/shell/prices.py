@@ -25,7 +25,9 @@ ONE = Decimal(1)
 
 
 class UsualCache(NamedTuple):
-    """The provider whose cache prices apply if none is chosen, and the model in use, or ""."""
+    """The prompt cache whose prices apply if a URL names no provider. `model` is the model in use,
+    or "" if the model is unknown.
+    """
 
     provider: str = USUAL
     model: str = ""
@@ -35,8 +37,8 @@ OPENAI = UsualCache()
 
 
 def usual() -> UsualCache:
-    """Return the first provider in use with known cache prices, and its model if exactly one is
-    chosen.
+    """Return the cache of the first provider in use whose cache prices are known, or else of
+    OpenAI. The cache has a model only if exactly one model of the provider is in use.
     """
     use = providers_in_use() or {}
     found = next((name for name in use if name in CACHES), None)
@@ -47,8 +49,8 @@ def usual() -> UsualCache:
 
 
 class Preset(NamedTuple):
-    """A provider whose cache prices can be chosen, or the reader's own prices. `label` is its name
-    for people, and `words` describe its prices.
+    """A choice of cache prices: those of a provider, or the reader's own. `label` is the text of
+    the choice, and `words` describe the prices.
     """
 
     name: str
@@ -61,9 +63,10 @@ class Preset(NamedTuple):
 class ChosenPrices:
     """The prices of a million tokens that a URL chooses, and the provider whose cache prices apply.
 
-    A missing price of cached or written tokens follows from the input price by the provider's
-    share. `source` and `as_of` are the source and the date of the reader's own prices. `usual` is
-    the cache whose prices apply if the URL names none.
+    `cached` is the price of tokens read from the prompt cache, and `write` is the price of tokens
+    written to the cache. A missing price of these two is computed from the input price, by the
+    ratio of the provider's prices. `source` and `as_of` are the source and the date of the reader's
+    own prices. `usual` is the cache whose prices apply if the URL names no provider.
     """
 
     input: Decimal | None = None
@@ -112,7 +115,7 @@ class ChosenPrices:
 
     @property
     def prices(self) -> Prices:
-        """The prices to calculate with. Without an input price, they are relative to that price."""
+        """The prices to calculate with. Without an input price, the input price counts as 1."""
         whole = self.input or ONE
         cached, write = self.cached, self.write
         if self.chosen:
@@ -149,8 +152,8 @@ class ChosenPrices:
         return self.input is not None
 
     def money(self, tokens: Decimal, times: float) -> str:
-        """Return the cost of `times` times `tokens` at the input price, such as `€2.43`; "" without
-        an input price.
+        """Return the cost of `tokens` at the input price, multiplied by `times`, such as `€2.43`;
+        "" without an input price.
         """
         if self.input is None:
             return ""

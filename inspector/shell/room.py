@@ -37,10 +37,11 @@ RecordAnswer = Callable[[str, str, int, float], None]
 class MenuItem:
     """A link of the main menu to a route. Items are sorted by `place`.
 
-    `others` are further routes at which it is the current item. If it has a `permission`, only
-    people with this permission see it; people who are not signed in see only items with
-    `is_public`. `icon` is a symbol of the sprite. An item that `is_seldom` needed is in the menu
-    *More*.
+    - `others` are further routes at which this item is shown as the current item.
+    - An item with a `permission` is shown only to people who have the permission.
+    - People who are not signed in see only items with `is_public`.
+    - `icon` is the name of a symbol in the sprite.
+    - An item with `is_seldom` is in the menu *More*, because people seldom need it.
     """
 
     label: str
@@ -60,8 +61,8 @@ class MenuItem:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A template of a room (feature), which is rendered with its page's context and its own
-    `context`.
+    """A template of a room (feature). The template gets the context of the page around it, and the
+    values in `context`.
     """
 
     template: str
@@ -73,9 +74,9 @@ class View:
     """What a room (feature) shows on the conversation page instead of a stored step, such as a
     simulation.
 
-    `caption` and `panel`, if given, replace the caption and the panel of the step. `tried` are URL
-    parameters that links preserve. Links to the live page and other forms preserve them only if the
-    view `is_lasting`.
+    `caption` and `panel`, if given, replace the caption and the panel of the step. `tried` are the
+    URL parameters of the view, which links of the page keep. Links to the live page and forms of
+    other features keep these parameters only if the view `is_lasting`.
     """
 
     state: ConversationState
@@ -190,11 +191,11 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """Whether a change helped against a kind of problem, as a room (feature) found.
+    """Whether a change helped against a kind of problem (a flag), as a room (feature) found.
 
-    `effect` is a sentence. `closed_at` is the time since which the problem has not begun again, or
-    None. `is_again` means that the problem began again after it had ended. An ended problem
-    `is_shown` for a while.
+    `effect` is a sentence about the change. `closed_at` is the time at which the problem ended, or
+    None. `is_again` means that the problem had ended and then began again. `is_shown` tells whether
+    the overview still shows a problem that has ended.
     """
 
     effect: str = ""
@@ -205,8 +206,9 @@ class Told:
 
 @dataclass(frozen=True)
 class RoomCause:
-    """A cause that a room found itself, with its line on the overview. Its `name` is that of a
-    mute, `count` is the number of its conversations, and `href` the URL of their list.
+    """A cause that a room (feature) found itself, with its `line` on the overview. People mute the
+    cause by its `name`. `count` is the number of conversations with the cause, and `href` is the
+    URL of their list.
     """
 
     name: str
@@ -223,10 +225,13 @@ class RoomCause:
 class OverTime:
     """The parts of the overview that a room (feature) adds about changes over time.
 
-    `strip` is shown above the problems. `causes` are further problems that the room has found.
-    `told` says for a flag, or a part of a flag, whether a change helped; the keys are their names.
-    `facets` are the values that filters offer, by the filter's name. Each value has its number of
-    conversations, and words if they differ from the value. `at` is the time of these numbers.
+    - `strip` is shown above the causes.
+    - `causes` are further causes that the room has found.
+    - `told` says whether a change helped. A key is the name of a flag, or of a part of a flag.
+    - `facets` are the values that the overview offers for its filters. A key is the name of a
+      filter. Each value comes with its number of conversations, and with words if they differ from
+      the value.
+    - `at` is the time at which these numbers were computed.
     """
 
     strip: Fragment
@@ -256,8 +261,8 @@ class SiteRoom(kernel.Room):
     def observing(
         self, method: str, headers: Mapping[str, str]
     ) -> AbstractContextManager[RecordAnswer] | None:
-        """Return a context manager that surrounds a request, and that yields a function to record
-        the answer; or None.
+        """Return a context manager that surrounds a request; None if the room does not observe the
+        request. The context manager yields a function that records the answer.
         """
         return None
 
@@ -305,13 +310,13 @@ class SiteRoom(kernel.Room):
         return None
 
     def marks(self, view: ConversationState) -> Highlights | None:
-        """Return what the room highlights on the page, or None. Called first before the history is
-        read, because the history is scrolled to the highlights.
+        """Return what the room highlights on the page, or None. The page calls this before it reads
+        the history, because the history is scrolled to the highlights.
         """
         return None
 
     def parts(self, view: ConversationState) -> Iterable[Part]:
-        """Yield parts of the conversation page. `view.is_simulated` tells whether it shows a
+        """Yield parts of the conversation page. `view.is_simulated` tells whether the page shows a
         simulation or a replay, and `view.selection.row` is the selected message.
         """
         return ()
@@ -327,27 +332,31 @@ class SiteRoom(kernel.Room):
         return None
 
     def cases_on(self, day: str, flag: str) -> Mapping[str, int] | None:
-        """Return the number of cases of a flag on a day, such as `2026-11-28`, by conversation;
-        None if the room does not know past cases of the flag.
+        """Return the number of cases of a flag on a day, such as `2026-11-28`. A key is a
+        conversation ID. Return None if the room does not know past cases of the flag.
         """
         return None
 
     def over_time(self, listed: Listed, at_once: bool = False) -> OverTime | None:
-        """Return the parts of the overview about the listed conversations over time; None if there
-        are none.
+        """Return the parts of the overview that show the listed conversations over time; None if
+        the room has no such parts.
 
-        Figures that are not stored are computed only with `at_once`, for a request that asks for
-        nothing else.
+        With `at_once`, figures that are not stored yet are computed. This takes longer, and is only
+        for a request that asks for these parts alone.
         """
         return None
 
     def muted(self) -> Mapping[str, Muted]:
-        """Return the causes that people have muted on the overview, by the names of flags."""
+        """Return the causes that people have muted on the overview. A key is the name of a flag or
+        of a `RoomCause`.
+        """
         return {}
 
     def hits_beside(self, words: str, memory_ids: Sequence[str]) -> Mapping[str, HitBeside]:
-        """Return the best hit of a search among the room's texts beside history, by the ids of
-        conversations. No message of these conversations has the words.
+        """Return the best hit of a search in each conversation, among texts that the room keeps
+        beside history. A key is a conversation ID.
+
+        `memory_ids` are conversations in which no message has the words.
         """
         return {}
 

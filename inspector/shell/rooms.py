@@ -163,8 +163,10 @@ def parts(view: ConversationState) -> list[Part]:
 
 
 def hits_beside(words: str, rows: Sequence[OverviewRow]) -> dict[str, HitBeside]:
-    """Return the hits of a search in texts that rooms keep beside history, by the ids of the
-    conversations. Texts are only searched in conversations in which no message has the words.
+    """Return the hits of a search in texts that rooms keep beside history. A key is a conversation
+    ID.
+
+    Only conversations in which no message has the words are searched.
     """
     ids = [row.memory.id for row in rows if row.mention is None]
     found: dict[str, HitBeside] = {}
@@ -222,22 +224,24 @@ def narrowing(name: str, value: str) -> Q | None:
 
 
 def cases_on(day: str, flag: str) -> Mapping[str, int] | None:
-    """Return the number of cases of a flag on a day by conversation, also of cases that were mended
-    since, from the room that knows them; None if none does.
+    """Return the number of cases of a flag on a day, from the first room that knows them; None if
+    no room does. A key is a conversation ID.
+
+    Cases that were mended since that day are counted, too.
     """
     return _first(lambda room: room.cases_on(day, flag))
 
 
 def value_columns() -> dict[str, str]:
-    """Return the column of derived data for each filter whose values are in such a column, by the
-    filter's name.
+    """Return the columns of derived data that have the values of filters. A key is the name of a
+    filter. The value for this key is the name of a column.
     """
     return {name: column for room in rooms() for name, column in room.value_columns.items()}
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
-    """Return the parts of the overview over time from the first room that has any; None if none
-    has.
+    """Return the parts of the overview that show conversations over time, from the first room that
+    has any; None if no room has any.
     """
     for room in rooms():
         try:
@@ -249,7 +253,7 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes from all rooms, by the names of flags."""
+    """Return the muted causes from all rooms. A key is the name of a flag or of a `RoomCause`."""
     return {name: mute for room in rooms() for name, mute in room.muted().items()}
 
 

@@ -34,11 +34,13 @@ NO_HISTORY = Page(())
 
 @dataclass(frozen=True)
 class KeepingLimit:
-    """The limit that, in force from the first message on, would have kept a message in memory until
-    the message was next needed.
+    """The limit under which a message would have stayed in memory until the message was next
+    needed. The limit would have been in force from the first message on.
 
-    `need` says when the message was needed; None if no needs are known. If it was not needed, the
-    limit would have kept it until `step`. The history had `message_count` messages by then.
+    `need` says when the message was needed; None if no needs are known. `step` is the step of this
+    need. If the message was not needed, `step` is the shown step, and the limit would have kept the
+    message until then. `policy` is the policy in force at `step`. The history had `message_count`
+    messages by then.
 
     `keeping` is None if the limit is unknown. Then `deferred` is the number of messages to replay,
     if nobody has asked for the replay yet. A replay of the history leaves out some changes:
@@ -135,11 +137,12 @@ class ShownMessages:
 
 @dataclass(frozen=True)
 class WindowContents:
-    """The messages of a window that are no plain messages of the history.
+    """The messages of a window that differ from plain messages of the history. A key is the number
+    of a message.
 
-    - `injected` are the messages that a client put there; they are not in the history.
-    - `original_tokens` has the original token counts of messages that count differently in the
-      window; of these, `cleared` are cleared tool results, with their texts.
+    - `injected` are the messages that a client put into memory, and that are not in the history.
+    - `original_tokens` has the original token counts of messages whose count in the window differs.
+    - `cleared` has the placeholders of the cleared tool results in the window.
     - `summaries` are the summaries in the window or selected, with the messages that they cover.
     - `media` are the messages with images, audio, video or files.
     - `index` is the index of exact terms, or None.
@@ -155,14 +158,15 @@ class WindowContents:
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected message, `row`, and why memory has it or not. `row` is None if no message is
+    """The selected message, `row`, and why it is in memory or not. `row` is None if no message is
     selected.
 
-    - `left_by` is the change by which the message left, or None while it is in memory.
-    - `clearing` is the change that cleared it, if it is a cleared tool result.
-    - `would_keep` is the limit that would have kept it. `without_index` says when it would have
-      left without an index, or is "".
-    - If it is redacted, `left_summaries` are summaries that cover it and are not redacted.
+    - `left_by` is the change by which the message left, or None while the message is in memory.
+    - `clearing` is the change that cleared the message, if the message is a cleared tool result.
+    - `would_keep` is the limit that would have kept the message.
+    - `without_index` says when the message would have left if memory had no index, or is "".
+    - If the message is redacted, `left_summaries` are the summaries that cover the message and are
+      not redacted.
     """
 
     row: MessageDetail | None = None
@@ -175,12 +179,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class SimulatedChanges:
-    """The `changes` that a page shows in place of stored ones. They are None if it shows what is
-    stored.
+    """The changes that a page shows instead of stored changes. `changes` is None if the page shows
+    what is stored.
 
     `drafts` are the messages that are added. If a limit is tried without drafts, `trim` is the
-    eviction that the limit would cause at the next add. `outlook` says what else the changes do. In
-    a replay, the history is replayed under another limit from the first message on.
+    eviction that the limit would cause at the next add. `outlook` says what else the changes do.
+    `is_replay` means that the page shows the history under another limit from the first message on.
     """
 
     changes: tuple[ChangeResult, ...] | None = None
@@ -277,8 +281,8 @@ class ConversationState:
 
     @property
     def waiting_call(self) -> int | None:
-        """The number of the message whose tool calls await results at the end of the window; None
-        if no call does.
+        """The number of the message whose tool calls still await results at the end of the window,
+        or None.
         """
         rows = self.window.in_order
         position = waiting_turn(self._turn(*each) for each in enumerate(rows))

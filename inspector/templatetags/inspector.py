@@ -52,7 +52,9 @@ for _filter in (
 
 @register.simple_tag
 def flag_words(name: str) -> str:
-    """Return the words for a flag of conversations, for use within a line."""
+    """Return the words for a flag (a reason why conversations need attention), for use within a
+    line.
+    """
     return flag_named(name).words.lower()
 
 
@@ -130,11 +132,12 @@ def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
 
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[Any], between: str = "") -> SafeString:
-    """Return the markup of many rows of one class. The template of a row gets only the fields named
-    in the class's `drawn`, and if the row has them, its `text` and `href`.
+    """Return the markup of many rows of one class. The class attribute `drawn` names the fields
+    that the template of a row gets. The template also gets `text` and `href` if the row has them.
+    `between` is put between two rows.
 
-    A row is not cached if a field named in the class's `has_words` has a value: words must not
-    outlive their erasure.
+    The class attribute `has_words` names fields that may have words of a message. If such a field
+    has a value, the row is not cached, because words must not outlive their erasure.
     """
     if not rows:
         return SafeString("")
@@ -162,12 +165,12 @@ def _escaped(text: str) -> str:
 def drawn_row(
     template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
 ) -> str:
-    """Return the cached markup of a row, with gaps for its text and its URL, which may contain
-    words of a message or search.
+    """Return the cached markup of a row, with gaps in place of its text and its URL. Both may
+    contain words of a message or of a search, and cached words would outlive their erasure.
 
-    Rows are cached because the pages of neighbouring steps have most rows in common. The words are
-    left out, so that none outlive their erasure. `types` are part of the key, since equal values of
-    other types, such as safe strings, make other markup.
+    Rows are cached because the pages of neighbouring steps have most rows in common. `types` are
+    the types of the `values`. They are part of the cache's key, because an equal value of another
+    type, such as a safe string, makes other markup.
     """
     fields = dict(zip(names, values, strict=True))
     return render_to_string(template_name, {**fields, **_GAPS}).strip()
@@ -208,7 +211,11 @@ def chosen_display(context: Context) -> SafeString:
 def to(
     page: Any, at: int | None = None, keeps: bool = True, **chosen: int | str | None
 ) -> SafeString:
-    """Return the HTML attributes of a link to another view of the page: its URL, also for HTMX."""
+    """Return the HTML attributes of a link to another view of the page: its URL, also for HTMX.
+
+    `at` is the step, by default the shown step. With `keeps`, the URL keeps the parameters of
+    highlights. `chosen` are further URL parameters.
+    """
     return format_html(_LINK, page.link(page.at if at is None else at, keeps, **chosen))
 
 

@@ -78,8 +78,8 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_not_required
 def display(request: HttpRequest) -> HttpResponse:
-    """Turn large type on or off, or the marks of messages that leave next, and redirect to the page
-    given as `next`.
+    """Turn a display switch on or off, and redirect to the page given as `next`. The switches are
+    large type, and the marks of messages that leave next.
     """
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:

@@ -80,11 +80,11 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> HttpResponse:
-    """Show what leaving a term out of the index would change, or listing a term again that was left
-    out. A POST makes this change, and shows the message that said the term.
+    """Show the effect of leaving a term out of the index. If the term was left out before, show the
+    effect of listing it again. A POST makes this change, and shows the message that said the term.
 
-    `seq` is an index message and `number` the place of the term in it, so that no address has the
-    term.
+    `seq` is the number of an index message, and `number` is the term's place in the index, so that
+    no URL contains the term.
     """
     memory = conversations.memory(memory_id)
     row = index_row(memory_id, seq, number)

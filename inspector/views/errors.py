@@ -1,7 +1,7 @@
 """Error pages, with the cause and the next step. For URLs of the API, the errors are problem
 details.
 
-Django calls these views for the API only if none of its views could respond, such as for a URL
+For such URLs, Django calls these views only if no view of the API could respond, such as for a URL
 without a route.
 """
 

@@ -82,8 +82,8 @@ def now(request: HttpRequest) -> HttpResponse:
     """Show the parts of an overview that are updated live: its numbers, its rows, and the latest
     evictions.
 
-    With `?id=` the rows are these conversations in this order, so that a page in use keeps its
-    rows. Evictions after `?seen=` are marked as new.
+    `?id=` names the conversations of the rows, so that the rows of an open page stay in their
+    order. Evictions after `?seen=` are marked as new.
     """
     query = OverviewQuery.read(request.GET.dict())
     listed = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
@@ -94,8 +94,8 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def over_time(request: HttpRequest) -> HttpResponse:
-    """Show the chart over time of a filtered list. The page requests it after the list, because it
-    takes longer.
+    """Show the chart over time of a filtered list. The page requests the chart after the list,
+    because the chart takes longer.
     """
     query = OverviewQuery.read(request.GET.dict())
     found = rooms.over_time(query, at_once=True)

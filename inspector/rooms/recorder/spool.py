@@ -53,7 +53,11 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """A recorded call: the request, the answer if there is any, and how the call ended (`end`)."""
+    """A recorded call: the request, the answer if there is any, and how the call ended (`end`).
+
+    `head` is the request without its body. `answer` has the status and some headers of the answer,
+    or is None. `name` is `CallFrames.name`.
+    """
 
     name: str
     head: dict[str, Any]
@@ -64,10 +68,10 @@ class RecordedExchange:
 
 
 def waiting(folder: Path, size: int | None = None) -> list[Path]:
-    """Return up to `size` files that wait to be stored, oldest first. Their calls have ended, or
+    """Return up to `size` files of calls that can be stored, oldest first. The calls have ended, or
     their proxy was killed.
 
-    A proxy holds a lock on the files of calls in progress.
+    Files of calls in progress are left out: a proxy holds a lock on each of these files.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]
@@ -97,8 +101,8 @@ def _is_left(path: Path) -> bool:
 class CallFrames(NamedTuple):
     """The bytes of a single call in a file of the spool.
 
-    `name` is the name of the file for its first call. Further calls have a number after the name:
-    "NAME.1" is the second call.
+    A file can have several calls. The `name` of its first call is the name of the file without the
+    suffix, such as "NAME". The second call has the name "NAME.1".
     """
 
     name: str
@@ -106,7 +110,8 @@ class CallFrames(NamedTuple):
 
 
 def read(path: Path) -> list[CallFrames]:
-    """Read a file, and return its calls. An incomplete frame at its end is ignored.
+    """Return the calls in a file. A call consists of frames, such as the head of its request. An
+    incomplete frame at the end of the file is ignored.
 
     Raises FileNotFoundError.
     """
@@ -160,7 +165,9 @@ def _is_cut(data: memoryview, end: int) -> bool:
 
 
 def call_of(exchange: RecordedExchange) -> NewCall | Dropped:
-    """Return the model call of a recorded call, or the reason why it cannot be stored."""
+    """Convert a recorded call to the model call to store. If the call cannot be stored, return the
+    reason.
+    """
     head = exchange.head
     if "passed" in head:
         return Dropped(DropReason.PASSED, str(head["passed"]))

@@ -1,4 +1,6 @@
-"""Stores the calls of the spool. A file stays until its calls are in the database."""
+"""Stores the calls of the spool (the folder of recorded calls) in the database. A file stays in the
+spool until its calls are in the database.
+"""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ Json = dict[str, Any]
 
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
     """Return the answer that a stream of events contains, and whether the stream is complete.
+    `format` is the format of the provider's API.
 
-    An interrupted stream gives the part of the answer that has arrived. The answer is None if no
-    part has.
+    An interrupted stream gives the part of the answer that has arrived. The answer is None if
+    nothing has arrived.
     """
     if format == GEMINI:
         found = loaded(body)  # the pieces are a list, if they are no events

@@ -1,8 +1,8 @@
 """Runs two proxies: one answers requests, and the other takes over as soon as the first ends.
 
-The socket stays open meanwhile, so that clients wait and are not rejected. A supervisor may be
-killed while its proxy continues. When another supervisor starts, this proxy hands the socket to the
-new supervisor's proxy.
+The socket stays open meanwhile, so that clients wait and are not rejected. If a supervisor is
+killed, its proxy continues for some minutes. The next supervisor takes the socket from this proxy,
+and starts a proxy of its own.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Changes policies of several conversations together with a repair or instead of it, and changes
-them back.
+"""Changes the policies of several conversations, with or without a repair, and restores the former
+policies.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return the policies of conversations with one option changed: memory starts at a user message
-    after each trim. The keys are conversation IDs.
+    """Return the policies of conversations with the option *start at a user message* turned on. A
+    key is a conversation ID.
 
-    Conversations without a policy, or whose policy does this already, are left out.
+    Conversations without a policy are left out, and conversations whose memory already starts at a
+    user message.
     """
     in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
     return {
@@ -46,8 +47,11 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
 def change_policies(
     policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
 ) -> Changed:
-    """Set policies by conversation ID, one step each. A conversation that changed since `versions`
-    was read keeps its policy.
+    """Set a policy for each conversation, as one step each. The keys of `policies` and `versions`
+    are conversation IDs.
+
+    A conversation that is no longer at its version in `versions` has changed, and keeps its policy.
+    Without `versions`, all policies are set.
     """
     before: dict[str, tuple[str, int]] = {}
     refused: dict[str, str] = {}
@@ -64,8 +68,8 @@ def change_policies(
 
 
 def change_back(before: Mapping[str, tuple[str, int]], actor: str = "") -> Changed:
-    """Restore the policies in `before`. Conversations that have changed again since then are left
-    as they are.
+    """Restore the former policies, which `change_policies` has returned in `Changed.before`. A
+    conversation that has changed again since then keeps its present policy.
     """
     old = {memory_id: policy_from_text(text) for memory_id, (text, _) in before.items()}
     return change_policies(

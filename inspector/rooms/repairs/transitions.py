@@ -35,10 +35,11 @@ class _RepairNumbering(Numbering):
 def repair_transition(
     memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
-    """Return the changes from the window, whose messages are `old`, to the list `new`. The changes
-    number the messages of `new`, and trim the list by the policy.
+    """Return the transition that replaces the window by the list `new`. `old` are the entries of
+    the window.
 
-    `new` may have messages of the window, messages that had left memory, and new messages.
+    `new` may have messages of the window, messages that had left memory, and new messages. New
+    messages get numbers. A policy that decides the window trims the list.
     """
     names = [Payload(str(each.seq) if each.n else f"new {n}") for n, each in enumerate(new)]
     before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}
@@ -51,10 +52,12 @@ def repair_transition(
 
 
 def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entry]:
-    """Return the window without the effects of a repair. Messages that the repair removed are back
-    at their positions, and its placeholders are gone.
+    """Return the window without the effects of a repair. `now` is the present window, and `step` is
+    the step of the repair.
 
-    Messages that arrived later are at the end. Raises InvalidValue if the step is not a repair.
+    Messages that the repair removed are back at their positions, and the placeholders of the repair
+    are gone. Messages that arrived after the repair are at the end. Raises InvalidValue if the step
+    is not a repair.
     """
     if step.kind != Step.Kind.REPAIR:
         raise InvalidValue(f"step {step.n} is no repair: only a repair can be undone")

@@ -175,11 +175,11 @@ def _mendable(asked: QueryDict, visit: Visit) -> list[str]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def raise_limits(request: HttpRequest) -> HttpResponse:
-    """Show the limits that are too small for the largest recorded turn, and policies that are large
-    enough.
+    """Show the conversations whose limit is too small for their largest turn, each with a policy
+    that is large enough.
 
-    Such a policy has a higher limit, or sends everything if that is better in every way. A POST
-    with the shown `policies` sets them.
+    The new policy has a higher limit. If sending everything is better in every way, the new policy
+    sends everything. A POST with the shown policies in `policies` sets them.
     """
     if "policies" in request.POST:
         return _made_room(request)

@@ -31,12 +31,12 @@ NOTE = 255
 
 @dataclass(frozen=True)
 class RepairPreview:
-    """A preview of a repair for a provider.
+    """A preview of a repair for a provider. `version` is the version of the conversation.
 
-    `before` and `after` are the messages of the window with their numbers, None for a placeholder.
-    `findings` are the problems of the window now, and `left` the problems after the repair. `done`
-    describes the repair in sentences, `summary` in a few words. A repair is impossible if the
-    provider would still reject the window.
+    `before` and `after` are the messages of the window, as pairs of number and message. A
+    placeholder has None instead of a number. `findings` are the present problems of the window, and
+    `left` are the problems after the repair. `done` describes the repair in sentences, and
+    `summary` in a few words. A repair is impossible if the provider would still reject the window.
     """
 
     provider: str
@@ -153,12 +153,11 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 
 @dataclass(frozen=True)
 class Repairs:
-    """The results or previews of repairing several conversations. The dicts have conversation IDs
-    as keys.
+    """The results or previews of repairing several conversations. The keys are conversation IDs.
 
     `done` describes each repair, and `refused` says why a conversation was not repaired. `versions`
-    has the versions before the repairs, and `steps` the number of the step that is the repair.
-    `leaving` is the total number of messages that leave memory.
+    has the version of each conversation before the repair. `steps` has the number of the step that
+    each repair added. `leaving` is the total number of messages that leave memory.
     """
 
     done: dict[str, Sequence[str]]
@@ -177,11 +176,10 @@ def repair_all(
     dry_run: bool = False,
     versions: Mapping[str, int] | None = None,
 ) -> Repairs:
-    """Repair conversations, each in its own transaction, or with `dry_run` only preview the
-    repairs.
+    """Repair conversations, each in its own transaction. With `dry_run`, only preview the repairs.
 
-    A conversation that changed since `versions` was read is refused. Conversations deleted
-    meanwhile are left out.
+    The keys of `versions` are conversation IDs. If a conversation has changed since its version in
+    `versions`, its repair is refused. Conversations deleted meanwhile are left out.
     """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}

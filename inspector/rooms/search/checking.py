@@ -13,8 +13,8 @@ from inspector.rooms.search.sqlite import SqliteIndex
 
 
 class IndexCheck(LedgerCheck):
-    """Checks the search index after all other checks, so that a gap in the index does not hide an
-    alteration.
+    """Checks a conversation's search index after all rows of the ledger. Verification stops at the
+    first error, and a gap in the index must not hide an altered row.
     """
 
     def end(self) -> None:

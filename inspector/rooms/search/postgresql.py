@@ -2,8 +2,8 @@
 PostgreSQL uses this index by itself for conditions on texts.
 
 The index has the texts of messages without case, accents, spaces, and separators such as the dash
-in AB-12. A text that the index finds is then compared with the words. Without the extension, a
-search reads every text.
+in AB-12. A text that the index finds is then compared with the searched words. Without the
+extension, a search reads every text.
 """
 
 from __future__ import annotations
@@ -96,11 +96,12 @@ class PostgresqlIndex(TextIndex):
         return None if self._is_common(words, most) else super().few(words, most)
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return for each conversation ID the numbers of its latest messages with the words, at
-        most `most`.
+        """Return the numbers of the latest messages that contain the words: up to `most` for each
+        conversation. A key is a conversation ID.
 
-        PostgreSQL does not know in advance how many texts have the words, and could list all of
-        them from the index. So the index is used only for rare words in long conversations.
+        The index is used only for rare words in long conversations, because PostgreSQL does not
+        know in advance which words are frequent. For a frequent word, PostgreSQL could list all
+        texts with the word from the index.
         """
         reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
         return self.latest(

@@ -1,20 +1,20 @@
-"""The search index of SQLite, which finds the messages that have the trigrams (three characters in
-a row) of the words.
+"""The search index of SQLite, which finds messages by the trigrams (three characters in a row) of
+the searched words.
 
-The index is an FTS5 table that does not store the texts ("contentless"). Its row IDs come from a
-separate table, because VACUUM may change the row IDs of other tables. The names of a conversation,
-its ID and its labels, are indexed as message 0. Texts are indexed without case, accents and
-separators. The index does not know the positions of words, so the texts that it finds are compared
-with the words.
+The index is an FTS5 table that does not store the texts ("contentless"). VACUUM may change the row
+IDs of messages, so the row IDs of the index come from a separate table. The ID and the labels of a
+conversation are indexed together, as message 0. Texts are indexed without case, accents and
+separators. The index does not know the positions of trigrams, so each text that the index finds is
+compared with the searched words.
 
 Triggers update the index, even after the search feature was removed, so that no erased text stays
 in the index. The triggers call a function of this library (`search.conditions`): a program without
-the function cannot change messages. FTS5 needs the words of a deleted row, which the triggers make
-from the old values.
+the function cannot change messages. To remove a row from the index, FTS5 needs the words of the
+row. The triggers make these words from the values before the change.
 
-A change inserts its messages and then counts them in the conversation's row. The trigger on this
-row indexes all new messages at once. FTS5 writes to its tables at the end of each statement, so a
-trigger for each message would take five times as long.
+A change first inserts its messages, and then counts them in the conversation's row. The trigger on
+this row indexes all new messages at once. A trigger for each message would take five times as long,
+because FTS5 writes to its tables at the end of each statement.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
@@ -240,8 +240,8 @@ class SqliteIndex(TextIndex):
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Create the triggers that update the index. Do nothing without an index, such as after its
-        migration was undone.
+        """Create the triggers that update the index. Do nothing if there is no index, such as after
+        the migration of the search feature was undone.
         """
         if PLACES not in self._table_names():
             return
@@ -261,12 +261,12 @@ class SqliteIndex(TextIndex):
             self.run(*(_put_beside(table, "TRUE") if table else ()))
 
     def repair(self, memory_id: str) -> int:
-        """Index the names and messages of a conversation again, and return the number of repaired
-        rows.
+        """Repair the index of a conversation's names and messages, and return the number of
+        repaired rows.
 
-        A transaction indexes only a few characters, so that writers do not wait long. If the index
-        has a message that does not exist, the whole index is rebuilt. To remove this message alone,
-        its words would have to be known.
+        Each transaction indexes only a few characters, so that writers do not wait long. If the
+        index has a message that does not exist, the whole index is rebuilt. To remove only this
+        message from the index, its words would have to be known.
         """
         if self.wrong(memory_id) is not None:
             self.rebuild()
@@ -282,8 +282,10 @@ class SqliteIndex(TextIndex):
         return repaired
 
     def missing(self, memory_id: str) -> int | None:
-        """Return the number of the first message that the index lacks, 0 for the conversation's
-        names, or None.
+        """Return the number of the first message that the index lacks, or None if the index is
+        complete.
+
+        0 stands for the conversation's names, and a negative number for a text beside history.
         """
         return self._first(_MISSING, memory_id)
 
@@ -331,10 +333,11 @@ def _conversations(places: Sequence[tuple[str, int]] | None) -> list[str] | None
 
 
 def trigrams_of(sought: Sought) -> str:
-    """Return the FTS5 query for texts that have the trigrams of the sought text; "" if it has none.
+    """Return the FTS5 query for texts that have the trigrams of the sought text; "" if the sought
+    text has no trigrams.
 
-    Of "abcdef", only "abc" and "def" are queried. Overlapping trigrams such as "bcd" would exclude
-    hardly any further texts, but FTS5 reads a list of messages for each.
+    Of "abcdef", only "abc" and "def" are queried, because FTS5 reads a list of messages for each
+    trigram. Overlapping trigrams such as "bcd" would exclude hardly any further texts.
     """
     trigrams = dict[str, None]()
     for part in sought.parts:

@@ -112,13 +112,13 @@ class PolicyForm(forms.Form):
 
 
 class SettingsForm(PolicyForm):
-    """The settings of a conversation, its policy and its labels, as stored or as entered.
+    """The form of a conversation's policy and labels. It shows the stored or the entered values.
 
     An empty kind leaves the policy as it is. The form offers an empty kind if the client decides
-    the window, or if the kind of the policy is not installed. Labels are two lists of the same
-    length, `name` and `value`; a label with an empty name is left out. `seen` is the digest of the
-    settings that the page showed. It differs from the present digest if somebody has changed the
-    settings since.
+    the window, or if the kind of the policy is not installed. Labels are sent as two lists of the
+    same length, `name` and `value`. A label with an empty name is left out. `seen` is the digest of
+    the settings that the page showed. The digest differs from the present digest if somebody has
+    changed the settings since.
     """
 
     seen = forms.CharField(required=False, max_length=64)

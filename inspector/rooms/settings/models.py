@@ -9,8 +9,7 @@ from chatmemory.managers import TableManager
 
 class MutedCause(models.Model):
     """A cause (a reason for attention, such as facts that left memory) that somebody muted on the
-    overview. Its line stays folded until the number of conversations with the cause has grown by
-    half.
+    overview. The cause stays folded until its number of conversations has grown by half.
     """
 
     flag = models.CharField(max_length=64, primary_key=True)

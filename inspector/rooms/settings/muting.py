@@ -17,7 +17,7 @@ from inspector.shell.room import Muted, RoomCause
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes. A key is the name of the cause's flag."""
+    """Return the muted causes. A key is the name of a flag, or of a cause that a room found."""
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
         for each in MutedCause.objects.order_by("flag")
@@ -25,8 +25,9 @@ def muted() -> dict[str, Muted]:
 
 
 def mute(name: str, actor: str = "") -> None:
-    """Mute a cause at its current number of conversations: a flag, or a cause of a room. Raises
-    InvalidValue for any other name.
+    """Mute a cause: a flag, or a cause that a room (feature) found. The cause is shown again when
+    its present number of conversations has grown by half. Raises InvalidValue if no cause has the
+    name.
     """
     of_room = _cause_of_room(name)
     known = name if of_room else flag_named(name).name
@@ -42,8 +43,8 @@ def _cause_of_room(name: str) -> RoomCause | None:
 
 
 def dismiss(name: str, actor: str = "") -> None:
-    """Hide a cause that no conversation has any more. The next conversation with this cause shows
-    the line again. Raises InvalidValue for an unknown flag.
+    """Hide a cause that no conversation has any more. The cause is shown again when a conversation
+    has it again. Raises InvalidValue unless `name` is the name of a flag.
     """
     flag = flag_named(name)
     with database.atomic():
@@ -52,8 +53,8 @@ def dismiss(name: str, actor: str = "") -> None:
 
 
 def unmute(name: str, actor: str = "") -> None:
-    """Show a muted cause again. A second call changes nothing. Raises InvalidValue for the name of
-    no cause.
+    """Show a muted cause again. Nothing changes if the cause is not muted. Raises InvalidValue if
+    no cause has the name.
     """
     with database.atomic():
         is_muted = MutedCause.objects.filter(flag=name).exists()

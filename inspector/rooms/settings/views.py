@@ -101,7 +101,8 @@ def _settings_page(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(request: HttpRequest) -> HttpResponse:
-    """List the default policies. A POST sets the policy for a prefix of IDs, or replaces it.
+    """List the default policies. A POST sets the default policy for conversation IDs that begin
+    with a prefix, and replaces a former policy for this prefix.
 
     A POST with `show` shows the options of the chosen kind, and sets nothing.
     """
@@ -154,8 +155,8 @@ def revoke_token(request: HttpRequest, key: int) -> HttpResponse:
 
 @require_POST
 def mute_cause(request: HttpRequest) -> HttpResponse:
-    """Mute a cause of the overview. With `undo`, show it again; with `dismiss`, hide a cause that
-    has ended.
+    """Mute a cause of the overview. With `undo`, show the muted cause again. With `dismiss`, hide a
+    cause that no conversation has any more.
     """
     change = muting.unmute if "undo" in request.POST else muting.mute
     if "dismiss" in request.POST:

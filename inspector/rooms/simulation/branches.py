@@ -83,16 +83,16 @@ def branch(
     policy: Policy | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation with the history and the window that another conversation has at step
-    `at`, then add `messages`. Return the changes.
+    """Copy a conversation (the source) to a new conversation, then add `messages`. The copy has the
+    history and the window of the source at step `at`. Return the changes.
 
-    The source, which is the other conversation, is not changed. The label `from` of the new
-    conversation names the step, not the source: API tokens that may not see the source can read
-    labels. The source's ID is in the column `branched_from`.
+    The source is not changed. The column `branched_from` of the new conversation has the source's
+    ID. The label `from` only has the number of the step, because API tokens that may not see the
+    source can read labels.
 
-    A long history is added in several transactions. Until the last, other changes of the branch
-    raise ImportUnfinished, and repeating the call continues after an interruption. Raises the
-    exceptions of `simulation.simulate` and `create`.
+    A long history is added in several transactions. Until the last transaction, other changes of
+    the new conversation raise ImportUnfinished. After an interruption, the same call continues.
+    Raises the exceptions of `simulation.simulate` and `create`.
     """
     new = storable_additions(messages)
     source = find_memory(memory_id)

@@ -36,10 +36,11 @@ HEIGHT = 100
 
 
 class LostFact(NamedTuple):
-    """A fact that had left memory before it was needed. `follow` is the URL of a comparison that
-    searches for the fact, just before it was needed.
+    """A fact that had left memory before it was needed.
 
-    `source` is the message that mentioned it, and `needed` the message that needed it.
+    `source` is the number of the message that mentioned the fact, and `needed` is the number of the
+    message that needed the fact. `follow` is the URL of a comparison that searches for the fact.
+    The position of this comparison is just before the message that needed the fact.
     """
 
     text: str
@@ -67,10 +68,10 @@ class ValueRow(NamedTuple):
 class ComparedColumn:
     """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
-    `keeps` says in words which smallest limit of this kind of policy would keep the searched
-    phrase, such as "30 messages". `try_it` is the URL of the page with that limit added. `can_use`
-    is whether the page offers to set the policy. The page offers neither if another option is
-    better in every way, or if a client decides the window.
+    `keeps` is the smallest limit with which this kind of policy would keep the searched phrase,
+    such as "30 messages". `try_it` is the URL of the comparison with this limit added, or "".
+    `can_use` tells whether the page offers to set the policy. The page offers neither the limit nor
+    the policy if another option is better in every way, or if a client decides the window.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -196,8 +197,11 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The sentence on the searched phrase, in two parts: "30 messages" (limits that keep the
-        phrase) and "still hold “order 7” at …". Both are "" without a phrase.
+        """The sentence on the searched phrase, in two parts: "30 messages" and "still hold “order
+        7” at …". The first part names the smallest limits that keep the phrase.
+
+        Both parts are "" if no phrase is searched, if nobody said the phrase, or if no limit is
+        known.
         """
         kept = [each.keeps for each in self.policies if each.keeps]
         if not (self.phrase and self.found.mentions and kept):
@@ -207,8 +211,8 @@ class ComparePage:
 
     @property
     def offer(self) -> str:
-        """The URL of the comparison with the limit that keeps the searched phrase; "" if the limit
-        is already compared.
+        """The URL of this comparison with a limit added that keeps the searched phrase; "" if the
+        page offers no such limit.
         """
         if not (self.phrase and self.found.mentions):
             return ""

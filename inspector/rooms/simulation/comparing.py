@@ -76,8 +76,8 @@ def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Ask for confirmation, then set the policy of the form, as one step.
 
-    Ask again if the policy in force no longer has the digest `seen`, because somebody has changed
-    it.
+    Ask again if somebody has changed the policy in force meanwhile. Its digest then differs from
+    the digest in the form field `seen`.
     """
     try:
         chosen = policies_from_text(request.POST.get("policy", ""))[0]

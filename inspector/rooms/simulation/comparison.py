@@ -50,13 +50,16 @@ class ComparedRow:
 class Comparison:
     """A conversation under several policies. A policy of None means no limit.
 
-    `in_force` is the conversation's own policy, if any. `said_count` is the number of all its
-    messages, of which `history` may have only the latest. `at` is the number of messages before the
-    chosen position, and `rows` are these messages. `mentions` are the positions of the messages
-    that contain the phrase. `followed` says what happens to the phrase under each policy.
-    `leaves_out_pins` is True if messages were pinned, because a replay ignores pins. `is_chosen`
-    means that only the rules of the providers in use are checked; otherwise the rules of all
-    providers are.
+    - `in_force` is the conversation's own policy, if any.
+    - `said_count` is the number of all messages of the conversation. `history` may have only the
+      latest messages.
+    - `at` is the chosen position: the number of messages before it. `rows` are the last messages
+      before this position, and a few earlier messages with the phrase.
+    - `mentions` are the positions of the messages that contain the phrase. `followed` says what
+      happens to the phrase under each policy.
+    - `leaves_out_pins` is True if messages were pinned, because a replay ignores pins.
+    - `is_chosen` tells whether only the rules of the providers in use are checked. If it is False,
+      the rules of all providers are checked.
     """
 
     in_force: Policy | None
@@ -92,9 +95,10 @@ def comparison(
     """Replay a conversation under up to four policies, by default the policy in force and sending
     everything.
 
-    `at` is the number of messages to replay, by default all, or all up to a `step`. The result says
-    how long each policy keeps the `phrase`. All policies count tokens with the estimator of the
-    first policy, or else the conversation's, so that their numbers can be compared. A limit that
+    `at` is the chosen position: the number of messages before it, by default all. With `step`, the
+    position is after the latest message up to this step. The result says how long each policy keeps
+    the `phrase`. All policies count tokens with the same estimator, so that their numbers can be
+    compared. This is the estimator of the first policy, or else of the conversation. A limit that
     only measures, and removes nothing, is replayed as an enforced limit. Of a long conversation,
     the latest 5,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator,
     PolicyUnavailable.

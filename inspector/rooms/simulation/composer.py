@@ -58,13 +58,19 @@ class Composer:
 
 
 class DraftForm(forms.Form):
-    """The form that adds a draft message, or a script of several, to the drafts of a `trial`.
+    """The form that adds a draft message, or a script of several messages, to the drafts of a
+    trial.
 
-    `draft` is the number of the draft that the text replaces, and `removed` the number of a draft
-    to remove. `limit` is another limit to try, if it differs from the limit that the page has
-    `shown`. `new_id` is the ID under which to save the simulation as a new conversation. The page
-    with the form is at step `at` (empty: the newest), with the message `msg` selected. A `live`
-    page also names its step when it saves, so that later steps are not saved.
+    - `trial` is the key of the stored trial, or empty.
+    - `draft` is the number of the draft that the text replaces, and `removed` is the number of a
+      draft to remove.
+    - `limit` is another limit to try. It is ignored if it is equal to `shown`, the limit that the
+      page has shown.
+    - `new_id` is the ID under which to save the simulation as a new conversation.
+    - `at` is the step that the page shows (empty: the newest step), and `msg` is the selected
+      message.
+    - `live` says that the page follows the newest step. A new conversation is saved from step `at`,
+      without later steps.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)

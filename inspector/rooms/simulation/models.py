@@ -11,8 +11,8 @@ class Trial(models.Model):
     """Draft messages and a limit that somebody tries on a conversation, without changing the
     conversation.
 
-    The URL of a simulation has the key of its trial. A row therefore never changes, except for its
-    time.
+    The URL of a simulation has the `key` of its trial. Therefore only `tried_at` changes in a row,
+    and never the drafts or the limit.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")

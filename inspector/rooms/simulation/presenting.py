@@ -85,10 +85,11 @@ class Writing:
 
 
 def writing(simulation: Simulation, first: int) -> Writing | None:
-    """Return what the text that is being written would do; None if no text is written.
+    """Return what the text in the composer would do to memory; None if no text is written.
 
-    The text has become the simulated messages from index `first` on, whose tokens are counted. The
-    verdict also covers earlier drafts: all messages from index `simulation.since` on.
+    The text has become one or more simulated messages, and `first` is the index of the first of
+    them. Only the tokens of these messages are counted. The verdict also covers earlier drafts: all
+    messages from index `simulation.since` on.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:

@@ -20,12 +20,13 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class ComparisonQuery:
-    """The parameters of a comparison: policies, position, phrase and prices.
+    """The URL parameters of a comparison: policies, position, phrase and prices.
 
-    `problem` describes an error in the URL; the rest of the URL is used. `form` is csv or json if
-    only the numbers are requested. `kind`, `limit` and `options` describe a policy that the form
-    could not add. The position is given by `at`, the number of messages before it. If the URL has
-    `find`, as URLs of the conversation page have, the position is given by `step`.
+    `problem` describes an error in the URL; all other parameters are used. `form` is "csv" or
+    "json" if only the numbers are requested. `kind`, `limit` and `options` describe a policy that
+    was entered in the page's form and could not be added. `at` is the position: the number of
+    messages before it. If the URL has `find`, the position is given as a step, as in URLs of the
+    conversation page. Then `step` has this step, and `at` is None.
     """
 
     memory_id: str

@@ -38,11 +38,11 @@ from inspector.shell.state import (
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
-    """Return the state of the page after a trial's drafts and limit, or the replay that the URL
-    asks for.
+    """Return the state of the page with a trial's drafts and limit. If the URL has a limit to
+    replay, return the state of this replay instead.
 
-    Without a trial, or if no policy decides the window, nothing is simulated. Raises the exceptions
-    of `conversation_state` and `simulate`.
+    Without a trial and a replay, or if no policy decides the window, the state is as stored. Raises
+    the exceptions of `conversation_state` and `simulate`.
     """
     is_draft = trial is not None and (query.msg or 0) < 0
     stored = conversation_state(memory_id, replace(query, msg=None) if is_draft else query)

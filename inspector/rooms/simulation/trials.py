@@ -1,7 +1,7 @@
 """Trials: the drafts and the limit of a simulation, stored so that the simulation has a URL.
 
-A trial neither locks nor changes the conversation. It is deleted some weeks after it was last
-tried, and only the newest trials of each person are kept.
+A trial neither locks nor changes the conversation. Trials are deleted some weeks after they were
+last opened, and only the newest trials of each person are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Imports transcript files, with one step for each message.
 
-An agent's recorded session becomes a conversation whose client decides its window. Memory has the
-messages that the agent saw at each step, and each compaction is a step.
+An agent's recorded session becomes a conversation in which a client decides the window. Memory has
+the messages that the agent saw at each step, and each compaction is a step.
 
 All messages are checked before anything is stored. A long conversation is stored in slices. Between
 the slices, other changes of the conversation raise ImportUnfinished. The conversation's row has the
@@ -9,8 +9,9 @@ policy, the number of stored messages, and the fingerprint of the content as a l
 values, importing the same file again continues after an interruption.
 
 If a file has grown since its import, importing the file again adds the new messages. For this, the
-stored messages must be the beginning of the conversation in the file. If the agent's user went back
-to an earlier message, the stored messages may be the beginning of a branch instead.
+conversation in the file must begin with the stored messages. If the agent's user went back to an
+earlier message, the file has the former version of the conversation as a branch. Then the branch
+may begin with the stored messages instead.
 """
 
 from __future__ import annotations
@@ -87,9 +88,13 @@ class Imported:
 class Report:
     """The results of importing one file: how many conversations, and the first 100 of each result.
 
-    Conversations were `stored`, known from an earlier import (`known`, counted by `already`), or
-    `refused`. `messages` counts the stored messages. `losses` counts the parts that could not be
-    stored, by kind. `places` has the position in the file of the first loss of each kind.
+    - `stored` are new conversations, or conversations with new messages. `stored_count` is their
+      number, and `messages` is the number of stored messages.
+    - `known` are conversations that were already imported, and `already` is their number.
+    - `refused` are conversations that could not be imported, and `refused_count` is their number.
+    - `empty` is the number of conversations without messages.
+    - `losses` counts the parts of the file that could not be stored. A key is the kind of a part.
+    - `places` has the position in the file of the first loss of each kind.
     """
 
     format: str

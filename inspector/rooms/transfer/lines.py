@@ -43,8 +43,8 @@ _FORMER = {
 
 
 class LineOf:
-    """Converts the rows of a table to lines and back. A line begins with `name`, the kind of the
-    row, and the value of the column `key`.
+    """Converts the rows of a table to lines of JSON and back. A line such as `{"message":3,…}`
+    begins with the kind of the row (`name`) and the row's value of the column `key`.
     """
 
     def __init__(self, name: str, model: type[Model], key: str) -> None:

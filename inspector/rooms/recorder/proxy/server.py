@@ -26,8 +26,9 @@ logger = logging.getLogger("chatmemory.recorder")
 
 
 class Proxy:
-    """The proxy server, which records calls in a spool folder. All requests go to `upstream`; with
-    None, each goes to the provider that its headers and path indicate.
+    """The proxy server, which records calls in the folder `spool`. All requests go to `upstream`.
+    If `upstream` is None, each request goes to the provider that the request's headers and path
+    indicate.
     """
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
@@ -56,8 +57,10 @@ class Proxy:
             os.write(self._waker, b"s")
 
     def serve(self, listening: socket.socket, hand_over: HandOver | None = None) -> None:
-        """Serve until `stop` is called, or until the proxy of the next recorder answers on this
-        socket. Calls in progress end first.
+        """Answer connections until `stop` is called, or until `hand_over` is done. Return when the
+        calls in progress have ended.
+
+        If this recorder was killed, `hand_over` gives the socket to the proxy of the next recorder.
         """
         listening.setblocking(False)
         with listening:

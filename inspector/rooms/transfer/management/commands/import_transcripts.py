@@ -146,8 +146,8 @@ class Command(DatabaseCommand):
                 self.summarise(path, report, known)
 
     def summarise(self, file: Path, report: Report, known: Sequence[Imported]) -> None:
-        """Print the counts of a file, the IDs of the first conversations (`known`), what could not
-        be stored, and the first refusals.
+        """Print the counts of a file, the IDs of the first conversations that are stored (`known`),
+        what could not be stored, and the first refusals.
         """
         self.stdout.write(
             f"{file.name} ({report.format}): {counted(report.stored_count, 'conversation')} with "
