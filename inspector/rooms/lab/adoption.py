@@ -125,8 +125,8 @@ def adopt_policy(
 def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:
     """Return the matching conversations with a policy other than `policy`, sorted by ID.
 
-    For None, these are the conversations that do not send everything. Conversations whose clients
-    decide the window are left out.
+    A `policy` of None means sending everything: conversations that already send everything are left
+    out. Conversations whose clients decide the window are left out, too.
     """
     rows: MemoryQuerySet = which.rows().exclude(decided_by_clients()).order_by("id")
     if policy is None:

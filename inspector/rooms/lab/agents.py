@@ -1,5 +1,5 @@
-"""The tool with which agents measure limits: what they would have kept in memory, and their
-cost.
+"""The tool with which agents measure limits: which needed facts each limit would have kept in
+memory, and the cost of each limit.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def recall(
     write: float | None = None,
     provider: str = "",
 ) -> Answer:
-    """Measure limits of memory: how many of the facts that were needed again each limit would have
-    held, and the cost of each limit.
+    """Measure limits of memory: how many facts needed again each limit would have held, and the
+    cost of each limit.
 
     Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
     Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. The cost is
-    relative to sending everything, by the prices of a million tokens: input, cached input, and
-    writing the cache. With `provider` (openai, anthropic), the cost follows the rules of the
-    provider's cache, such as its shortest prompt.
+    relative to sending everything. `input`, `cached` and `write` are the prices of a million
+    tokens: of input, of cached input, and of writing the cache. With `provider` (openai,
+    anthropic), the cost follows the rules of the provider's cache, such as its shortest prompt.
     """
     for text in (prefix, label):
         check_words(text, "a prefix or a label")

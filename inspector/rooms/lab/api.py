@@ -64,8 +64,8 @@ class RecallRequest(_Priced, Body):
     policies = fields.PoliciesField()
 
     def validate(self, attrs: Any) -> Any:
-        """Add `said`, the parsed messages of each conversation. Raises InvalidField with the
-        position of an invalid conversation.
+        """Return the values of the request with `said` added: the parsed messages of each
+        conversation. Raises InvalidField with the position of an invalid conversation.
         """
         attrs["said"], before = [], 0
         for number, values in enumerate(attrs["conversations"]):

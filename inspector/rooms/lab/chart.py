@@ -74,8 +74,8 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 
 
 class Frontier:
-    """Draws the chart of an advice in one size. Each option, which is a policy with its cost and
-    its share of facts held, is a point.
+    """Draws the chart of an advice in one size. Each point of the chart is an option: a policy with
+    its cost and its share of facts held.
     """
 
     def __init__(
@@ -262,9 +262,8 @@ class Frontier:
 
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
-        """The rectangle of the chart with the options that are worth their cost, as x, y, width and
-        height. These options hold enough facts and save enough. None if no part of the chart is as
-        cheap.
+        """The area of the chart where options hold enough facts and save enough, as x, y, width and
+        height of a rectangle. None if every cost on the chart is too high.
         """
         most = 1 - self._advice.goals.saving
         if most <= self._least_cost:

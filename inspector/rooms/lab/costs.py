@@ -34,16 +34,16 @@ def costs_more() -> Q:
 
 
 def began_step() -> str:
-    """Return the name of the column with the step since which a conversation costs more; "" without
-    a price.
+    """Return the name of a database column: the step from which on a conversation costs more than
+    sending everything. Return "" if no provider in use has a known price.
     """
     provider = provider_that_prices()
     return f"keptcost__{provider.name}_step" if provider else ""
 
 
 def how_much_more(memory_id: str) -> str:
-    """Return in words by how much a conversation costs more than sending everything; "" if it does
-    not, or if this is unknown.
+    """Return in words how much more a conversation costs than sending everything. Return "" if the
+    conversation costs no more, or if its cost is unknown.
     """
     card = advice_on(memory_id)
     return card.how_much_more if card else ""

@@ -1,5 +1,5 @@
-"""The figures of each conversation from which advice is derived, such as how many needed facts each
-limit would have held. They are stored, or computed for a policy.
+"""The figures from which advice is derived, such as how many needed facts each limit would have
+held. Each conversation has its own stored figures. Figures for a given policy can also be computed.
 
 The figures are numbers, without texts. The relative cost of a conversation is stored for each
 provider with a price, so that lists can be filtered by this cost.
@@ -62,11 +62,11 @@ REFUSING = "A provider in use"
 
 
 class FiguresKeeper(Keeper):
-    """Derives and stores the figures of each conversation from which advice is derived, and its
-    cost relative to sending everything.
+    """Stores for each conversation the figures from which advice is derived, and the cost relative
+    to sending everything.
 
-    Figures and cost are for the newest 5,000 messages of a conversation, or for fewer if each
-    policy has to be replayed.
+    Figures and cost are for the newest 5,000 messages of a conversation. If each policy needs a
+    slow replay, the messages are fewer.
     """
 
     model = KeptCost
@@ -101,8 +101,8 @@ def _decides(policy: Policy | None) -> bool:
 
 
 def kind_of(memory: Memory) -> Policy:
-    """Return the policy whose kind is tried with other limits for a conversation: its own, or a
-    token window if no policy decides.
+    """Return the policy of a conversation, whose kind the lab tries with other limits. Return a
+    token window if no policy decides what is in memory.
     """
     policy = memory.policy
     if can_decide(policy):
@@ -151,9 +151,10 @@ def _priced(name: str, usually: UsualCache) -> Provider:
 def relative_costs(
     sent: Sequence[Call], everything: Sequence[Call], provider: Provider
 ) -> list[int]:
-    """Return, for each call, the cost of all calls up to it as whole percent of sending everything.
+    """Return, for each call, the cost of all calls up to this call, as whole percent of sending
+    everything.
 
-    Percentages are rounded as comparisons show them: 1.21 is 121.
+    A relative cost is rounded to two decimals, as in comparisons: 1.21 becomes 121.
     """
     prices = Prices(ONE, provider.cached, provider.write)
     bills = (Sizes.of(calls).bills(provider.rules) for calls in (sent, everything))
@@ -172,13 +173,13 @@ def _step_of(memory: Memory, seq: int) -> int | None:
 def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
-    """Return conversations with their stored figures, sorted by ID. For a single short
-    conversation, outdated figures are first derived again and stored. Within a snapshot they stay
-    outdated, because nothing can be stored there.
+    """Return conversations with their stored figures, sorted by ID. If only one short conversation
+    is asked for, its outdated figures are first derived again and stored. Within a database
+    snapshot nothing can be stored, so outdated figures are returned.
 
-    The figures of a conversation in `policies`, and all figures with unusual `rules`, are not
-    stored but computed, for about a second. Conversations for which the time did not suffice have
-    no figures.
+    `policies` maps the ID of a conversation to a policy. The figures under this policy are computed
+    and not stored. All figures are computed if `rules` are not the usual rules of the prompt cache.
+    Computing ends after about a second, and the remaining conversations have no figures.
     """
     rows = list(_kept(ids))
     waits = [each for each in rows if not each.is_current and each.said <= QUICK_MESSAGES]
@@ -221,8 +222,8 @@ def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Me
 
 
 def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
-    """Return whether the stored figures of a conversation with this policy include all policies in
-    `tried`.
+    """Return whether stored figures include all policies in `tried`. The figures are those of a
+    conversation whose policy is `policy`.
     """
     kind = policy.enforced() if can_decide(policy) else None
     own = tried_of_kind(kind or tried.kind, (), tried.rules)

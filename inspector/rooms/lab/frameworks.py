@@ -1,5 +1,5 @@
-"""Measures the memories of agent frameworks on stored conversations: how many needed facts they
-would have held, and their cost.
+"""Measures the memories of agent frameworks on stored conversations: how many needed facts each
+memory would have held, and the cost of its prompts.
 
 The figures of a conversation are computed on request, a few conversations at a time, and stored
 until the conversation changes.
@@ -65,11 +65,12 @@ def _of_others() -> list[Strategy]:
 
 
 class Mark(NamedTuple):
-    """A strategy as a point of the chart and a row of the table. `share` and `cost` are means over
-    conversations, so that each conversation counts the same.
+    """The figures of a strategy, shown as a point of the chart and a row of the table.
 
-    `held` of the `needed` facts would have been in memory. `with_summaries` is the cost including
-    calls for summaries.
+    `held` of the `needed` facts would have been in memory. `share` is the share of needed facts
+    held, and `cost` the cost relative to sending everything. `with_summaries` is the relative cost
+    including the calls that write summaries. `share`, `cost` and `with_summaries` are means over
+    conversations, so that each conversation counts the same.
     """
 
     strategy: Strategy
@@ -100,8 +101,8 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Frameworks:
-    """The figures about agent frameworks computed so far, by conversation ID. `chosen` is the
-    number of conversations.
+    """The figures about agent frameworks computed so far. `found` maps the ID of a conversation to
+    its figures, by the name of the strategy. `chosen` is the number of conversations to measure.
     """
 
     query: FrameworksQuery

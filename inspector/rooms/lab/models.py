@@ -10,9 +10,11 @@ from chatmemory.managers import TableManager
 
 
 class Figures(models.Model):
-    """The figures of a conversation that were computed for one question to the lab (`key`), such as
-    a kind of policy with a limit. They are valid while the ledger has the same `state`; see
-    `reads`.
+    """The figures of a conversation that were computed for one question to the lab, such as a kind
+    of policy with a limit. `key` is a digest of the question.
+
+    The figures are valid as long as the ledger of the conversation has the same `state`. The
+    function `state_of` in `reads` makes this text.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")
@@ -42,8 +44,10 @@ class KeptCost(KeptRow):
     """The cost of a conversation's prompts in percent of sending everything, at the cache price of
     each provider.
 
-    `openai_step` is the step since which the cost at OpenAI is over `costs.OVER`, and so on. All
-    columns are null if a client decides the window, or after few calls.
+    The columns `openai`, `anthropic` and `gemini` have the cost. `openai_step` is the step from
+    which on the cost at OpenAI is at least `figures.OVER` percent; null if the cost is lower. The
+    other steps are alike. All these columns are null if a client decides the window, or after few
+    calls.
     """
 
     openai = models.IntegerField(null=True)

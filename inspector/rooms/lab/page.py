@@ -38,9 +38,12 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 
 class Way(NamedTuple):
-    """A row of the table of policies, with its figures in words. `note` says why the policy is
-    listed: "yours today", "chosen", "suggested" or "". `is_over` marks a cost clearly above sending
-    everything. `by_index` counts lost facts that an index of exact terms still listed.
+    """A row of the table of policies, with its figures in words. `name` is the policy. `note` says
+    why the policy is listed: "yours today", "chosen", "suggested" or "".
+
+    `cost` is relative to sending everything, and `money` is the price of 1,000 calls. `is_over`
+    means that the policy costs more than sending everything. `cells` are the other figures.
+    `by_index` counts lost facts that an index of exact terms still listed.
     """
 
     name: str
@@ -69,8 +72,8 @@ def _has_index(policy: Policy | None) -> bool:
 
 
 class GroupRow:
-    """A group of conversations with the limits that it needs and its advice. `policy` is the
-    advised policy as text.
+    """A row of the table of groups. It shows which limits the group's conversations need, and the
+    advice for the group. `policy` is the advised policy as text.
     """
 
     def __init__(self, name: str, members: Sequence[Measured], advice: Advice, link: str) -> None:
@@ -97,7 +100,7 @@ class GroupRow:
 
     @property
     def changed(self) -> list[str]:
-        """The IDs of the group's conversations that a policy change would include."""
+        """The IDs of the group's conversations that would get the advised policy."""
         return reached(self.members, self.advice)
 
 
@@ -116,7 +119,7 @@ def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) 
 
 
 def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
-    """Return the IDs of the conversations that a policy change would include.
+    """Return the IDs of the `members` that would get the advised policy.
 
     Left out are outliers (conversations very unlike the rest), conversations with a limit in
     another unit, and conversations whose clients decide the window.
@@ -165,7 +168,9 @@ class FleetPage:
 
     @property
     def beside_prices(self) -> list[tuple[str, str]]:
-        """The URL parameters except for prices, as hidden fields of the prices' form."""
+        """The URL parameters other than prices, as pairs of name and value. The form for prices
+        sends them again in hidden fields.
+        """
         mine = ("input", "cached", "write", "currency", "context")
         return [
             (name, value) for name, value in self.address.parameters.items() if name not in mine
@@ -260,10 +265,10 @@ class FleetPage:
 
     @property
     def apart(self) -> list[str]:
-        """The IDs of matching conversations that a policy change for all does not include.
+        """The IDs of the matching conversations to leave out of a policy change for all.
 
-        These are outliers, conversations with another unit, and conversations outside of the chosen
-        group.
+        These are outliers, conversations with a limit in another unit, and conversations outside of
+        the chosen group.
         """
         reasons = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT)
         left_out = self.advice.measured.left_out
@@ -275,8 +280,8 @@ class FleetPage:
         return found
 
     def effect_of(self, policy: Policy | None) -> Preview | None:
-        """Return the effect of a policy on the conversations that a change for all would include;
-        None if it is not known.
+        """Return the effect of setting a policy for all conversations in `reached`. Return None if
+        no installed feature measures conversations.
         """
         return preview_of(dict.fromkeys(self.reached, policy), self.address.prices)
 
@@ -363,7 +368,9 @@ class FleetPage:
         return [row for row in self.groups if row.policy and row.changed]
 
     def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:
-        """Return the effect of adopting the advice for some groups; None if it is not known."""
+        """Return the effect of adopting the advice for some groups. Return None if no installed
+        feature measures conversations.
+        """
         return preview_of(
             {id: row.advice.pick.policy for row in rows for id in row.changed if row.advice.pick},
             self.address.prices,
@@ -381,8 +388,8 @@ class FleetPage:
 
     @property
     def shown_policy(self) -> Policy | None:
-        """The policy whose lost facts are listed: with the limit in the URL, or the advised policy,
-        or today's.
+        """The policy whose lost facts are listed. It is the policy with the limit in the URL.
+        Without a limit in the URL, it is the advised policy, or else today's policy.
         """
         if self.address.limit:
             limit = max(self.address.limit, self.kind.least_limit)

@@ -20,8 +20,8 @@ from inspector.shell.state import ConversationState
 class Rebilled(NamedTuple):
     """The effect of an eviction on the next prompt, in tokens.
 
-    `freed` tokens left memory. `again` tokens are sent as before, but not at the cached price: they
-    follow the evicted message, so that the prompt's prefix has changed.
+    `freed` tokens left memory. `again` tokens are sent again and billed at the full price. Their
+    messages come after the evicted message, so that they are no longer in the shared prefix.
     """
 
     freed: int
@@ -29,8 +29,9 @@ class Rebilled(NamedTuple):
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the page's parts: by how much the conversation costs more than sending everything, and
-    the billing effect of an eviction.
+    """Yield the lab's parts of the conversation page. The first says how much more the conversation
+    costs than sending everything. The second says how many tokens are billed again after an
+    eviction.
     """
     card = None if view.is_simulated or not view.is_live else advice_of(view)
     if card and card.is_worth_a_line:
@@ -57,8 +58,8 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
-    """Return the tokens that an eviction freed. Also return the tokens of the older messages that
-    come after the first evicted message, which are billed again.
+    """Return how many tokens an eviction freed, and how many tokens are billed again. Billed again
+    are the older messages that come after the first evicted message.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

@@ -1,4 +1,4 @@
-"""Reads the conversations of the lab: how they are chosen, and their figures added up."""
+"""Chooses the conversations of the lab, and reads their figures."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _PREFIX = declared_pattern(r"\A[^\W\d_]+[-_/:.]")
 
 @dataclass(frozen=True)
 class FleetQuery:
-    """A question to the lab: which conversations, which kind of policy (its limit is ignored), and
-    which rules of the cache.
+    """A question to the lab: which conversations, which kind of policy, and which rules of the
+    prompt cache. The limit of `kind` is ignored.
 
-    With a `sample`, that many conversations are drawn at random by `seed`; with a `group`, only its
-    members count. `limit` is the limit in the URL.
+    `sample` is the number of conversations to draw at random by `seed`; 0 means all. With a
+    `group`, only conversations of this group count. `limit` is the limit in the URL.
     """
 
     which: MemoryFilter
@@ -108,8 +108,8 @@ class LossExample:
     """A conversation with many lost facts: their number, and one example.
 
     `lost` of the `recalls` (facts needed again) were not in memory. The example `fact` was last
-    mentioned in the message `source`. It was needed again in the message `needed`, at position `at`
-    of its text.
+    mentioned in the message with the number `source`. It was needed again in the message with the
+    number `needed`. `at` is the number of measured messages before the message `needed`.
     """
 
     id: str
@@ -125,8 +125,9 @@ class LossExample:
 class Fleet:
     """The figures of the chosen conversations computed so far.
 
-    `matching` is the number of conversations that the filter finds. `ids` are the conversations of
-    the sample, and `known` are its conversations with figures.
+    `matching` is the number of conversations that the filter finds. `ids` are the chosen
+    conversations, and `known` are the chosen conversations that have figures. `tried` are the
+    policies of the question.
     """
 
     matching: int
@@ -161,8 +162,8 @@ def is_label(group: str) -> bool:
 
 
 def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int | None]:
-    """Return two limits: the first is enough for half of the counted conversations to hold all
-    facts, the second for nine in ten. Both are None if no conversation needs a limit.
+    """Return two limits that hold all needed facts: the first for half of the counted
+    conversations, the second for nine in ten. Both are None if no conversation needs a limit.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -172,7 +173,7 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
     """Return the number of matching conversations, and the chosen conversations, sorted by ID. With
-    a group, only conversations of the sample that belong to the group count as matching and chosen.
+    a group, conversations outside of the group are neither chosen nor counted as matching.
     """
     matching, chosen = _drawn(query)
     if not query.group:
@@ -209,7 +210,7 @@ def group_of(row: Memory) -> str:
     """Return the group of a conversation: its first label, or else the beginning of its ID up to a
     separator, or else OTHERS.
 
-    The label that says at which step a branch began forms no group.
+    A branch has a label that names the step at which the branch began. This label forms no group.
     """
     for name, value in sorted(user_labels(row.labels).items()):
         if not (row.branched_from and name == BRANCH_LABEL):
@@ -262,7 +263,8 @@ def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExam
 
 
 def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
-    """Return the chosen conversations with the figures that are known now.
+    """Return the figures that are known now, by chosen conversation. The figures are None if none
+    are known.
 
     The stored figures of a conversation are used if they are up to date and include the policies of
     the question. Otherwise, figures that were computed for this question are used, if any.

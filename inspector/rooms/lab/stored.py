@@ -104,10 +104,11 @@ def stored_conversation(id: str, latest: int = MEASURED_MAX) -> Conversation:
 
 
 def budget_of_all(ids: Sequence[str]) -> Budget:
-    """Return the sum of the tokens that many conversations have in memory, by kind of message, such
+    """Return the tokens that many conversations together have in memory, by kind of message, such
     as tool results.
 
-    Only the stays (periods in memory) that have not ended are read, so old messages cost nothing.
+    Only the stays (periods in memory) that have not ended are read, so messages that left memory
+    take no time.
     """
     tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
     for first in range(0, len(ids), ROWS_AT_ONCE):

@@ -95,7 +95,7 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
 
 
 def forget_old_figures() -> None:
-    """Delete the figures of each question to the lab that was last asked long ago. Of the other
+    """Delete the figures of each question whose figures were last computed long ago. Of the other
     questions, keep only a number of the most recent.
     """
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
@@ -107,8 +107,8 @@ def forget_old_figures() -> None:
 
 
 def keep_values(key: str, found: Mapping[Chosen, Mapping[str, Any]]) -> None:
-    """Store figures of conversations. Those that have changed since they were read, or are being
-    changed, are left out.
+    """Store figures of conversations under the `key` of a question. A conversation that has changed
+    since it was read, or that is being changed, is left out.
     """
     if found and not models.Figures.objects.filter(key=key).exists():
         forget_old_figures()
@@ -132,12 +132,13 @@ def _is_unchanged(each: Chosen) -> bool:
 
 
 def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float = SECONDS) -> int:
-    """Set a policy for each conversation by its ID, and return how many conversations remain.
+    """Set policies, and return how many conversations remain. `policies` maps the ID of a
+    conversation to its new policy.
 
-    None means sending everything: the conversation keeps its policy, but the limit only measures
-    and evicts nothing. Conversations that cannot be changed are left out, such as during an import,
-    and so are conversations whose clients decide the window. The call ends after about `seconds`;
-    call the function again for the rest.
+    A policy of None means sending everything: the conversation keeps its policy, but the limit only
+    measures and evicts nothing. Conversations that cannot be changed now, such as during an import,
+    are left out. Conversations whose clients decide the window are left out, too. The call ends
+    after about `seconds`; call the function again for the rest.
     """
     chosen = database.in_list("id", list(policies))
     rows = Memory.objects.filter(chosen).exclude(decided_by_clients())

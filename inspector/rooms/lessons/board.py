@@ -1,5 +1,5 @@
-"""The board of a lesson: all messages in a row, the history, and the memory at one moment, with the
-change that happens to them.
+"""The board of a lesson: all messages in a row, the history, and the memory at one moment. The
+board also shows what the next change does to the messages.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class BoardMessage:
 
 
 class Board:
-    """The board at a moment of a lesson: before the change, or after the change once it
-    `is_revealed`.
+    """The board at a moment of a lesson: before a change, or after the change if `is_revealed` is
+    true.
 
-    With `asks`, learners can pick messages of the memory. `picked` are the picked messages, or None
-    without an answer.
+    With `asks`, learners can pick messages of the memory. `picked` are the numbers of the picked
+    messages, or None without an answer.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class Board:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """The messages of the history and the summaries. Before the answer is revealed, arriving
-        messages are added.
+        """The messages of the history, and the summaries. Messages that arrive with the change are
+        included also before the answer is revealed.
         """
         return self.scene.lines if self.is_revealed else (*self.scene.lines, *self.arriving)
 
@@ -105,8 +105,8 @@ class Board:
 
     @property
     def slots(self) -> list[bool]:
-        """A value for each message or turn that the limit allows: whether its place is taken. The
-        list is empty for a limit in tokens, and for a large limit.
+        """A value for each message or turn that the limit allows: true if memory uses it. The list
+        is empty for a limit in tokens, and for a large limit.
         """
         if self.unit == "tokens" or self.limit > SLOTS_MAX:
             return []

@@ -27,7 +27,9 @@ _SLUG = declared_pattern(r"[a-zA-Z0-9_-]{1,80}")
 
 
 class Staged(NamedTuple):
-    """A lesson that was played: each step has its moment, with the messages before and after it."""
+    """A lesson that was played. `moments` has one moment for each step: memory before and after the
+    step.
+    """
 
     lesson: Lesson
     moments: tuple[LessonMoment, ...]

@@ -1,8 +1,9 @@
 """Writes a lesson as one HTML file, which runs from disk without a server.
 
-The file has each step as it looks before an answer and after each answer; the script shows one of
-them at a time. If learners pick messages, there is one page for all answers, and the script marks
-the picks on it. Without scripts, the file shows all steps with their answers.
+The file has a page for each step without an answer, and a page for each answer to the step's
+question. The script shows one page at a time. If learners pick messages, all answers share one
+page, on which the script marks the picked messages. Without scripts, the file shows all steps with
+their answers.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ SPRITE = "inspector/sprite.svg"
 
 @dataclass(frozen=True)
 class FilePage:
-    """A step as it looks before or after an answer.
+    """A page of the file: a step before or after an answer.
 
-    Its `name` is `step-2`, `step-2-3` after the answer 3, or `step-2-picked` after messages were
-    picked. `leaving` then has the correct messages.
+    `name` is `step-2` before an answer, and `step-2-3` after the answer 3. It is `step-2-picked`
+    after messages were picked; then `leaving` has the numbers of the messages that leave.
     """
 
     name: str

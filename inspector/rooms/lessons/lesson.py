@@ -72,11 +72,11 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The question of a step; there is none if `ask` is None. `why` is shown after the answer, and
-    explains the result.
+    """The question of a step; `ask` is None if the step asks nothing. `why` explains the result,
+    and is shown after the answer.
 
     `choices` are the answers of CHOOSE. LIMIT asks for the smallest of `limits` that keeps the
-    message `keep` in memory, or that keeps a `fact` until it is needed again.
+    message with the number `keep`, or that keeps a `fact` until it is needed again.
     """
 
     ask: Ask | None = None
@@ -96,12 +96,12 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What happens in a step once its question is answered, in this order.
+    """What happens in a step after the answer, in this order.
 
-    A `summary` replaces all but the last `keep_last` messages. Up to `append_terms` exact terms of
-    these messages that the summary lacks are appended to the summary. Without a `summary`, terms
-    are appended to the last summary of the lesson. Then the next `adds` messages arrive. Last, the
-    limit becomes `becomes`; None leaves the limit as it is.
+    First, a `summary` replaces all but the last `keep_last` messages. Up to `append_terms` exact
+    terms of the replaced messages are appended, if the summary lacks them. Without a `summary`, the
+    terms are appended to the last summary of the lesson. Then the next `adds` messages arrive.
+    Last, the limit becomes `becomes`; None leaves the limit as it is.
     """
 
     summary: str = ""
@@ -115,9 +115,9 @@ class Outcome:
 class LessonStep:
     """A step of a lesson: a text, and possibly a question about what happens next.
 
-    Before the question, the limit becomes `limit`, and messages are added until `said` messages
-    exist; None changes nothing. With `recovers`, memory leaves out incomplete tool calls from this
-    step on.
+    Before the question, the limit becomes `limit`, and messages are added until there are `said`
+    messages. None leaves the limit or the messages as they are. With `recovers`, memory leaves out
+    interrupted tool calls from this step on.
     """
 
     text: str
@@ -142,8 +142,8 @@ class Practice:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. `slug` is the name of its file, which is also in its URL. `lead` is the
-    introduction, and `remember` the sentence to remember at the end. `script` is the chat as text,
+    """A lesson. `slug` is the name of the lesson in its file name and in its URL. `lead` is the
+    introduction, and `remember` is a sentence to remember at the end. `script` is the chat as text,
     from which the `messages` are read.
     """
 
@@ -165,8 +165,9 @@ class Lesson:
 
 
 class InvalidLesson(Exception):
-    """Raised for a file that is not a valid lesson. `path` leads to the faulty value; `line` is the
-    line of a syntax error.
+    """Raised for a file that is not a valid lesson. `path` leads to the faulty value, such as
+    ("step", 2, "why"). If the file cannot be parsed, `path` is empty and `line` is the number of
+    the faulty line.
     """
 
     def __init__(self, path: Path, why: str, line: int = 0) -> None:
@@ -322,7 +323,7 @@ class Table:
         return name in self._values
 
     def only(self, names: Collection[str]) -> None:
-        """Raise InvalidLesson if the table has fields with other names."""
+        """Raise InvalidLesson if the table has a field whose name is not in `names`."""
         for name in self._values:
             if name not in names:
                 raise self.invalid(name, f"there is no such field here: use {_listed(names)}")

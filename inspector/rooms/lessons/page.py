@@ -102,8 +102,8 @@ class StepTexts:
 class LessonPage:
     """Presents one step of a lesson, with the answer that the learner gave.
 
-    It `is_open` while the question waits for an answer. `passed` and `later` are the steps before
-    and after this step.
+    `is_open` is true while the question waits for an answer. `passed` has the texts of the steps
+    before this step, and `later` is the number of steps after it.
     """
 
     def __init__(self, staged: Staged, number: int, answer: Answer | None = None) -> None:

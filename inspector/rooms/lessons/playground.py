@@ -42,10 +42,10 @@ _TOO_LONG = f"A chat may have {CHARACTERS_MAX:,} characters: leave something out
 @dataclass(frozen=True)
 class Play:
     """The state of the playground: a chat as a script, a kind of policy with its limit, and the
-    shown step.
+    shown position in the chat.
 
-    `at` is the number of messages so far; None means all. With `asks`, the page asks which messages
-    leave next, and `picked` is the visitor's answer.
+    `at` is the number of messages that have arrived; None means all. With `asks`, the page asks
+    which messages leave next, and `picked` is the visitor's answer.
     """
 
     script: str
@@ -73,7 +73,9 @@ class Play:
 
     @classmethod
     def written(cls, posted: QueryDict) -> Play:
-        """Return the state for a posted chat, with the kind and limit that the page shows."""
+        """Return the state for a chat that a visitor posted, with the posted kind and limit.
+        Defaults replace a kind or a limit that is not valid.
+        """
         kind = posted.get("kind", "")
         limit = number_in(posted, "limit", LIMIT_MAX)
         script = posted.get("script", "").replace("\r\n", "\n")

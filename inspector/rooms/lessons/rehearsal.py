@@ -65,9 +65,9 @@ class Line:
 class Scene:
     """The state of a rehearsal after an event, and the change that the event made.
 
-    `change` is None before the first event. A new policy moves no message: messages that a lowered
-    limit hides are in `window.over_limit`. `left_by` maps each message that is no longer in memory
-    to the change by which it left. `lines` are all messages and summaries.
+    `change` is None before the first event. `lines` are all messages and summaries. `left_by` maps
+    the number of each message that left memory to the change by which the message left. A new
+    policy evicts nothing: the messages that a lower limit hides are in `window.over_limit`.
     """
 
     policy: Policy
@@ -101,7 +101,9 @@ class Scene:
         return verdicts([Turn.of(index, seq, lines[seq]) for index, seq in enumerate(seqs)])
 
     def verdicts_of(self, use: Mapping[str, Sequence[str]]) -> tuple[Verdict, ...]:
-        """Return for each given provider, with its models, whether it would accept this memory."""
+        """Return whether each provider in `use` would accept this memory. `use` maps the name of a
+        provider to its models in use.
+        """
         lines = {line.seq: line.message for line in self.lines}
         shown = [lines[seq] for seq in self.window.seqs]
         turns = turns_by_provider(shown, use, self.window.seqs)

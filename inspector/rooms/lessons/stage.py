@@ -1,4 +1,4 @@
-"""Plays a lesson: each step gets the state of memory before it, and after each of its events."""
+"""Plays a lesson, and records memory before each step and after each event of the step."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from inspector.rooms.lessons.rehearsal import (
 
 
 class Verbs(NamedTuple):
-    """The words for messages that leave or stay: "leaves", "leave", "stays", "stay". For a limit
-    that hides messages, they are "is hidden", "are hidden" and so on. `leaves` and `stays` are the
-    labels of one message.
+    """The words for messages that leave or stay. `one` and `many` are "leaves" and "leave";
+    `not_one` and `not_many` are "stays" and "stay". `leaves` and `stays` label a single message.
+
+    For a limit that hides messages, the words are "is hidden", "are hidden" and so on.
     """
 
     one: str
@@ -132,8 +133,8 @@ class LessonMoment(Happening):
 
     @cached_property
     def tries(self) -> dict[int, Scene]:
-        """The final scene under each limit to choose from, as if it had been in force from the
-        start.
+        """The final scene under each limit to choose from, by limit. Each scene shows memory as if
+        this limit had been in force from the start.
         """
         messages = [line.message for line in self.after.history]
         policy = self.after.policy

@@ -84,7 +84,9 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
 
 
 def choice_text(choice: Choice, moment: LessonMoment) -> str:
-    """Return the text of a choice. The placeholder `{value}` becomes the value of its claim."""
+    """Return the text of a choice. The placeholder `{value}` becomes the value of the choice's
+    claim.
+    """
     value = choice.claim[1]
     words = number_word(value) if isinstance(value, int) else str(value)
     return filled(choice.text.replace("{value}", words), moment, moment.before)
@@ -151,8 +153,8 @@ def _anded(terms: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a learner: the picked messages, or the value (the number of a choice, or a
-    limit).
+    """The answer of a learner. `picked` are the numbers of the picked messages. For other
+    questions, `value` is the number of the choice, or the chosen limit.
     """
 
     picked: frozenset[int] = frozenset()
@@ -217,9 +219,7 @@ def right_choice(moment: LessonMoment) -> str:
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
-    """Judge the picked messages. They are correct if the same messages, and no others, leave
-    memory.
-    """
+    """Judge the picked messages. The answer is correct if exactly these messages leave memory."""
     key, verbs = frozenset(happening.leaving), happening.verbs
     right = what_leaves(happening)
     missing, surplus = sorted(key - picked), sorted(picked - key)
@@ -235,7 +235,9 @@ def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
 
 
 def what_leaves(happening: Happening) -> str:
-    """Say which messages leave memory: `#3 and #4 leave. #5 cannot stay.`"""
+    """Say which messages leave memory, such as `#3 and #4 leave. #5 cannot stay.` A message that
+    leaves as soon as it arrives cannot stay.
+    """
     key, lost, verbs = happening.leaving, happening.lost, happening.verbs
     verb = verbs.one if len(key) == 1 else verbs.many
     leave = f"{seqs(key)} {verb}." if key else f"{verbs.nothing}."

@@ -1,12 +1,14 @@
 """Live updates: tells waiting readers about new steps of a conversation soon after the commit, and
 about newly stored derived data.
 
-One follower per process serves any number of watchers. On SQLite it polls `PRAGMA data_version`,
-which changes with every commit of another connection. On PostgreSQL it LISTENs for the NOTIFY that
-`services` sends after each commit. After any signal it reads the newest steps of all watched
-conversations in one query, and watchers compare step numbers. A missed signal therefore delays an
-update, but never loses one. A watcher stops if its conversation is deleted or created again. If the
+One follower in each process reads the database for all watchers of the process. On SQLite, the
+follower polls `PRAGMA data_version`, which changes with every commit of another connection. On
+PostgreSQL, the follower LISTENs for the NOTIFY that `services` sends after each commit. If the
 follower cannot listen, it polls every second.
+
+After any signal, the follower reads the newest steps of all watched conversations in one query, and
+watchers compare step numbers. So a missed signal delays an update, but loses none. A watcher stops
+if its conversation is deleted or created again.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation, or, for ALL_CONVERSATIONS, the time of the newest change.
+    """The newest step of a conversation. For ALL_CONVERSATIONS, `step` is the time of the newest
+    change or erasure, in microseconds.
 
     `made` is the time at which the conversation was created; None for ALL_CONVERSATIONS. `kept`
     grows whenever derived data of further steps is stored.
@@ -59,8 +62,8 @@ class Newest(NamedTuple):
 
 
 class Watcher:
-    """Waits for new steps or derived data of one conversation, or of all conversations. It has no
-    queue of events, only the newest numbers: `step` and `kept`.
+    """Waits for new steps or derived data of one conversation, or of all conversations. A watcher
+    has no queue of events. It holds only the newest values of `step` and `kept`, as in Newest.
     """
 
     def __init__(self, made: int | None = None) -> None:
@@ -76,8 +79,8 @@ class Watcher:
             self.wake()
 
     def find(self, newest: Newest | None) -> None:
-        """Take over the numbers that the follower has read. None, or a new creation time, means
-        that the conversation was deleted.
+        """Take over the newest values that the follower has read. The conversation counts as
+        deleted if `newest` is None or has another creation time.
         """
         if newest is None or self._made not in (None, newest.made):
             self.is_deleted = True

@@ -47,8 +47,8 @@ class Credentials(NamedTuple):
 
 
 class StreamReader(NamedTuple):
-    """A reader of a live stream: their account or token (`caller`), the headers that prove it, and
-    the conversation.
+    """A reader of a live stream. `caller` is the account or token, `credentials` the headers that
+    prove the reader's identity, and `memory_id` the conversation.
     """
 
     caller: str
@@ -124,7 +124,9 @@ class Audience:
 
 
 class Admittance(NamedTuple):
-    """The HTTP status for a reader, and with 200 the account or token (`caller`) that may read."""
+    """The answer to a reader who wants to follow a stream: an HTTP status. With 200, `caller` is
+    the reader's account or token.
+    """
 
     status: int
     caller: str = ""

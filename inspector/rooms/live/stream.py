@@ -83,13 +83,14 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Send `event: step` with the newest step number whenever a conversation has new steps, until
     the reader disconnects.
 
-    `event: kept` announces newly stored derived data, with the same number. `event: deleted` ends
-    the stream of a deleted conversation. A reader who reconnects with Last-Event-ID gets missed
-    steps at once. If that ID is higher than the newest step, the reader gets the newest step. With
-    `?kept=0`, derived data that is already stored is announced at once, too.
+    `event: kept` announces newly stored derived data, with the newest step number. `event: deleted`
+    ends the stream of a deleted conversation. A reader who reconnects with Last-Event-ID gets
+    missed steps at once. If that ID is higher than the newest step, the reader gets the newest
+    step. With `?kept=0`, derived data that is already stored is announced at once, too.
 
-    Rejects a foreign host and plain HTTP as Django does. Otherwise answers 405 for any method but
-    GET, 429 or 503 if too many streams are open, and the status of `authorize`.
+    A foreign host and plain HTTP are rejected as in Django. Otherwise the status is 405 for any
+    method but GET, and 429 or 503 if too many streams are open. In all other cases, it is the
+    status of `authorize`.
     """
     started = asyncio.get_running_loop().time()
     sent_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -116,9 +117,9 @@ def close_streams() -> None:
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
     """Send the steps after `sent` until the watcher has left.
 
-    When more derived data than `kept` is stored without a new step, an event of its own is sent. A
-    reader of a new step reads this data anyway. When the watcher wakes without news, a comment is
-    sent, which readers ignore, because proxies close silent connections.
+    If more derived data than `kept` is stored, but no new step, an `event: kept` is sent. After a
+    new step, the reader fetches this data anyway. If the watcher wakes without news, a comment is
+    sent, which readers ignore. Without comments, proxies would close a silent connection.
     """
     while not watcher.has_left:
         await watcher.later_than(sent, kept)

@@ -119,8 +119,8 @@ def request_refused(status: int, **_: Any) -> None:
 
 
 def load_changed(waiting: int, working: int, **_: Any) -> None:
-    """Signal receiver for `inspector.shell.load.load_changed`: add the changes of waiting and
-    working requests.
+    """Signal receiver for `inspector.shell.load.load_changed`. It adds `waiting` to the number of
+    waiting requests and `working` to the number of working requests; both can be negative.
     """
     _waiting.inc(waiting)
     _working.inc(working)

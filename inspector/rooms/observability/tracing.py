@@ -28,8 +28,8 @@ _tracer: Tracer | None = None
 def request_span(
     method: str, headers: Mapping[str, str]
 ) -> Iterator[Callable[[str, str, int], None]]:
-    """Open a span for a request, in the caller's trace from the `traceparent` header, or in a new
-    trace.
+    """Open a span for a request. If the request has the header `traceparent`, the span belongs to
+    the caller's trace; otherwise to a new trace.
 
     Call the yielded function with the method, route and status of the answer.
     """

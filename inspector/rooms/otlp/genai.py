@@ -109,7 +109,9 @@ def provider_of(record: Record) -> str:
 
 
 def format_of(record: Record) -> str:
-    """Return the format of the provider to which a span's or event's model call was sent."""
+    """Return the format of a model call, by the provider to which the call was sent. `record` is
+    the span or log event of the call.
+    """
     if "anthropic" in provider_of(record):
         return ANTHROPIC
     is_new = record.text("gen_ai.response.id").startswith("resp_")

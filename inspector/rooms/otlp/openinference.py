@@ -41,8 +41,8 @@ _PLACES = 100_000  # of a list
 
 
 def is_call(record: Record) -> bool:
-    """Return whether a span is a model call. A request that only asks for a number of tokens is
-    not.
+    """Return whether a span is a model call. A span whose request only asks how many tokens a
+    prompt has is no model call.
     """
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 

@@ -24,10 +24,11 @@ _NEAR = 20  # calls before and after a span that may overlap with it
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
-    """Yield the model calls of spans, and the reason for each that cannot be stored.
+    """Yield the model calls of spans. For a model call that cannot be stored, yield the reason.
 
-    A provider's library may trace its calls without messages, while an instrumentation sends the
-    same calls with messages. The spans without messages are then left out, and give no reason.
+    A provider's library may trace its calls without messages, while an instrumentation traces the
+    same calls with messages. The spans without messages are then left out, and no reason is yielded
+    for them.
     """
     found = [(record, read) for record in records if (read := _read(record)) is not None]
     calls = [read for _, read in found if isinstance(read, NewCall)]
@@ -74,11 +75,12 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
 
 def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
     """Return the calls in order of their start, each once. Two instrumentations may trace the same
-    call, such as one for a framework and one for the provider's library.
+    call: for example, one of a framework and one of the provider's library.
 
-    Two traces are of the same call if model and messages are equal, and the inner call lies within
-    the time of the outer call. A call whose request is complete (`is_exact`) is kept, otherwise the
-    inner call. The kept call has the session that either trace names.
+    Two traces are of the same call if model and messages are equal, and the inner trace lies within
+    the time of the outer trace. The outer trace is kept if only its request is complete
+    (`is_exact`); otherwise the inner trace is kept. The kept trace gets the session that either
+    trace names.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}

@@ -52,10 +52,11 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer about a phrase, with its latest periods. `earlier` is the number of further
-    periods, which came before the latest and are left out.
+    """The answer whether memory has a phrase. `periods` are the latest periods with and without the
+    phrase in memory. `earlier` is the number of earlier examined periods, which are left out.
 
-    `looked_at` says in words which steps were examined.
+    `looked_at` says in words which messages were examined and who said them, if this limits the
+    answer.
     """
 
     state: Remembered = Remembered.NOT_IN_MEMORY
@@ -125,8 +126,9 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
 
 
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
-    """Divide a conversation into periods with and without the phrase in memory. If only the newest
-    mentions were examined, the first period is unknown.
+    """Divide the steps of a conversation into periods with and without the phrase in memory. If
+    only the newest mentions were examined, it is unknown whether memory had the phrase in the first
+    period.
     """
     step, periods = matches.first_step, []
     if step > 1:

@@ -48,12 +48,13 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class TurningPoint:
-    """A step at which a phrase came into memory or left it. `seqs` are the messages with the phrase
-    that came or left.
+    """A step at which a phrase came into memory or left memory. `seqs` are the numbers of the
+    messages with the phrase that came or left.
 
-    `type` and `has_calls` describe the first of these messages. `arrived` is the message that was
-    added at the step. `is_new` means that one of the messages had never been in memory before.
-    Otherwise, the phrase only returned.
+    `type` and `has_calls` describe the first of these messages. `arrived` is the number of the
+    message that was added at the step. `is_new` means that one of the messages in `seqs` had never
+    been in memory before. If the phrase came into memory and `is_new` is false, earlier messages
+    came back.
     """
 
     seqs: tuple[int, ...]
@@ -64,15 +65,17 @@ class TurningPoint:
 
 
 class SameDay(NamedTuple):
-    """A date as a message in memory spells it."""
+    """A date in memory that is the same day as the searched date. `written` is the date as the
+    message with the number `seq` spells it.
+    """
 
     seq: int
     written: str
 
 
 class Remembered(StrEnum):
-    """The state of a phrase: in memory; "aside", which means only in a system message or in the
-    assistant's own words; or not in memory.
+    """The state of a phrase: in memory, not in memory, or "aside". Aside means that only a system
+    message or the assistant's own messages in memory have the phrase.
     """
 
     IN_MEMORY = "in_memory"
@@ -85,26 +88,27 @@ _ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
 
 @dataclass(frozen=True)
 class PhraseMatches:
-    """The messages of a conversation that contain a phrase ("mentions"), and when they were in
+    """The messages of a conversation that contain a phrase, called mentions, and when they were in
     memory.
 
-    `speakers` has the speaker of each examined mention. `is_partial` means that there are more
-    mentions, which were not examined. `rows` are the 50 most important mentions, in order of seq.
-    `first_step` is the step of the first examined mention. `spans` are the ranges of steps, from
-    `first_step` on, at which a mention was in memory, and `turns` describes their beginnings and
-    ends by step.
-
-    `present` are all mentions in memory at the requested step, by speaker. Without any, `lost` is
-    the change that ended the last span before that step. If `present` has only mentions of the
-    assistant or a system message, `others_left` is the change by which the last other mention left.
-
-    `nearest` is a part of the phrase that messages contain, if none contains all of the phrase.
-    `inside` is a longer term, if memory has the phrase only as a part of such terms. `same_day` is
-    another spelling in memory, if the phrase is a date.
-
-    In a simulation, `present` are the mentions in the simulated window, including draft messages,
-    and `leaving` the mentions that leave. `lost` is then the change by which the last mention in
-    `leaving` leaves.
+    - `speakers` has the speaker of each examined mention, by the number of the message.
+      `is_partial` means that further mentions were not examined. `rows` are the 50 most important
+      mentions, in order of seq.
+    - `first_step` is the step at which the first examined mention came into memory. `spans` are
+      ranges of steps with a mention in memory, beginning no earlier than `first_step`. `turns`
+      describes the beginning and the end of each range, by step.
+    - `present` are all mentions in memory at the requested step, by speaker. If there are none,
+      `lost` is the change by which the last mention left. `others_left` is the change by which the
+      last mention of a user or tool left. It is None unless only the assistant or a system message
+      mentions the phrase in memory.
+    - `left_at` has the step at which a mention left memory, by the number of the mention.
+      `arrivals` has the message that was added at a step, by the step.
+    - `nearest` is a part of the phrase that messages contain, if no message contains the whole
+      phrase. `inside` is a longer term, if memory has the phrase only inside of longer terms.
+      `same_day` is another spelling in memory, if the phrase is a date.
+    - In a simulation, `present` are the mentions in the simulated window, with those in drafts, and
+      `leaving` are the mentions that leave. `lost` is then the change by which the last mention in
+      `leaving` leaves.
     """
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)

@@ -33,8 +33,9 @@ HEADINGS = {
 
 
 class FoundMention:
-    """A message that contains the phrase. `step` is the step at which the message left memory, or
-    at which it will arrive after the shown step; otherwise None.
+    """A message that contains the phrase. If the message has left memory, `step` is the step at
+    which it left. If the message arrives after the shown step, `step` is the step of its arrival.
+    Otherwise, `step` is None.
     """
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
@@ -100,7 +101,8 @@ class SearchResult:
     @property
     def consequence(self) -> str:
         """The sentence that memory no longer mentions the phrase since the selected message left.
-        It is "" unless this message was among the last with the phrase.
+        It is "" unless the selected message was among the last messages with the phrase to leave
+        memory.
         """
         state, phrase, matches = self._search
         step, left_at = state.selection.left_by and state.selection.left_by.step, matches.left_at

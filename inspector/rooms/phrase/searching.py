@@ -28,11 +28,11 @@ def search_for(state: ConversationState, phrase: str) -> PhraseSearch:
 
 
 def search_on(view: ConversationState) -> PhraseSearch | None:
-    """Return the search that a page's URL asks for, or None. Also return None on a page that
-    replays another policy.
+    """Return the search that a page's URL asks for. Return None if the URL asks for no search, or
+    if the page replays another policy.
 
-    The stored step is searched once. The matches of a simulation are derived from the matches of
-    the stored step.
+    The stored conversation is searched only once. For a simulation, the matches are adapted to the
+    simulated window.
     """
     phrase = phrase_of(view.query)
     if not phrase or view.simulation.is_replay:
@@ -47,8 +47,8 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
 
 
 def phrase_of(query: ConversationQuery) -> str:
-    """Return the phrase that the URL searches for, or "". The text `#26` selects message 26, and is
-    no phrase.
+    """Return the phrase that the URL searches for, or "". If the search text is `#26` and message
+    26 is selected, return "", too.
     """
     number = selected(query.room_parameters)
     is_selected = number is not None and number == query.msg

@@ -59,7 +59,7 @@ def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, Chat
 
 
 def values_of(memory_id: str, entries: Sequence[SavedEntry]) -> list[dict[str, Any]]:
-    """Return each log entry as the JSON value of its message, as Pydantic AI reads it."""
+    """Return the message of each log entry as JSON in Pydantic AI's format."""
     found = messages_of(memory_id, [entry for entry in entries if entry.content is None])
     return [
         json.loads(entry.content) if entry.content is not None else _value_of(entry, found)
@@ -79,7 +79,9 @@ def _value_of(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> dict[str, 
 
 
 def said_in(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> list[ChatMessage]:
-    """Return the history's messages of an entry, in order. `found` has the messages by seq."""
+    """Return the messages of the history that were made from one entry, in order. `found` has
+    messages of the history, by seq.
+    """
     return [found[seq] for seq in range(entry.first_seq, entry.last_seq + 1) if seq in found]
 
 

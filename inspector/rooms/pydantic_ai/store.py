@@ -49,13 +49,15 @@ _RECORDS = TypeAdapter(ConversationRecord)
 
 
 class ChatMemoryConversationStore(ConversationStore):
-    """A store of Pydantic AI's conversations. Each message is a message of a memory's history.
+    """A store of Pydantic AI's conversations, which puts their messages into the histories of
+    memories.
 
     - `memories` returns the memory of a conversation by its ID, such as `ChatMemoryProvider.get`.
-      Its store is a DjangoChatMemoryStore; the first save makes the conversation with its policy.
+      The store of this memory must be a DjangoChatMemoryStore. The first save makes the
+      conversation with the policy of the memory.
     - `load` returns the whole history, and `load_window` the messages that the policy keeps. A
       later save adds the new messages, and the policy decides which messages leave memory.
-    - A branch of a conversation replaces the window, as `memory.set` does: the history keeps the
+    - A branch of a conversation replaces the window, as `memory.set` does. The history keeps the
       abandoned messages, and a branch back shows the same messages again. A fork is a new
       conversation with a copy of the messages: redact and delete the copy separately.
     - `delete` deletes the conversation with its history and all entries. A redaction erases the
@@ -73,8 +75,8 @@ class ChatMemoryConversationStore(ConversationStore):
     async def load_window(
         self, conversation_id: str, *, scope: str | None = None
     ) -> Conversation | None:
-        """Return a conversation with only the messages that its policy keeps in memory, or None if
-        it is unknown.
+        """Return a conversation with only the messages that its policy keeps in memory. Return None
+        if the conversation is unknown.
         """
         windows = _Windows(self._memories, actor=self._actor)
         return await windows.load(conversation_id, scope=scope)

@@ -47,10 +47,10 @@ def record(client: Client, spool: Path | None = None, is_storing: bool = True) -
 
     `client` is a client of OpenAI's, Anthropic's or Google's (google-genai) library, synchronous or
     not, or a client of httpx. `spool` is the folder of recorded calls, by default the folder of the
-    command `record`. A process of the site stores these calls in the database. With
-    `is_storing=False`, the command `record` stores them instead. The header
-    `X-Chatmemory-Conversation` of a call names its conversation, and is not sent to the provider.
-    Raises TypeError for another object.
+    command `record`. If this process is part of the site, it stores the recorded calls in the
+    database. With `is_storing=False`, only the command `record` stores them. A call can name its
+    conversation in the header `X-Chatmemory-Conversation`, which is not sent to the provider.
+    Raises TypeError if `client` is no such client.
     """
     found = list(_http_clients(client))
     if not found:

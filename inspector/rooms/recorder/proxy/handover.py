@@ -1,9 +1,9 @@
-"""Hands the listening socket to the next recorder if this recorder was killed and only its proxy
-lives.
+"""Hands the listening socket to the next recorder after this recorder was killed. Only the proxy of
+this recorder lives on.
 
-The proxy continues to answer requests until the next recorder's proxy sends word that it answers
-them. If the next recorder is killed before that, this proxy continues, and another recorder may ask
-for the socket.
+The proxy continues to answer requests until the proxy of the next recorder sends word that it
+answers them. If the next recorder is killed before that, this proxy continues, and another recorder
+may ask for the socket.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ ANSWERING = b"a"
 
 
 class HandOver:
-    """Offers the listening socket to the next recorder through a socket at `path`.
+    """Offers the listening socket to the next recorder, through a Unix socket at `path`.
 
-    `parent` is one end of a pipe; the other end closes when the parent process is killed.
+    `parent` is the reading end of a pipe. The pipe's other end closes when the parent process is
+    killed.
     """
 
     def __init__(self, listening: socket.socket, parent: int, path: Path) -> None:
@@ -42,21 +43,21 @@ class HandOver:
 
     @property
     def seconds(self) -> float | None:
-        """The seconds until this proxy ends if no next recorder comes; None while its
-        parent lives.
+        """The seconds until this proxy ends, unless a next recorder takes over. None while the
+        parent process lives.
         """
         return max(0.0, self._until - time.monotonic()) if self._offering else None
 
     @property
     def is_done(self) -> bool:
-        """Whether this proxy must end: another proxy answers, or nobody has asked for the socket in
-        time.
+        """Whether this proxy must end: the next recorder's proxy answers, or no recorder has taken
+        over the socket in time.
         """
         return self._is_done or self.seconds == 0.0
 
     def attend(self, number: int) -> None:
         """Read a file descriptor that has data. The data means that the parent process was killed,
-        that the next recorder asks for the socket, or that its proxy now answers.
+        that the next recorder asks for the socket, or that the next recorder's proxy now answers.
         """
         if self._offering is None:
             if not os.read(number, 1):

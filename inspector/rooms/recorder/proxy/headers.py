@@ -63,8 +63,8 @@ GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
 @dataclass(frozen=True, eq=False)
 class RequestHead:
-    """The head of a request without the value of Content-Length. Properties tell what the proxy
-    does with such a request, such as `is_recorded`.
+    """The method, the target (path and query) and the headers of a request, without the value of
+    Content-Length. Properties say how the proxy treats such a request, such as `is_recorded`.
 
     Programs repeat their heads: `head_of` returns the same object for equal heads, so that each
     property is computed only once.
@@ -228,7 +228,9 @@ def values_by_name(headers: Iterable[Header]) -> dict[bytes, bytes]:
 
 
 def kept_headers(values: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Return the headers that are stored with a call. `values` has the first values by name."""
+    """Return the headers that are stored with a call. `values` has the first value of each header,
+    by its name in lower case.
+    """
     return {
         name.decode("latin1"): values[name].decode("latin1") for name in _KEPT if name in values
     }

@@ -2,13 +2,13 @@
 
 A call has these frames:
 
-    H  the request without its body, as JSON          Q  a piece of its body
-    A  the status and some headers of the answer      B  a piece of its body
-    E  how it ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
+    H  the request without its body, as JSON          Q  a piece of the request's body
+    A  the status and some headers of the answer      B  a piece of the answer's body
+    E  how the call ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
 
 Zeros follow the last frame if the call was interrupted. Bodies are decoded, and secrets from
-headers are removed. A request that is only counted has an H and an E. An H and an E also tell how
-many calls could not be written.
+headers are removed. A request that is only counted is written as an H and an E. The number of
+unwritten calls is also written as an H and an E.
 """
 
 from __future__ import annotations

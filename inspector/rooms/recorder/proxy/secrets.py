@@ -1,8 +1,11 @@
 """Recognizes secrets in headers and query strings, and removes them from bytes.
 
-These values are secrets: the credentials in Authorization, cookies, and values whose header or
-parameter has a name like a key, such as `x-api-key`. In other headers, each word that looks like a
-key is a secret.
+These values are secrets:
+
+- the credentials in Authorization, and cookies;
+- the value of a header or parameter whose name contains a word such as key or token, as in
+  `x-api-key`;
+- in other headers, each word that looks like a key.
 
 A secret has at least `LEAST` characters. Schemes such as "Bearer", names, and the placeholder keys
 of local servers are not secrets.
@@ -175,9 +178,7 @@ def _is_secret(text: str) -> bool:
 
 
 class Secrets:
-    """A set of secrets, and of the forms in which JSON and URLs write the same secrets, with
-    escapes.
-    """
+    """A set of secrets. It also has each secret in the forms in which JSON and URLs escape it."""
 
     def __init__(self, values: frozenset[bytes]) -> None:
         self.values = values
@@ -192,8 +193,9 @@ class Secrets:
     def possible_in(self, data: bytes) -> list[bytes]:
         """Return the secrets that may be in these bytes, the longest first.
 
-        The bytes are divided into blocks of 8. A secret is long enough to cover a whole block,
-        wherever it begins. So one lookup for each block is enough, whatever the number of secrets.
+        If there are many secrets, the bytes are divided into blocks of 8. A secret is so long that
+        it covers a whole block, wherever it begins. So one lookup for each block is enough,
+        whatever the number of secrets.
         """
         if self._blocks is None:
             return self._all
@@ -254,9 +256,9 @@ class Cleaner:
 
 
 class Fingerprints:
-    """Lengths and salted digests of a request's secrets. With them, the secrets can be removed from
-    a text that is joined later from streamed pieces, although the secrets themselves are not
-    stored.
+    """Lengths and salted digests of a request's secrets. The secrets themselves are not stored.
+    Still, the fingerprints find and remove the secrets in a text that is later joined from streamed
+    pieces.
     """
 
     def __init__(self, salt: str, digests: Mapping[str, Sequence[str]]) -> None:
