@@ -361,7 +361,7 @@ def make(messages: int) -> None:
     create_and_add("m", MessageWindow(3), numbered(messages))
 
 
-@pytest.mark.parametrize("after", [1, 8, 15])
+@pytest.mark.parametrize("after", [1, 7, 12])
 def test_a_state_is_read_at_once(committing, after):
     make(12)
     before = conversation_state("m", QUERY)

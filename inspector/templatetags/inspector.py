@@ -100,18 +100,19 @@ def drawn(context: Context, template_name: str, **values: object) -> SafeString:
     these must not outlive their erasure. Token and address are filled in for each reader.
     """
     request = getattr(context, "request", None)
-    token = context.get("csrf_token", "")
-    own = {"csrf_token": token, "here": "" if request is None else request.get_full_path()}
-    gaps = tuple(name for name in own if own[name])
+    own = {} if request is None else {"here": request.get_full_path()}
+    if "csrf_token" in context:
+        own["csrf_token"] = context["csrf_token"]
     site = get_script_prefix(), get_urlconf() or settings.ROOT_URLCONF
-    markup = _drawn_once(template_name, tuple(values.items()), gaps, site)
-    for name in gaps:
-        markup = markup.replace(_OF_READER[name], escape(str(own[name])))
+    markup = drawn_once(template_name, tuple(values.items()), tuple(own), site)
+    for name, value in own.items():
+        if (gap := _OF_READER[name]) in markup:  # a token that is read sets a cookie
+            markup = markup.replace(gap, escape(str(value)))
     return SafeString(markup)
 
 
 @lru_cache(maxsize=256)
-def _drawn_once(
+def drawn_once(
     template_name: str, values: tuple[tuple[str, object], ...], gaps: tuple[str, ...], site: object
 ) -> str:
     """Return the markup of a template with gaps for what differs from reader to reader. `site` is

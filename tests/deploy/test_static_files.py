@@ -143,8 +143,8 @@ def test_modules_import_one_another_by_their_hashes(site):
 
 @pytest.fixture
 def _drawn_anew():
-    """Forget the drawn icons of pages, because their links lead to another file now."""
-    drawn = (inspector.icon, inspector.shape, inspector.mark)
+    """Forget the drawn icons and parts of pages, because their links lead to another file now."""
+    drawn = (inspector.icon, inspector.shape, inspector.mark, inspector.drawn_once)
     for tag in drawn:
         tag.cache_clear()
     yield

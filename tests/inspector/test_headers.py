@@ -44,6 +44,7 @@ PAGES = {
     "call": "/c/m/calls/1/",
     "lab-compactions": "/lab/compactions/",
     "import": "/import/",
+    "import-examined": "/import/examined/?begin=m",
     "lessons": "/learn/",
     "lesson": "/learn/tool-calls/?step=2&leaves=3&check=1",
     "present": "/learn/tool-calls/present/?screen=4",
