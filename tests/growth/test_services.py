@@ -130,7 +130,8 @@ READS: dict[str, Callable[[Filled], object]] = {
 MEASURED = ROWS | ROOM_ROWS | PROTOCOL | READS
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
-    "ChangeResult", "CompactionPreview", "Examination", "NamedDefault", "NewMessage", "Recount", "Rounds",
+    "ChangeResult", "CompactionPreview", "Examination", "NamedDefault", "NewMessage", "Recount",
+    "Rounds",
     "CHANNEL", "keepers", "QUICK_MESSAGES", "atomic", "chosen_policy",
     "create", "default_policies", "default_policy", "delete_all",
     "empty_leftover_log", "finish_deletions",
