@@ -15,6 +15,7 @@ from chatmemory.recall.phrases import (
     CJK,
     HAS_CJK,
     Noun,
+    Phrases,
     aligned,
     all_nouns,
     anew,
@@ -75,6 +76,7 @@ class UserText:
     def __init__(self, text: str, own_reminders: tuple[str, ...] = ()) -> None:
         self.text = narrow(text)
         self._own_reminders = own_reminders
+        self._found_before: dict[tuple[int, Phrases], bool] = {}
 
     @cached_property
     def _aligned(self) -> tuple[str, Sequence[int]]:
@@ -176,17 +178,24 @@ class UserText:
         """Return whether the text, up to the end of a sentence with the index `end`, reports what
         somebody else said.
         """
-        return reported().search(folded(self._up_to(end))) is not None
+        return self._is_said_before(end, reported())
 
     def is_anew(self, end: int) -> bool:
         """Return whether the text asks for something new, outside its reminders of earlier
         messages, up to the end of a sentence with the index `end`.
         """
-        return anew().search(folded(self._up_to(end))) is not None
+        return self._is_said_before(end, anew())
 
-    def _up_to(self, end: int) -> str:
-        last = _SENTENCE_END.search(self.plain, end)
-        return self.plain[: last.start() if last else len(self.plain)]
+    def _is_said_before(self, end: int, phrases: Phrases) -> bool:
+        """Return whether phrases occur up to the end of the sentence that has the index `end`. Each
+        end of a sentence is asked for many values, and is searched once.
+        """
+        found = _SENTENCE_END.search(self.plain, end)
+        last = found.start() if found else len(self.plain)
+        if (last, phrases) not in self._found_before:
+            is_found = phrases.search(folded(self.plain[:last])) is not None
+            self._found_before[last, phrases] = is_found
+        return self._found_before[last, phrases]
 
     @cached_property
     def is_consent(self) -> bool:
@@ -423,13 +432,15 @@ class Said:
     def __init__(self) -> None:
         self._at: defaultdict[str, list[int]] = defaultdict(list)
         self.texts: dict[int, UserText] = {}
+        self._anchors: dict[int, set[str]] = {}
         self._cut: dict[int, frozenset[str]] = {}  # names of parts of longer codes
 
     def add(self, position: int, text: UserText) -> None:
         self.texts[position] = text
         whole = {each.name for each in text.codes if not each.is_cut}
         self._cut[position] = frozenset({each.name for each in text.codes} - whole)
-        for anchor in {*_anchors(text.lowered), *map(_anchor, text.codes)}:
+        anchors = self._anchors[position] = {*_anchors(text.lowered), *map(_anchor, text.codes)}
+        for anchor in anchors:
             self._at[anchor].append(position)
 
     def has(self, value: Value) -> bool:
@@ -440,8 +451,19 @@ class Said:
         """Return the messages that may contain a value, also one whose words are written as one."""
         positions = self._at.get(_anchor(value), [])[-_LATEST:]
         words = value.key.split()
-        joined = self._at.get("".join(words), []) if len(words) > 1 else []
-        return sorted({*positions, *joined[-_LATEST:]})[-_LATEST:] if joined else positions
+        if len(words) == 1:
+            return positions
+        whole = "".join(words)
+        if joined := self._at.get(whole):
+            positions = sorted({*positions, *joined[-_LATEST:]})[-_LATEST:]
+        if value.shape != "words" or HAS_CJK.search(value.key):
+            return positions
+        stems = frozenset(map(stem_of, words))
+        return [
+            each
+            for each in positions
+            if stems <= self._anchors[each] or whole in self._anchors[each]
+        ]
 
     def holding(self, value: Value) -> Iterator[int]:
         """Yield the positions of the latest messages that contain a value.
@@ -470,7 +492,8 @@ def _anchor(value: Value) -> str:
     if value.shape in ("words", "place"):
         words = value.key.split()
         longest = max(words, key=len, default="")
-        return in_one_kana(longest[:2]) if HAS_CJK.search(longest) else stem_of(longest)
+        has_signs = not longest.isascii() and HAS_CJK.search(longest)
+        return in_one_kana(longest[:2]) if has_signs else stem_of(longest)
     return value.name
 
 

@@ -43,14 +43,17 @@ class Search:
         self._times: dict[str, str] = {}
         self._numbers: dict[str, str] = {}
         self._always: list[tuple[str, Value]] = []
+        self._places: list[tuple[str, str, Value]] = []
         self._by_signs: list[tuple[str, str, Value]] = []
         for name, each in self._values.items():
             if each.shape == "date":
                 self._dates[each.key] = name
             elif each.shape == "time":
                 self._times[each.key] = name
-            elif _may_lack_signs(each):
+            elif HAS_CJK.search(each.key):  # a name may be in the other kana
                 self._always.append((name, each))
+            elif each.shape == "place":  # other words may stand between its own
+                self._places.append((each.key.partition(" ")[0], name, each))
             else:
                 self._by_signs.append((_signs(each), name, each))
                 if each.is_number:
@@ -65,7 +68,9 @@ class Search:
             return set()
         searched = Searched(text)
         has = searched.signs
+        lowered = searched.lowered
         likely = [(name, each) for signs, name, each in self._by_signs if signs in has]
+        likely += [(name, each) for first, name, each in self._places if first in lowered]
         found = {name for name, each in (*likely, *self._always) if searched.holds(each)}
         if self._dates:
             found.update(name for key, name in self._dates.items() if key in searched.days)
@@ -136,7 +141,7 @@ class Searched:
             return self._has_address(value.key)
         if value.shape == "place":
             return self._has_place(value.key.split())
-        if HAS_CJK.search(value.key):
+        if not value.key.isascii() and HAS_CJK.search(value.key):
             return in_one_kana(_signs(value)) in self._in_one_kana
         if value.shape == "code":
             return self._has_code(value.key) or (value.is_number and value.key in self.numbers)
@@ -175,7 +180,7 @@ class Searched:
         """
         words = key.split(" ")
         joined = "".join(words)
-        if len(words) > 1 and len(joined) >= _SHORTEST_STEM and joined in self._latin:
+        if joined in self._latin and (len(words) == 1 or len(joined) >= _SHORTEST_STEM):
             return True
         stems = [*map(stem_of, words)]
         return all(stem in self.lowered for stem in stems) and any(
@@ -207,13 +212,6 @@ class Searched:
             word == words[0] and _follow(self._words, start + 1, words[1:])
             for start, word in enumerate(self._words)
         )
-
-
-def _may_lack_signs(value: Value) -> bool:
-    """Return whether a text that holds a value may lack its signs: an address may have words
-    between, and a name may be in the other kana.
-    """
-    return value.shape == "place" or HAS_CJK.search(value.key) is not None
 
 
 def _found(part: str, text: str) -> Iterator[int]:

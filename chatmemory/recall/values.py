@@ -49,6 +49,9 @@ _SCHEME = declared_pattern(r"^(?:https?://)?(?:www\.)?")
 _SENTENCE_END = declared_pattern(r"(?<=[.!?])\s+|(?<=[。！？])|\n|: |：| - ")
 _MAY_BE_LINK = declared_pattern(r"\.[a-z]{2}|://|www\.")  # a search for it is fast
 _TOKEN = declared_pattern(r"[A-Za-z0-9]+")
+_MAY_BEGIN = declared_pattern(  # a word of a code: with a digit, of few capitals, or before a glue
+    r"(?<![A-Za-z0-9])(?:[A-Za-z]*[0-9]|[A-Z]{1,3}(?![A-Za-z0-9])|[A-Za-z]+[-_@+])"
+)
 _DIGIT = declared_pattern(r"\d")
 _BETWEEN = declared_pattern(r"[ \u00a0\u202f]|[-‐–/_.,:@+]|\)[ ]?| \(| [-–/] ")  # parts of one code
 _GLUE = declared_pattern(r"[-_@+]")  # no part of a code ends here
@@ -270,22 +273,31 @@ def _measures(text: str) -> Iterator[Value]:
 def _chains(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[re.Match[str]]]:
     """Yield the words that may be parts of one code, such as `LH 454` or groups of digits."""
     chain: list[re.Match[str]] = []
-    for token in _TOKEN.finditer(text):
-        may_begin = _may_begin(token, text)
-        if not chain and not may_begin:
-            continue
+    end = 0
+    while token := _next_token(text, end, is_in_chain=bool(chain)):
+        end = token.end()
         is_free = not any(start <= token.start() < end for start, end in taken)
         between = text[chain[-1].end() : token.start()] if chain else ""
-        behind = text[token.end() : token.end() + 2]
+        behind = text[end : end + 2]
         if chain and not (is_free and _goes_on(between, token[0], behind)):
             yield from _with_digit(chain)
             chain = []
-        if is_free and (chain or may_begin):
+        if is_free and (chain or _may_begin(token, text)):
             chain.append(token)
         if len(chain) == _LONGEST_CHAIN:
             yield from _with_digit(chain)
             chain = []
     yield from _with_digit(chain)
+
+
+def _next_token(text: str, start: int, *, is_in_chain: bool) -> re.Match[str] | None:
+    """Return the next word from an index on: of a chain any word, else one that may begin a
+    chain.
+    """
+    if is_in_chain:
+        return _TOKEN.search(text, start)
+    found = _MAY_BEGIN.search(text, start)
+    return found and _TOKEN.match(text, found.start())
 
 
 def _with_digit(chain: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
@@ -426,16 +438,24 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Return a part of a text without the fillers and nouns of kinds at both ends; None if nothing
     is left.
     """
-    if HAS_CJK.search(text, start, end):
-        return stripped_of_signs(text, start, end)
-    words = [*_WORD.finditer(text, start, end)]
+    span = _inner(text[start:end])
+    return span and (start + span[0], start + span[1])
+
+
+@lru_cache(maxsize=512)
+def _inner(part: str) -> tuple[int, int] | None:
+    """Return the span of a text without the fillers and nouns of kinds at both ends; None if
+    nothing is left. Several rules ask for the same clauses.
+    """
+    if not part.isascii() and HAS_CJK.search(part):
+        return stripped_of_signs(part, 0, len(part))
+    words = [*_WORD.finditer(part)]
     if len(words) > _MOST_STRIPPED:
         return None
-    nouns = _nouns_in(text[start:end])
-    known = fillers()
-    while words and (_is_filler(words[0], known) or _is_noun(words[0], nouns, start)):
+    nouns, known = _nouns_in(part), fillers()
+    while words and (_is_filler(words[0], known) or _is_noun(words[0], nouns)):
         words.pop(0)
-    while words and (_is_filler(words[-1], known) or _is_noun(words[-1], nouns, start)):
+    while words and (_is_filler(words[-1], known) or _is_noun(words[-1], nouns)):
         words.pop()
     return (words[0].start(), words[-1].end()) if words else None
 
@@ -448,8 +468,8 @@ def _nouns_in(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((places[each.start], places[each.end]) for each in found)
 
 
-def _is_noun(word: re.Match[str], nouns: Iterable[tuple[int, int]], start: int) -> bool:
-    return any(first <= word.start() - start < end for first, end in nouns)
+def _is_noun(word: re.Match[str], nouns: Iterable[tuple[int, int]]) -> bool:
+    return any(first <= word.start() < end for first, end in nouns)
 
 
 def _is_filler(word: re.Match[str], known: frozenset[str]) -> bool:
