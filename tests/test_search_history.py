@@ -166,7 +166,7 @@ def test_a_cleared_result_is_not_in_memory(db):
     ("query", "limit", "told"),
     [
         ("", 5, "query must be words"),
-        ("x" * 401, 5, "query can have 400 characters, but has 401"),
+        ("x" * 401, 5, "query can have at most 400 characters, but has 401"),
         ("a", 0, "limit must be 1 to 20"),
         ("a", True, "limit must be 1 to 20"),
         ("a\0", 5, "NUL"),

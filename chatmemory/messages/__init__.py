@@ -14,8 +14,8 @@ _OTHER = join(dirname(dirname(__file__)), "chatmemory.py")
 _WHAT_TO_DO = (
     "PyPI's package 'chatmemory' is installed in the same folder as "
     "'django-chatmemory': each replaces files of the other. Remove both with pip "
-    "uninstall, then install django-chatmemory again, and 'chatmemory' in another "
-    "environment."
+    "uninstall, then install django-chatmemory again. The other package needs an "
+    "environment of its own."
 )
 
 

@@ -377,8 +377,8 @@ def test_options_are_written_in_json_and_on_a_command_line():
         ("message_window:20,oversized=explode", "oversized must be one of evict, reject, keep"),
         ("message_window:20,colour=red", "message_window has no option 'colour'"),
         ("message_window:3,low_water=0.2", "max_messages 3 and low_water 0.2 do not go together"),
-        ("token_window:10,low_water=0.3", "the mark would be 3 tokens"),
-        ("token_window:10,low_water=0.1", "the mark would be 1 token,"),
+        ("token_window:10,low_water=0.3", "memory would be trimmed to 3 tokens"),
+        ("token_window:10,low_water=0.1", "memory would be trimmed to 1 token,"),
         ("message_window:" + 20 * "9", "the limit of message_window is too large: at most 18"),
     ],
 )
