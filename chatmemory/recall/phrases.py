@@ -132,6 +132,13 @@ def numbers() -> Mapping[str, int]:
     return {word: number for word, number in found.items() if word not in fillers()}
 
 
+def by_length(words: Iterable[str]) -> list[str]:
+    """Return words with the longest first, and words of equal length in the order of the alphabet.
+    So the order of a set is the same in each process.
+    """
+    return sorted(words, key=lambda each: (-len(each), each))
+
+
 def sentences_of(text: str) -> list[str]:
     return [each for each in _SENTENCES.split(text) if each.strip()]
 
@@ -156,14 +163,13 @@ class Nouns:
                 kinds[noun].add(kind)
         by_word: defaultdict[str, list[_NounWords]] = defaultdict(list)
         signs = {noun: found for noun, found in kinds.items() if HAS_CJK.search(noun)}
-        for noun in sorted(kinds.keys() - signs.keys(), key=len, reverse=True):
+        for noun in by_length(kinds.keys() - signs.keys()):
             words = tuple(_WORD.findall(noun))
             by_word[words[0]].append((words, frozenset(kinds[noun])))
         self._by_word = dict(by_word)
         self._signs = {noun: frozenset(found) for noun, found in signs.items()}
-        longest_first = sorted(signs, key=len, reverse=True)
         self._sign_pattern = declared_pattern(
-            "|".join(map(re.escape, longest_first)) or r"(?!)", family="phrases"
+            "|".join(map(re.escape, by_length(signs))) or r"(?!)", family="phrases"
         )
 
     def found_in(self, text: str) -> list[Noun]:
@@ -385,8 +391,7 @@ def sign_fillers() -> tuple[str, ...]:
     """Return the fillers (small words in short answers) of languages without spaces, the longest
     first.
     """
-    found = [each for each in fillers() if HAS_CJK.search(each)]
-    return tuple(sorted(found, key=len, reverse=True))
+    return tuple(by_length(each for each in fillers() if HAS_CJK.search(each)))
 
 
 @dataclass(frozen=True)

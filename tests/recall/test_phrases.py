@@ -12,6 +12,7 @@ from chatmemory.recall.phrases import (
     examples,
     folded,
     reminders_in,
+    sign_fillers,
 )
 from chatmemory.recall.requests import Request, requests_in
 
@@ -64,6 +65,10 @@ def test_a_text_reminds_in_its_own_language():
 def test_neither_a_request_nor_a_reminder(example):
     assert not any(each.kinds or each.is_again for each in requests_in(example[2]))
     assert not reminders_in(folded(example[2]))
+
+
+def test_small_words_without_spaces_have_one_order_in_each_process():
+    assert [*sign_fillers()] == sorted(sign_fillers(), key=lambda each: (-len(each), each))
 
 
 def test_every_language_of_the_file_is_read():
