@@ -55,15 +55,20 @@ def check_project(**_: Any) -> list[CheckMessage]:
 def _apps() -> Iterator[CheckMessage]:
     for name in _APPS:
         if not apps.is_installed(name):
-            yield Error(f"The inspector needs {name!r} in INSTALLED_APPS.", id="inspector.E001")
+            yield Error(
+                f"{name!r} is missing in INSTALLED_APPS: the inspector needs this app. Add it "
+                "there.",
+                id="inspector.E001",
+            )
 
 
 def _rooms() -> Iterator[CheckMessage]:
     """Report a project without any room, with the line that installs them."""
     if ROOMS and not any(apps.is_installed(name) for name in ROOMS):
         yield Caution(
-            "No room of the inspector is installed: most of its pages are in rooms.",
-            hint="In the settings: import inspector, and INSTALLED_APPS += inspector.ROOMS.",
+            "INSTALLED_APPS has no room (feature) of the inspector, so most of its pages are "
+            "missing.",
+            hint="Write in the settings: import inspector, and INSTALLED_APPS += inspector.ROOMS.",
             id="inspector.W003",
         )
 
@@ -71,8 +76,8 @@ def _rooms() -> Iterator[CheckMessage]:
 def _middleware() -> Iterator[CheckMessage]:
     if not set(MIDDLEWARE) <= set(settings.MIDDLEWARE):
         yield Error(
-            "The inspector's middleware is missing.",
-            hint="In the settings: import inspector, and MIDDLEWARE += inspector.MIDDLEWARE.",
+            "The inspector's middleware is missing in MIDDLEWARE.",
+            hint="Write in the settings: import inspector, and MIDDLEWARE += inspector.MIDDLEWARE.",
             id="inspector.E002",
         )
     elif _LOCALE in settings.MIDDLEWARE[settings.MIDDLEWARE.index(MIDDLEWARE[0]) :]:
@@ -80,18 +85,27 @@ def _middleware() -> Iterator[CheckMessage]:
     for id, needed in _MIDDLEWARE.items():
         name = needed.rpartition(".")[2]  # a project may have its own
         if not any(each.endswith(name) for each in settings.MIDDLEWARE):
-            yield Error(f"The inspector needs {needed!r} in MIDDLEWARE.", id=id)
+            yield Error(
+                f"{needed!r} is missing in MIDDLEWARE: the inspector needs this middleware. Add "
+                "it there.",
+                id=id,
+            )
 
 
 def _templates() -> Iterator[CheckMessage]:
     found = [each for each in engines.all() if isinstance(each, DjangoTemplates)]
     if not found:
-        yield Error("The inspector needs Django's templates in TEMPLATES.", id="inspector.E004")
+        yield Error(
+            "TEMPLATES has no entry with Django's own backend, which the inspector needs. Add "
+            "such an entry.",
+            id="inspector.E004",
+        )
         return
     for name in _CONTEXT_PROCESSORS:
         if name not in found[0].engine.context_processors:
             yield Error(
-                f"The inspector's templates need the context processor {name!r}.",
+                f"The context processor {name!r} is missing in TEMPLATES: the inspector's "
+                "templates need it. Add it there.",
                 id="inspector.E005",
             )
 
@@ -102,8 +116,8 @@ def _urls() -> Iterator[CheckMessage]:
             reverse(name)
         except NoReverseMatch:
             yield Error(
-                f"No address leads to {name!r}.",
-                hint=f"In the URL patterns, under any prefix: {include}.",
+                f"The site has no URL for {name!r}.",
+                hint=f"Add this line to the URL patterns, under any prefix: {include}.",
                 id="inspector.E006",
             )
 
@@ -117,8 +131,10 @@ def _sign_in() -> Iterator[CheckMessage]:
     with suppress(NoReverseMatch):
         if sign_in_url() == reverse("inspector:sign-in") and backends[:1] == [compares]:
             yield Caution(
-                "The inspector's sign-in page limits no wrong passwords.",
-                hint="Add a limit, such as django-axes, or set LOGIN_URL to a page that has one.",
+                "The inspector's sign-in page does not limit how often somebody can try wrong "
+                "passwords.",
+                hint="Limit sign-in attempts, such as with django-axes, or set LOGIN_URL to a "
+                "page that limits them.",
                 id="inspector.W002",
             )
 
@@ -126,7 +142,9 @@ def _sign_in() -> Iterator[CheckMessage]:
 def _static_files() -> Iterator[CheckMessage]:
     if urlsplit(settings.STATIC_URL or "").netloc:
         yield Caution(
-            "The inspector's pages load scripts, styles and icons from their own host only.",
-            hint="Serve static files from the host of the pages: STATIC_URL without a host.",
+            "STATIC_URL names another host, but the inspector's pages load scripts, styles and "
+            "icons only from their own host.",
+            hint="Serve static files from the host of the pages: set STATIC_URL to a path, such "
+            'as "static/".',
             id="inspector.W001",
         )

@@ -295,5 +295,5 @@ def test_an_mcp_server_for_one_conversation_has_only_this_tool(memory):
 
 
 def test_the_command_needs_a_conversation(db, monkeypatch):
-    with pytest.raises(CommandError, match="needs an ID, or a token"):
+    with pytest.raises(CommandError, match="needs a token in CHATMEMORY_TOKEN"):
         call_command("mcp", conversation="")

@@ -103,7 +103,9 @@ def rewrite(memory_id: str, seq: int, message) -> None:
 def test_an_altered_message_is_not_redacted(conversation):
     """Its redaction would hide the alteration."""
     rewrite(conversation, 7, UserMessage("never said"))
-    with pytest.raises(CorruptRow, match="#7 of 'm' is not what was said"):
+    with pytest.raises(
+        CorruptRow, match="message #7 of the conversation 'm' differs from its digest"
+    ):
         services.redact(conversation, 7)
 
 
@@ -113,7 +115,7 @@ def test_a_conversation_made_again_continues_the_chain(conversation):
     create_and_add(conversation, TokenWindow(100), [UserMessage("again")])
     assert verify(conversation) is None
     AuditEntry.objects.all().delete()
-    assert "audit entry of the deletion" in verify(conversation).what
+    assert "audit entry is missing for the deletion" in verify(conversation).what
 
 
 @pytest.mark.parametrize("steps", ["none", "no message"])
@@ -327,7 +329,7 @@ def test_a_conversation_that_is_hidden_by_hand_is_named_and_kept(conversation, c
             call_command("verify_memories", *ids, heads=kept)
         assert "'m': the conversation: is hidden" in capsys.readouterr().err
     call_command("purge_memories", "--begun")
-    assert "no audit entry tells of that: they are left" in capsys.readouterr().err
+    assert "without an audit entry of the deletion" in capsys.readouterr().err
     assert Message.objects.count() == 30
     Memory.with_deleted.update(deleted_at=None)
     call_command("verify_memories", heads=kept)
@@ -351,7 +353,10 @@ def test_an_added_audit_entry_of_a_redaction_is_named(conversation):
     (entry,) = AuditEntry.objects.all()
     entry.pk = None
     entry.save()
-    assert str(verify(conversation)) == "'m': step 31: has 2 audit entries"
+    assert (
+        str(verify(conversation))
+        == "'m': step 31: has 2 audit entries, but a redaction has only one"
+    )
     AuditEntry.objects.filter(pk=entry.pk).update(detail={"seq": 8, "step": 31})
     assert verify(conversation).row == "an audit entry of step 31"
 

@@ -67,7 +67,10 @@ def page_of(
     state = replace(conversation_state(memory_id, shown, read), query=query)
     view = rooms.view(state)
     if view is None and is_draft:
-        raise MessageNotFound("no simulation is shown, and so no draft")
+        raise MessageNotFound(
+            "this address selects a draft message, but names no simulation: draft messages exist "
+            "only in a simulation"
+        )
     return ConversationPage(view or state, is_posted)
 
 

@@ -180,7 +180,10 @@ class Places:
         large response stays in memory until the client has read it.
         """
         if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
-            raise QueueFull(f"{WAITING_OF_CALLER} other requests of yours are waiting")
+            raise QueueFull(
+                f"{WAITING_OF_CALLER} of your requests are already waiting, the most for one "
+                "caller: wait for their responses before you send more"
+            )
         # In a fixed order: two requests with the same two names could wait for each other otherwise
         gates = [
             self._answers.setdefault(each, Semaphore(ANSWERS_OF_CALLER)) for each in sorted(callers)
@@ -191,8 +194,9 @@ class Places:
                 return await _passed(gates)
         except TimeoutError:
             raise QueueFull(
-                f"{ANSWERS_OF_CALLER} answers are being sent to you, and none has ended in "
-                f"{self._seconds:g} seconds: read them, or close their connections"
+                f"you are receiving {ANSWERS_OF_CALLER} responses, the most at a time, and none "
+                f"ended within {self._seconds:g} seconds: read these responses to their end, or "
+                "close their connections"
             ) from None
         finally:
             self._waiting_callers -= Counter(callers)
@@ -209,7 +213,10 @@ class Places:
             async with asyncio.timeout(self._seconds):
                 return await _passed(gates)
         except TimeoutError:
-            raise QueueFull(f"no turn came in {self._seconds:g} seconds") from None
+            raise QueueFull(
+                f"the request waited {self._seconds:g} seconds for other requests, and was not "
+                "carried out: send the request again later"
+            ) from None
         finally:
             self._waiting.remove(job)
 
@@ -244,9 +251,15 @@ class Places:
 
     def _check_queue(self, job: Job) -> None:
         if job.kind and self._waiting.count(job) >= WAITING_FOR_ONE:
-            raise QueueFull(f"{WAITING_FOR_ONE} other {job.kind} are waiting")
+            raise QueueFull(
+                f"{WAITING_FOR_ONE} other {job.kind} are already waiting, the most at a time: "
+                "send the request again later"
+            )
         if sum(other.is_write == job.is_write for other in self._waiting) >= WAITING_FOR_ANY:
-            raise QueueFull(f"{WAITING_FOR_ANY} other requests are waiting")
+            raise QueueFull(
+                f"{WAITING_FOR_ANY} other requests are already waiting, the most at a time: send "
+                "the request again later"
+            )
 
 
 async def _passed(gates: list[Semaphore]) -> AsyncExitStack:

@@ -38,7 +38,7 @@ _REDIS_URL = validate.Regexp(
 )
 _HOST = validate.Regexp(
     r"(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+)\Z",
-    error="must be names without https:// and without a port",
+    error="must be host names such as memory.example.org, without https:// and without a port",
 )
 _ORIGIN = validate.Regexp(
     r"https?://[^\s/]+\Z", error="must be origins such as https://memory.example.org"
@@ -74,7 +74,10 @@ def rate(name: str, default: str) -> str:
 
 def earlier_secrets(name: str) -> list[str]:
     """Return the earlier secret keys in a variable, separated there by commas; [] if unset."""
-    long = validate.Length(min=SECRET_LENGTH, error=f"must be keys of {SECRET_LENGTH} characters")
+    long = validate.Length(
+        min=SECRET_LENGTH,
+        error=f"must be secret keys of at least {SECRET_LENGTH} characters, separated by commas",
+    )
     return list(env.list(name, [], subcast=str.strip, validate=_each(long)))
 
 
@@ -87,14 +90,16 @@ def _has_a_port(url: str) -> None:
     try:
         port = urlsplit(url).port
     except ValueError as error:
-        raise ValidationError("has a port that is not a number") from error
+        raise ValidationError("has a port that is not a number from 1 to 65535") from error
     if port == 0:
-        raise ValidationError("has the port 0, which none can have")
+        raise ValidationError("has the port 0: use a port from 1 to 65535")
 
 
 def _is_installed(url: str) -> None:
     if url and find_spec("redis") is None:
-        raise ValidationError("needs the extra redis: pip install '.[redis]' in a checkout")
+        raise ValidationError(
+            "needs the package redis, which is not installed: pip install '.[redis]' in a checkout"
+        )
 
 
 def folder(name: str, default: Path) -> Path:
@@ -133,7 +138,9 @@ def _is_network(name: str) -> None:
     try:
         ip_network(name)
     except ValueError as error:
-        raise ValidationError("must be addresses or networks such as 10.0.0.0/8") from error
+        raise ValidationError(
+            "must be IP addresses or networks such as 10.0.0.0/8, separated by commas"
+        ) from error
 
 
 def database(name: str, default: str) -> dict[str, Any]:
@@ -154,11 +161,17 @@ def check_production(debug: bool, hosts: Sequence[str]) -> None:
             f"CHATMEMORY_SECRET_KEY must be a secret of at least {SECRET_LENGTH} random characters"
         )
     if secret.startswith("django-insecure-"):
-        raise ImproperlyConfigured("CHATMEMORY_SECRET_KEY is an example: make a secret of your own")
+        raise ImproperlyConfigured(
+            "CHATMEMORY_SECRET_KEY is an insecure example key of Django: set it to random "
+            "characters of your own"
+        )
     if debug:
-        raise ImproperlyConfigured("CHATMEMORY_DEBUG shows secrets: unset it in production")
+        raise ImproperlyConfigured(
+            "CHATMEMORY_DEBUG is 1, so error pages show secrets: unset it in production"
+        )
     is_open = any("*" in host or host.startswith(".") for host in hosts)
     if not env.str("CHATMEMORY_HOSTS", "") or is_open:
         raise ImproperlyConfigured(
-            "CHATMEMORY_HOSTS must name the hosts of this site, without * and without a first dot"
+            "CHATMEMORY_HOSTS must list each host name of this site in full: no name may contain "
+            "* or begin with a dot"
         )

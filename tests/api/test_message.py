@@ -99,8 +99,8 @@ def test_a_redaction_reaches_the_summaries_that_it_names(api, memory_id, body, l
     ("summaries", "told"),
     [
         *((wrong, "must be true") for wrong in (False, "3", [True], ["3"], {}, 3, [3.5])),
-        ([2], "#2 is not a summary that covers #1"),
-        ([10**30], "is not a summary that covers #1"),
+        ([2], "message #2 is not a summary that covers message #1"),
+        ([10**30], "is not a summary that covers message #1"),
     ],
 )
 def test_summaries_are_true_or_a_list_of_those_that_stand_for_it(api, branched, summaries, told):

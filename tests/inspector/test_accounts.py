@@ -63,7 +63,7 @@ def test_the_command_prints_a_link_that_works(capsys):
 
 
 def test_a_misspelt_username_does_not_create_an_account(django_user_model):
-    with pytest.raises(CommandError, match="no account is named 'oparator'"):
+    with pytest.raises(CommandError, match="no account has the name 'oparator'"):
         call_command("sign_in_link", username="oparator")
     assert not django_user_model.objects.exists()
 
@@ -71,7 +71,7 @@ def test_a_misspelt_username_does_not_create_an_account(django_user_model):
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "9" * 30, "80x"])
 @pytest.mark.parametrize("command", ["sign_in_link", "serve"])
 def test_a_command_refuses_an_impossible_port(command, port):
-    with pytest.raises(CommandError, match="a port is a number from 1 to 65535"):
+    with pytest.raises(CommandError, match="the port must be a whole number from 1 to 65535"):
         call_command(command, "--port", port)
 
 

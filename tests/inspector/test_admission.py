@@ -100,7 +100,7 @@ def test_a_long_queue_refuses_at_once_but_not_those_of_another(job, most, others
         async with Asking(2) as asking:
             held = await asking.ask(job, READ)
             waiting = await asking.ask(*[job] * most)
-            with pytest.raises(QueueFull, match=f"{most} other {others} are waiting"):
+            with pytest.raises(QueueFull, match=f"{most} other {others} are already waiting"):
                 await asking.places.take(job)
             (other,) = await asking.ask(NEW if job == READ else READ)
             for each in waiting:
@@ -118,7 +118,7 @@ def test_who_waits_too_long_is_refused_and_keeps_nothing():
     async def run():
         async with Asking(2, 0) as asking:
             (first,) = await asking.ask(HOT)
-            with pytest.raises(QueueFull, match="no turn came in 0 seconds"):
+            with pytest.raises(QueueFull, match="the request waited 0 seconds for other requests"):
                 await asking.places.take(HOT)
             await asking.leave(first)
             assert served_of(await asking.ask(HOT)) == [True]
@@ -284,7 +284,7 @@ def test_a_caller_who_reads_nothing_is_refused_and_keeps_no_turn(db):
         begun = await unread(application, ANSWERS_OF_CALLER)
         told = await Reader(application).all()  # this application answers, too
         assert [each["status"] for each in told if "status" in each] == [200, 503]
-        assert b"read them, or close their connections" in b"".join(
+        assert b"read these responses to their end, or close their connections" in b"".join(
             each.get("body", b"") for each in told
         )
         for each in begun:
@@ -304,7 +304,7 @@ def test_a_caller_has_a_queue_of_its_own(db):
             for _ in range(WAITING_OF_CALLER)
         ]
         await asyncio.sleep(0)
-        with pytest.raises(QueueFull, match="64 other requests of yours are waiting"):
+        with pytest.raises(QueueFull, match="64 of your requests are already waiting"):
             await places.begin_answer(frozenset({"a"}))
         async with await places.begin_answer(frozenset({"c"})):
             pass

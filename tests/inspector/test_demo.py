@@ -28,8 +28,8 @@ def test_the_demo_is_loaded_once(capsys):
     steps = conversations.memory("order-7741").last_step
     call_command("load_demo")
     told = capsys.readouterr().out
-    assert told.startswith("Nothing was stored: the database already has conversations. ")
-    assert told.endswith("Use --force to add the examples\n")
+    assert told.startswith("Nothing was stored, because the database already has conversations. ")
+    assert told.endswith("Use --force to add the example conversations\n")
     assert conversations.memory("order-7741").last_step == steps
 
 

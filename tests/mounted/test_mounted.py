@@ -361,9 +361,9 @@ def without(names: list[str], *gone: str) -> list[str]:
         ("INSTALLED_APPS", without(site.INSTALLED_APPS, *inspector.ROOMS), "+= inspector.ROOMS"),
         ("ROOT_URLCONF", "inspector.urls", 'include("inspector.urls")'),
         ("ROOT_URLCONF", "inspector.urls", 'include("chatmemory.api.urls")'),
-        ("TEMPLATES", [], "Django's templates"),
+        ("TEMPLATES", [], "TEMPLATES has no entry with Django's own backend"),
         ("TEMPLATES", [{**site.TEMPLATES[0], "OPTIONS": {}}], "context_processors.request"),
-        ("STATIC_URL", "https://cdn.example.org/static/", "STATIC_URL without a host"),
+        ("STATIC_URL", "https://cdn.example.org/static/", "STATIC_URL names another host"),
     ],
 )
 def test_a_check_names_what_is_missing(project, setting, value, words):

@@ -7,7 +7,8 @@ from chatmemory.reading.conversations import any_memory
 from inspector import demo
 
 REFUSED = (
-    "Nothing was stored: the database already has conversations. Use --force to add the examples"
+    "Nothing was stored, because the database already has conversations. Use --force to add the "
+    "example conversations"
 )
 
 
@@ -16,7 +17,9 @@ class Command(DatabaseCommand):
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument(
-            "--force", action="store_true", help="Store them beside other conversations, too."
+            "--force",
+            action="store_true",
+            help="Store the example conversations even if the database has other conversations.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

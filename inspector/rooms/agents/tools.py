@@ -52,7 +52,7 @@ def find_conversations(
     user had to repeat something.
     """
     for text in (words, label):
-        check_words(text, "what is searched")
+        check_words(text, "words or a label")
     beginning = agent.scope.beginning()
     flagged = flag_named(flag) if flag else None
     which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
@@ -147,7 +147,10 @@ def why_did_it_leave(
     elif message in state.in_window:
         why = why_in(state.window, message, clearing=state.selection.clearing)
     else:
-        raise InvalidValue(f"#{message} is not in memory at step {state.step.n}, and has not left")
+        raise InvalidValue(
+            f"message #{message} had not arrived at step {state.step.n:,}, or never was in "
+            "memory: ask without a step, or about another message"
+        )
     would_have_kept = explain_keeping_limit(would_keep) if would_keep else None
     lines = receipts.shortened(why.receipt)
     answers = [f"{why.question} {why.summary}"]

@@ -41,11 +41,14 @@ class CallsQuery(Query):
 class UsageSerializer(Json):
     input = serializers.IntegerField(
         allow_null=True,
-        help_text="All input tokens, including cached ones and those written to the cache.",
+        help_text="The number of all input tokens, including tokens read from the prompt cache "
+        "and tokens written to it.",
     )
     cached = serializers.IntegerField(allow_null=True)
     written = serializers.IntegerField(allow_null=True)
-    output = serializers.IntegerField(allow_null=True, help_text="With the reasoning.")
+    output = serializers.IntegerField(
+        allow_null=True, help_text="The number of output tokens, including reasoning tokens."
+    )
     reasoning = serializers.IntegerField(allow_null=True)
 
 
@@ -53,21 +56,24 @@ class CallSerializer(Json):
     n = serializers.IntegerField(help_text="The number of the call in its conversation.")
     step = serializers.IntegerField(
         allow_null=True,
-        help_text="After it, the window is what was sent; null in a conversation that calls did "
-        "not begin, and if the messages could not be stored.",
+        help_text="The step after which the window equals the messages of this call. Null if "
+        "calls did not begin the conversation, and if the messages could not be stored.",
     )
     provider = serializers.CharField()
     model = serializers.CharField()
     format = serializers.CharField(help_text="The format of the request, such as openai_chat.")
-    at = serializers.DateTimeField(help_text="When it began.")
-    duration = serializers.FloatField(allow_null=True, help_text="In seconds.")
+    at = serializers.DateTimeField(help_text="The time at which the call began.")
+    duration = serializers.FloatField(
+        allow_null=True, help_text="The duration of the call in seconds; null if unknown."
+    )
     usage = UsageSerializer(
-        help_text="Tokens as the provider counted them; null if the provider gave no count."
+        help_text="Numbers of tokens as the provider counted them; a number is null if the "
+        "provider did not report it."
     )
     finish = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
     is_exact = serializers.BooleanField(
-        help_text="Whether `request` is, as JSON, equal to the whole request that was sent."
+        help_text="Whether `request` is equal, as JSON, to the whole request that was sent."
     )
     removed = serializers.IntegerField(
         help_text="The number of places in the body from which a secret was removed."
@@ -102,14 +108,16 @@ class AnswerField(BodyField):
 
 
 class CallDetailSerializer(CallSerializer):
-    request = BodyField(help_text="What the provider was given.")
+    request = BodyField(
+        help_text="The body of the request that the provider received, as a JSON object."
+    )
     response = AnswerField(
         help_text="The provider's answer as a JSON object; null without an answer."
     )
     messages = serializers.ListField(
         child=serializers.IntegerField(allow_null=True),
-        help_text="The seqs of its messages in this conversation; null for a message that was sent "
-        "and never said here.",
+        help_text="The seqs of the request's messages in this conversation; null for a message "
+        "that is only in calls, not in the history.",
     )
 
 
@@ -158,7 +166,8 @@ def whole(found: RebuiltCall) -> dict[str, Any]:
 
 class RedactedSentSerializer(Json):
     is_new = serializers.BooleanField(
-        help_text="False if an earlier redaction had removed the text already."
+        help_text="True if this request removed the text. False if an earlier redaction had "
+        "removed it."
     )
 
 
@@ -181,13 +190,19 @@ class SentRedaction(Resource):
 
 
 class DroppedCallsSerializer(Json):
-    why = serializers.CharField(help_text=f"The reason: one of {', '.join(DropReason)}.")
+    why = serializers.CharField(
+        help_text=f"The reason why the calls were not stored: one of {', '.join(DropReason)}."
+    )
     sender = serializers.CharField(
-        help_text="The instrumentation, path, encoding or error, or empty."
+        help_text="Where the calls came from or what was wrong, by reason: the instrumentation, "
+        "path, encoding or error; empty if unknown."
     )
     count = serializers.IntegerField()
     last_at = serializers.DateTimeField()
-    what = serializers.SerializerMethodField(help_text="The words after “3 calls”.")
+    what = serializers.SerializerMethodField(
+        help_text="The reason in words, which continue a sentence that begins with a number of "
+        "calls, such as “3 calls”."
+    )
     remedy = serializers.SerializerMethodField()
 
     def get_what(self, row: DroppedCalls) -> str:

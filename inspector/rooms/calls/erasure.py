@@ -94,7 +94,10 @@ def _sent_only(call: ModelCall, place: int) -> CallMessage:
     rows = CallMessage.objects.filter(memory_id=call.memory_id, n=own)
     row: CallMessage | None = rows.first()
     if row is None:
-        raise MessageNotFound(f"call {call.n} has no message {place} that only calls sent")
+        raise MessageNotFound(
+            f"call {call.n} has no redactable message at index {place}: its `messages` must be "
+            "null there. Redact a message of the history with its seq"
+        )
     return row
 
 

@@ -74,7 +74,9 @@ def _cursor(memory_id: str, text: str) -> ModelCall:
     n = int(text) if text.isdecimal() and len(text) < 19 else 0
     found: ModelCall | None = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
     if found is None:
-        raise InvalidValue("no page has this cursor")
+        raise InvalidValue(
+            "the cursor is invalid: use the `next` URL of a page, or start again without a cursor"
+        )
     return found
 
 
@@ -165,7 +167,7 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
         conversations.memory(memory_id)
         found = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
         if found is None:
-            raise CallNotFound(f"{memory_id!r} has no call {n}")
+            raise CallNotFound(f"the conversation {memory_id!r} has no call with the number {n}")
         return RebuiltCall(found).read()
 
 

@@ -176,7 +176,10 @@ def _check_decision(memory_id: str, memory: Memory | None) -> None:
     with database.cursor() as cursor:
         run = run_of(memory_id, cursor)
     if not calls_decide(memory, run):
-        raise OthersDecide(f"calls do not decide the memory of {memory_id!r}")
+        raise OthersDecide(
+            f"the conversation {memory_id!r} already exists, and recorded calls do not decide its "
+            "memory: record the calls under another id"
+        )
 
 
 def _places(entries: Sequence[Entry], known: Sequence[Place]) -> list[Place]:

@@ -34,13 +34,14 @@ class DoctorQuery(Query):
 
 
 class ProblemOfWindowSerializer(Json):
-    rule = serializers.CharField(help_text="See docs/rules.md.")
+    rule = serializers.CharField(help_text="The id of the rule, which docs/rules.md explains.")
     since = serializers.IntegerField(
         allow_null=True,
         help_text="The step since which the window breaks this rule; null if unknown.",
     )
     seq = serializers.IntegerField(
-        help_text="The message that has broken the rule since then; 0 for the window as a whole."
+        help_text="The seq of the message that breaks the rule. 0 if the window as a whole breaks "
+        "it."
     )
     refused_by = serializers.ListField(child=serializers.CharField())
     mishandled_by = serializers.ListField(child=serializers.CharField())
@@ -49,16 +50,20 @@ class ProblemOfWindowSerializer(Json):
 class IllSerializer(Json):
     id = serializers.CharField(source="memory.id")
     address = AddressField(
-        source="memory.id", read_only=True, help_text="The id as a segment of a URL."
+        source="memory.id", read_only=True, help_text="The id, encoded as a segment of a URL."
     )
-    ill_at = serializers.DateTimeField(help_text="The time since which the window breaks any rule.")
+    ill_at = serializers.DateTimeField(
+        help_text="The time since which the window has at least one of these problems."
+    )
     version = serializers.IntegerField(source="memory.version")
     known_until = serializers.IntegerField(
-        help_text="The step up to which the conversation was diagnosed."
+        help_text="The newest step whose window the doctor has examined."
     )
-    is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
+    is_current = serializers.BooleanField(
+        help_text="Whether `known_until` is the newest step of the conversation."
+    )
     unreadable = serializers.CharField(
-        help_text="Why the conversation cannot be diagnosed; empty if it can."
+        help_text="Why the doctor cannot examine the conversation; empty if it can."
     )
     refused_by = serializers.ListField(child=serializers.CharField())
     problems = ProblemOfWindowSerializer(many=True)
@@ -77,10 +82,15 @@ class DoctorSerializer(Json):
         "no conversation is examined.",
     )
     by_provider = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Empty while no conversation is examined."
+        child=serializers.IntegerField(),
+        help_text="The number of conversations that each provider would reject, by provider; "
+        "empty while no conversation is examined.",
     )
     by_rule = serializers.DictField(child=serializers.IntegerField())
-    changed = serializers.IntegerField(help_text="Conversations that are not examined yet.")
+    changed = serializers.IntegerField(
+        help_text="The number of conversations that changed since the doctor examined them, or "
+        "that it has not examined."
+    )
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
     results = IllSerializer(many=True)

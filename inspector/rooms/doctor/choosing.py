@@ -216,9 +216,14 @@ def forget_providers(prefix: str, actor: str = "") -> None:
 
 def _check(prefix: str, actor: str) -> None:
     if configuration().PROVIDERS is not None:
-        raise InvalidValue('CHATMEMORY["PROVIDERS"] says which providers are in use')
+        raise InvalidValue(
+            'the setting CHATMEMORY["PROVIDERS"] decides which providers are in use: change the '
+            "setting instead"
+        )
     if len(prefix) > ID_LENGTH:
-        raise InvalidValue(f"a prefix must be a string of up to {ID_LENGTH} characters")
+        raise InvalidValue(
+            f"a prefix can have at most {ID_LENGTH} characters, but has {len(prefix):,}"
+        )
     check_text(prefix, "a prefix")
     check_actor(actor)
     if hasattr(_request, "choices"):

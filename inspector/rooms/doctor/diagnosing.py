@@ -292,7 +292,7 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
         found = Diagnosis.from_list(row.step, values)
         columns = _columns_of(found)
         if any(getattr(row, name) != value for name, value in columns.items()):
-            raise ValueError("its columns differ from its content")
+            raise ValueError("the columns of the stored diagnosis differ from its JSON")
     return found
 
 

@@ -196,9 +196,15 @@ def _read(stored: Mapping[str, Any]) -> Problem:
     minding = ("refused_by", "mishandled_by", "conditional_for")
     providers = {name for each in minding for name in stored[each]}
     if rule not in RULES or not providers <= PROVIDERS.keys():
-        raise ValueError(f"unknown rule {rule!r}, or a provider of {sorted(providers)}")
+        raise ValueError(
+            f"the stored diagnosis has an unknown rule {rule!r}, or an unknown provider among "
+            f"{sorted(providers)}"
+        )
     if type(seq) is not int or (since is not None and type(since) is not int):
-        raise TypeError(f"{seq!r} or {since!r} is no number")
+        raise TypeError(
+            f"a stored problem must have whole numbers for seq and since, but has {seq!r} and "
+            f"{since!r}"
+        )
     return Problem(
         rule,
         seq,

@@ -100,9 +100,14 @@ class IllFilter:
         or provider.
         """
         if self.rule and self.rule not in listed_rules():
-            raise InvalidValue(f"no such rule is kept of conversations: {self.rule!r}")
+            raise InvalidValue(
+                f"unknown rule {self.rule!r}, or a rule that stored conversations are not checked "
+                "by: choose a rule that the doctor lists"
+            )
         if self.provider and self.provider not in PROVIDERS:
-            raise InvalidValue(f"unknown provider {self.provider!r}: one of {', '.join(PROVIDERS)}")
+            raise InvalidValue(
+                f"unknown provider {self.provider!r}: choose one of {', '.join(PROVIDERS)}"
+            )
         rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix)
         rows = rows.filter(keptdiagnosis__ill_at__isnull=False)
         severities = "!~" if self.rule else "!"

@@ -71,8 +71,11 @@ def in_use(written: Iterable[object]) -> InUse:
     for each in written:
         name, _, model = each.partition(":") if isinstance(each, str) else ("", "", "")
         if name not in PROVIDERS:
-            raise InvalidValue(f"unknown provider {each!r}: one of {', '.join(PROVIDERS)}")
+            raise InvalidValue(f"unknown provider {each!r}: choose one of {', '.join(PROVIDERS)}")
         if len(model) > MODEL or len(models.get(name, ())) >= MODELS:
-            raise InvalidValue(f"at most {MODELS} models of {MODEL} characters for a provider")
+            raise InvalidValue(
+                f"{name} can have at most {MODELS} models, and the name of a model at most "
+                f"{MODEL} characters"
+            )
         models[name] = (*models.get(name, ()), *([model.strip()] if model.strip() else ()))
     return InUse({name: models[name] for name in PROVIDERS if name in models})

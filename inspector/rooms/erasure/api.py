@@ -29,12 +29,13 @@ class RedactRequest(Body):
 
     branches = fields.BranchesField(
         default=list,
-        help_text="The branches whose copies of the text are removed too: their ids, or true.",
+        help_text="The branches in which copies of the text are removed, too: a list of ids, or "
+        "true for all branches.",
     )
     summaries = fields.SummariesField(
         default=list,
-        help_text="The summaries that cover the message to redact as well: their seqs, or true "
-        "for all that contain one of its exact terms.",
+        help_text="The summaries of the message that are redacted, too: a list of seqs, or true "
+        "for all summaries with one of the message's exact terms.",
     )
 
 
@@ -50,13 +51,13 @@ class RedactedMessageSerializer(MessageDetailSerializer):
     copies = CopySerializer(
         many=True,
         allow_null=True,
-        help_text="Those in branches that still have the text; null if it was removed before, and "
-        "while a node of a cluster is down, which may have some.",
+        help_text="The copies of the message in branches, which still have its text. Null if the "
+        "text had been removed before, and while a node of a cluster is down.",
     )
     summaries = SeqsField(
         allow_null=True,
-        help_text="The seqs of the summaries that cover the message and still contain one of its "
-        "exact terms; null if its text was removed before, and its terms with it.",
+        help_text="The seqs of the summaries that replace the message and still contain one of "
+        "its exact terms. Null if its text had been removed before.",
     )
 
 

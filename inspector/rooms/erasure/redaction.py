@@ -50,7 +50,7 @@ def redact(
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
         if row is None:
-            raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+            raise MessageNotFound(f"the conversation {memory_id!r} has no message #{seq}")
         if row.redacted_step is not None:
             return None
         with_it = _chosen_summaries(row, covering)
@@ -92,7 +92,10 @@ def _chosen_summaries(row: Message, chosen: Set[int] | Literal[True]) -> list[Me
     if chosen is True:
         return holding_terms(row, standing)
     for seq in sorted(chosen - {summary.seq for summary in standing})[:1]:
-        raise InvalidValue(f"#{seq} is not a summary that covers #{row.seq}")
+        raise InvalidValue(
+            f"message #{seq} is not a summary that covers message #{row.seq}: leave {seq} out of "
+            "summaries"
+        )
     return [summary for summary in standing if summary.seq in chosen]
 
 

@@ -33,27 +33,28 @@ class IncidentsQuery(Query):
 
 class ForgottenSerializer(Json):
     said = serializers.IntegerField(
-        help_text="Seq of the latest message that contained the fact: a user's message, or if "
-        "there is none, a tool's."
+        help_text="The seq of the latest earlier message with the fact: a user's message, or if "
+        "no user said the fact, a tool result."
     )
     left_step = serializers.IntegerField(
-        help_text="The step at which the last message with the fact left memory."
+        help_text="The step at which the last message in memory with the fact left memory."
     )
     cause = serializers.CharField(help_text=WHY_IT_LEFT)
     limit = serializers.IntegerField(
         required=False,
         allow_null=True,
-        help_text="The smallest limit from which every larger one would have held it just before "
-        "`step`; null if none would, absent while it is not computed.",
+        help_text="The smallest limit from which on every limit would have kept the fact in "
+        "memory until just before `step`. Null if no limit would; absent while not computed.",
     )
     limit_tried_every = serializers.IntegerField(
         required=False,
-        help_text="The distance between the limits that were tried, if not every limit was tried.",
+        help_text="The distance between two limits that were tried, in the unit of the limit. "
+        "Absent if every limit was tried, and while `limit` is not computed.",
     )
 
 
 class ForgottenFactSerializer(ForgottenSerializer):
-    fact = serializers.CharField(help_text="The fact as the message spells it.")
+    fact = serializers.CharField(help_text="The fact, spelled as in the message `said`.")
 
 
 class IncidentSerializer(Json):
@@ -63,73 +64,86 @@ class IncidentSerializer(Json):
 
     kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
     again = serializers.IntegerField(
-        help_text="Seq of the message in which the fact came up again."
+        help_text="The seq of the message that repeats the fact or the tool call."
     )
-    step = serializers.IntegerField(help_text="The step at which that message arrived.")
+    step = serializers.IntegerField(help_text="The step at which message `again` arrived.")
     forced = serializers.BooleanField(
-        help_text="Whether the assistant had asked for one of the facts by name, or the user says "
-        "that the fact was said before."
+        help_text="Whether the user had to repeat a fact: the assistant had asked for it by name, "
+        "or the user says that it was said before."
     )
     asked = serializers.IntegerField(
-        allow_null=True, help_text="Seq of the assistant's message that asked for the fact by name."
+        allow_null=True,
+        help_text="The seq of the assistant's message that asked for the fact by name; null if no "
+        "message asked.",
     )
-    facts = ForgottenFactSerializer(many=True, help_text="The best known first.")
-    tool = serializers.CharField(required=False, help_text="What was called again.")
+    facts = ForgottenFactSerializer(
+        many=True, help_text="The repeated facts, the best known first."
+    )
+    tool = serializers.CharField(
+        required=False,
+        help_text="The name of the tool that was called again; absent for other incidents.",
+    )
     same_result = serializers.BooleanField(
         required=False,
-        help_text="Whether the tool call had the same result as the equal call before.",
+        help_text="Whether the repeated tool call had the same result as the earlier, equal tool "
+        "call. Absent for other incidents.",
     )
     result = ForgottenSerializer(
-        required=False, help_text="The result of the earlier equal tool call."
+        required=False, help_text="The tool result of the earlier, equal tool call."
     )
     tokens = serializers.IntegerField(
-        required=False, help_text="Tokens of the result, if a tool call was made again."
+        required=False, help_text="The number of tokens of the tool result that was fetched again."
     )
 
 
 class IncidentsSerializer(Json):
     known_until = serializers.IntegerField(
-        help_text="The step up to which the conversation was examined; 0 if it was not examined "
-        "yet."
+        help_text="The newest step up to which incidents were searched; 0 while none were searched."
     )
-    is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
+    is_current = serializers.BooleanField(
+        help_text="Whether `known_until` is the newest step of the conversation."
+    )
     incidents = IncidentSerializer(many=True)
 
 
 class LostTermSerializer(Json):
     term = serializers.CharField()
     said = serializers.IntegerField(
-        help_text="Seq of the latest replaced message of a user that said it, else of a tool, else "
-        "of the assistant."
+        help_text="The seq of the latest replaced message with the term: a user's message, else a "
+        "tool result, else a message of the assistant."
     )
-    used = serializers.IntegerField(help_text="Seq of the message in which the assistant used it.")
+    used = serializers.IntegerField(
+        help_text="The seq of the message in which the assistant used the term again."
+    )
     came = serializers.IntegerField(
         allow_null=True,
-        help_text="Seq of the message by which it came back; null without a recorded mention.",
+        help_text="The seq of the message that gave the term back to the assistant; null if no "
+        "recorded message did.",
     )
     back = serializers.CharField(help_text=f"One of {', '.join(ReturnedBy)}.")
     is_told = serializers.BooleanField(
         help_text="Whether a user or a tool mentioned the term before the assistant did."
     )
     is_rare = serializers.BooleanField(
-        help_text="Whether others mentioned it first, and at most two of the newest 200 "
-        "conversations with a compaction have it."
+        help_text="Whether a user or a tool mentioned the term first, and at most two of the "
+        "newest 200 conversations with a compaction have the term."
     )
 
 
 class NeededSerializer(Json):
     needed = serializers.IntegerField()
     held = serializers.IntegerField(
-        help_text="Terms that the summary or the messages kept beside it hold."
+        help_text="The number of these needed terms that the summary, or the messages kept beside "
+        "the summary, contain."
     )
     appended = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="How many needed terms would be held if so many exact terms were appended to "
-        "the summary.",
+        help_text="How many needed terms memory would contain, by the number of exact terms "
+        "appended to the summary.",
     )
     tail = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="How many needed terms the last so many tokens would hold if they were kept "
+        help_text="How many needed terms memory would contain, by the number of last tokens kept "
         "instead of the summary.",
     )
 
@@ -140,26 +154,38 @@ class EvidenceSerializer(Json):
     `told` are terms that users or tools gave to the assistant.
     """
 
-    until = serializers.IntegerField(help_text="The step up to which the conversation was read.")
-    replaced = serializers.IntegerField(help_text="How many messages.")
+    until = serializers.IntegerField(
+        help_text="The newest step up to which uses of the terms were searched."
+    )
+    replaced = serializers.IntegerField(
+        help_text="The number of messages that the summary replaced."
+    )
     tokens_before = serializers.IntegerField(allow_null=True)
     tokens_after = serializers.IntegerField(allow_null=True)
     left_out = serializers.CharField(
-        allow_null=True, help_text="Why the compaction cannot be measured; null if it can."
+        allow_null=True,
+        help_text="Why the losses of the compaction cannot be measured; null if they can.",
     )
     level = serializers.CharField(
-        help_text="The level that is shown first: rare, or told while fewer than five "
-        "conversations have a compaction."
+        help_text="The group of terms that pages show first: `rare`, or `told` while fewer than "
+        "five conversations have a compaction."
     )
-    rare = NeededSerializer(help_text="Those of `told` that few conversations mention.")
-    told = NeededSerializer(help_text="The terms without those that the assistant mentioned first.")
+    rare = NeededSerializer(
+        help_text="The needed terms of `told` that at most two of the newest 200 conversations "
+        "with a compaction mention."
+    )
+    told = NeededSerializer(
+        help_text="The needed terms that a user or a tool mentioned before the assistant did."
+    )
     all = NeededSerializer()
     lost = LostTermSerializer(
-        many=True, help_text="The first 100 terms, in the order in which they were used."
+        many=True,
+        help_text="The first 100 lost terms, in the order in which the assistant used them again.",
     )
     lost_count = serializers.IntegerField()
     not_needed = serializers.IntegerField(
-        help_text="How many other terms the summary does not hold."
+        help_text="How many exact terms of the replaced messages the summary does not contain, "
+        "although nobody has needed these terms."
     )
 
     def get_attribute(self, instance: Any) -> dict[str, Any] | None:

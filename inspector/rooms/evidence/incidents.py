@@ -199,7 +199,7 @@ def _row(*values: Any) -> KeptIncident:
     for each in facts:
         _check(each)
     if not facts:
-        raise TypeError("an incident is of something")
+        raise TypeError("a stored incident must name at least one fact")
     return row._replace(facts=facts)
 
 
@@ -207,7 +207,9 @@ def _check(row: KeptIncident | KeptFact) -> None:
     for name, value in zip(row._fields, row, strict=True):
         expected = str if name in _WORDS else list if name == "facts" else int
         if not isinstance(value, expected) and not (value is None and name in _OPTIONAL):
-            raise TypeError(f"{name} is {value!r}")
+            raise TypeError(
+                f"the field {name} of a stored incident has a value of the wrong type: {value!r}"
+            )
 
 
 def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:

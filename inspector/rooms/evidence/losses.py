@@ -164,7 +164,9 @@ def evidence_rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
     kept = [StoredEvidence(*each) for each in values]
     for each in kept:
         if not all(isinstance(number, int) for number in (each.step, each.summary, each.replaced)):
-            raise TypeError("steps and messages are numbers")
+            raise TypeError(
+                "a stored compaction must have whole numbers for step, summary and replaced"
+            )
     return [each._replace(terms=tuple(KeptTerm(*term) for term in each.terms)) for each in kept]
 
 

@@ -91,7 +91,9 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
         memory = conversations.memory(memory_id)
         state = windows.window(memory_id, at)
         if not memory.last_step:
-            raise InvalidValue(f"{memory_id!r} has no steps yet")
+            raise InvalidValue(
+                f"the conversation {memory_id!r} has no steps yet: add a message first"
+            )
         first, last = _range(state.step, memory.last_step)
         details = list(_details(memory_id, first, last))
         messages = _messages(memory_id, first, last)

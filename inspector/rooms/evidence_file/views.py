@@ -55,14 +55,18 @@ class EvidenceForm(forms.Form):
         found = tuple(dict.fromkeys(filter(None, words)))
         if len(found) > WORDS_MAX or any(len(word) > WORD_LENGTH for word in found):
             raise forms.ValidationError(
-                f"At most {WORDS_MAX} words, each of at most {WORD_LENGTH} characters."
+                f"Mask at most {WORDS_MAX} words, each on its own line with at most {WORD_LENGTH} "
+                "characters."
             )
         return found
 
     def clean_seqs(self) -> frozenset[int]:
         texts = self.cleaned_data["seqs"].replace("#", " ").replace(",", " ").split()
         if len(texts) > SEQS_MAX or not all(each.isdecimal() and len(each) < 19 for each in texts):
-            raise forms.ValidationError(f"Messages are numbers such as 12 27, at most {SEQS_MAX}.")
+            raise forms.ValidationError(
+                f"Write the numbers of the messages to mask, such as 12 27: at most {SEQS_MAX} "
+                "numbers."
+            )
         return frozenset(map(int, texts))
 
     @property
@@ -82,7 +86,7 @@ def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
     form = EvidenceForm(request.POST if is_sent else {"at": _opened_at(request, memory_id)})
     if not form.is_valid():
         if not is_sent:
-            raise Http404("in the address, 'at' must be a step")
+            raise Http404("'at' in the address must be the number of a step, such as at=12")
         context = {"memory": memory, "form": form, "problem": first_problem(form)}
         return render(request, "rooms/evidence_file/form.html", context, status=422)
     is_file = is_sent and "download" in request.POST

@@ -130,7 +130,10 @@ def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
     for row in Message.objects.filter(memory=memory_id, seq__in=seqs, redacted_step=None):
         commitment = stored(row.commitment)
         if commitment and not is_commitment(commitment, row):
-            raise CorruptRow(f"message #{row.seq} of {memory_id!r} is not what was said")
+            raise CorruptRow(
+                f"message #{row.seq} of the conversation {memory_id!r} differs from its digest: "
+                "the stored message was altered"
+            )
 
 
 def first_digest(memory: Memory) -> bytes:

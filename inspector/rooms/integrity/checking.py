@@ -45,7 +45,7 @@ class ChainCheck(LedgerCheck):
             other = self._redacted.setdefault(row.redacted_step, row)
             expect(row, f"the message redacted at step {row.redacted_step}", other.seq, row.seq)
         elif not is_commitment(stored(row.commitment), row):
-            raise Contradicted(row, "differs from its digest: it was altered")
+            raise Contradicted(row, "differs from its digest: the message was altered")
 
     def stay(self, row: Stay) -> None:
         self._begun.append(row)
@@ -53,7 +53,11 @@ class ChainCheck(LedgerCheck):
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
         """Check the digest of a step and of the rows that the step wrote; see `digest_of`."""
         if not stored(step.digest):
-            raise Contradicted(_without_digest(step), "was recorded without the room integrity")
+            raise Contradicted(
+                _without_digest(step),
+                "has no digest, because the room integrity was not installed when the step was "
+                "recorded",
+            )
         if step.kind == Step.Kind.REDACT:
             self._check_redaction(step)
         elif step.kind == Step.Kind.LABELS:
@@ -63,15 +67,24 @@ class ChainCheck(LedgerCheck):
         found = stored(step.digest)
         self._digest = digest_as_sealed(found, self._digest, step, *wrote)
         if found != self._digest:
-            raise Contradicted(step, "differs from its digest: it or its rows were altered")
+            raise Contradicted(
+                step, "differs from its digest: the step, or a row that the step wrote, was altered"
+            )
 
     def end(self) -> None:
         """Check the head, the labels and the audit entries after the last step."""
         for n, row in self._redacted.items():
-            raise Contradicted(row, f"redacted at step {n}, which is no redaction")
+            raise Contradicted(
+                row,
+                f"says that step {n} redacted it, but step {n} is not a redaction of this message",
+            )
         memory = self.memory
         if not stored(memory.head) and not stored(memory.first_labels):
-            raise Contradicted("the conversation", "was created without the room integrity")
+            raise Contradicted(
+                "the conversation",
+                "has no digest, because the room integrity was not installed when the "
+                "conversation was created",
+            )
         if stored(memory.head) != self._digest:
             raise Contradicted(memory, "the head is not the digest of the newest step")
         # Labels of a conversation that was created without the room have no digest
@@ -81,9 +94,13 @@ class ChainCheck(LedgerCheck):
         if memory.previous_head is not None:
             head = stored(memory.previous_head).hex()
             if all(deletion.head != head for deletion in deletions(memory.pk)):
-                raise Contradicted(memory, "the audit entry of the deletion before is missing")
+                raise Contradicted(
+                    memory,
+                    "the audit entry is missing for the deletion of the earlier conversation with "
+                    "this id",
+                )
         for seq, step, _ in self._audited:
-            what = f"tells of a redaction of #{seq} that there was not"
+            what = f"names a redaction of message #{seq}, but no step redacted the message"
             raise Contradicted(f"an audit entry of step {step}", what)
 
     def _redacted_later(self, step: int) -> set[int]:
@@ -99,12 +116,14 @@ class ChainCheck(LedgerCheck):
         else:
             expect(step, "seq", step.seq, row and row.seq)
         if row and not is_commitment(stored(step.commitment), row):
-            raise Contradicted(row, "differs from its redacted form: it was altered")
+            raise Contradicted(
+                row, "differs from the digest of its redacted form: the message was altered"
+            )
         entries = self._audited.pop((step.seq, step.n, step.actor), 0)
         if not entries:
-            raise Contradicted(step, "its audit entry is missing")
+            raise Contradicted(step, "the audit entry of this redaction is missing")
         if entries > 1:
-            raise Contradicted(step, f"has {entries} audit entries")
+            raise Contradicted(step, f"has {entries} audit entries, but a redaction has only one")
 
 
 def _without_digest(first: Step) -> str:

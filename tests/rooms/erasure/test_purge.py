@@ -52,7 +52,7 @@ def test_purging_by_age_and_label(old, capsys, options, goes, told):
 def test_purging_shows_the_branches(old, capsys, options, stays):
     services.branch("old-test", "branch", [])
     call_command("purge_memories", "--label", "env:test", "--yes", *options)
-    assert "1 were saved from them" in capsys.readouterr().out
+    assert "1 branch of these conversations" in capsys.readouterr().out
     assert ids_left() == {"new", "old"} | stays
 
 

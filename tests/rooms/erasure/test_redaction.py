@@ -303,7 +303,7 @@ def test_a_page_does_not_ask_where_no_summary_holds_a_term(operator_client, summ
 
 def test_what_does_not_stand_for_the_message_is_refused(summarised):
     for wrong in ([2], [4, 99], [3, 6]):
-        with pytest.raises(InvalidValue, match="is not a summary that covers #1"):
+        with pytest.raises(InvalidValue, match="is not a summary that covers message #1"):
             services.redact("m", 1, summaries=wrong)
     for wrong in ("46", 4, False, None, [True], ["4"]):
         with pytest.raises(InvalidValue, match="summaries must be a list of whole numbers"):

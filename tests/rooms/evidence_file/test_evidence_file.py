@@ -320,7 +320,7 @@ def test_mistakes_are_named(order, operator_client):
     assert operator_client.get(f"{PAGE}?at=99").status_code == 404
     answer = operator_client.post(PAGE, {"seqs": "one"})
     assert answer.status_code == 422
-    assert "Messages are numbers such as 12 27" in answer.text
+    assert "Write the numbers of the messages to mask, such as 12 27" in answer.text
     services.create("empty", MessageWindow(3))
     assert operator_client.get("/c/empty/evidence/").status_code == 409
 

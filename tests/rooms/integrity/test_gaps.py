@@ -43,14 +43,20 @@ def test_steps_that_were_recorded_without_it_are_named(without_the_room):
     create_and_add("m", MessageWindow(2), users("one", "two"))
     without_the_room()
     services.add("m", users("three"))
-    assert str(verify("m")) == ("'m': a step from 1 to 2: was recorded without the room integrity")
+    assert str(verify("m")) == (
+        "'m': a step from 1 to 2: has no digest, because the room integrity was not installed when "
+        "the step was recorded"
+    )
     assert bytes(Step.objects.get(n=3).digest)
 
 
 def test_a_conversation_that_was_created_without_it_goes_on_with_digests(without_the_room):
     services.create("m", MessageWindow(2), {"team": "red"})
     without_the_room()
-    assert verify("m").what == "was created without the room integrity"
+    assert verify("m").what == (
+        "has no digest, because the room integrity was not installed when the conversation was "
+        "created"
+    )
     services.add("m", users("one"))
     assert verify("m") is None
     Message.objects.update(text="two")

@@ -18,7 +18,9 @@ class Command(Serve):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--no-demo", action="store_true", help="store no demo conversations")
+        parser.add_argument(
+            "--no-demo", action="store_true", help="do not store the demo conversations"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0)

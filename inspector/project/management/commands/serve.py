@@ -36,12 +36,18 @@ class ServerCommand(DatabaseCommand):
 
 
 class Command(ServerCommand):
-    help = "Serve the inspector and the API to this machine, and print a link that signs you in."
+    help = (
+        "Serve the inspector and the API to this machine only, and print a link that signs you in."
+    )
     requires_system_checks = "__all__"
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
+        parser.add_argument(
+            "--json",
+            action="store_true",
+            help="print the URLs of the site and of the sign-in link as JSON",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.check_migrated()
@@ -69,7 +75,9 @@ def command_line(command: str) -> str:
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
+        raise ArgumentTypeError(
+            f"the port must be a whole number from 1 to 65535, but is: {text!r}"
+        )
     return int(text)
 
 
@@ -104,6 +112,9 @@ def listening_socket(port: int) -> socket.socket:
     try:
         listener.bind((HOST, port))
     except OSError as error:
-        message = f"port {port} cannot be used ({error.strerror}): choose another with --port"
+        message = (
+            f"the port {port} cannot be used ({error.strerror}): choose a different port with "
+            "--port"
+        )
         raise CommandError(f"{message} (PORT=8001 make run)") from error
     return listener

@@ -10,7 +10,10 @@ from inspector.project.management.commands.serve import ServerCommand, command_l
 
 
 class Command(ServerCommand):
-    help = "Print a link that signs an account in once, on this machine, within 15 minutes."
+    help = (
+        "Print a link that signs you in to an account. The link works once, on this machine, for "
+        "15 minutes."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -22,5 +25,8 @@ class Command(ServerCommand):
         try:
             self.stdout.write(sign_in_link(name, options["port"]))
         except User.DoesNotExist as error:
-            message = f"no account is named {name!r}: {command_line('createsuperuser')} makes one"
+            message = (
+                f"no account has the name {name!r}: create the account with "
+                f"{command_line('createsuperuser')}"
+            )
             raise CommandError(message) from error

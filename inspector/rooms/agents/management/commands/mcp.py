@@ -17,18 +17,23 @@ TOKEN = "CHATMEMORY_TOKEN"  # noqa: S105  (the name of a variable)
 
 class Command(DatabaseCommand):
     help = (
-        "Answer the questions of a coding agent by the Model Context Protocol, on stdin and "
-        "stdout. Its tools only read. With --prefix, or with an API token in CHATMEMORY_TOKEN, "
-        "only those conversations exist."
+        "Serve the tools of chatmemory to a coding agent by the Model Context Protocol, on stdin "
+        "and stdout. The tools only read. With --prefix, or with an API token in "
+        "CHATMEMORY_TOKEN, the agent sees only the conversations whose ids begin with that "
+        "prefix, or that the token allows."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--prefix", default="", help="only ids that begin with this")
+        parser.add_argument(
+            "--prefix",
+            default="",
+            help="show the agent only conversations whose ids begin with this text",
+        )
         parser.add_argument(
             "--site",
             default=SITE,
             metavar="URL",
-            help=f"of the inspector, whose addresses answers have; default: {SITE}",
+            help=f"the URL of the inspector, for the links in answers; default: {SITE}",
         )
 
         parser.add_argument(
@@ -36,8 +41,9 @@ class Command(DatabaseCommand):
             nargs="?",
             const="",
             metavar="ID",
-            help="for the model of this conversation: only search_history, only in it; without an "
-            "ID, the conversation whose id is the prefix of the token",
+            help="offer only the tool search_history, and only for this conversation, to the "
+            "model that has the conversation; without an ID: the conversation whose id is the "
+            "prefix of the token",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -45,13 +51,16 @@ class Command(DatabaseCommand):
             from inspector.rooms.agents.server import mcp_server
         except ModuleNotFoundError as error:
             remedy = "pip install '.[mcp]' in a checkout"
-            raise CommandError(f"mcp needs the package {error.name}: {remedy}") from error
+            raise CommandError(
+                f"the command mcp needs the package {error.name}, which is not installed: {remedy}"
+            ) from error
         scope = Scope(options["prefix"], os.environ.get(TOKEN, ""))
         conversation = options["conversation"]
         beginning = scope.beginning()  # raises TokenRefused
         if conversation == "" and not beginning:
             raise CommandError(
-                "--conversation needs an ID, or a token whose prefix is the id of a conversation"
+                f"--conversation without an ID needs a token in {TOKEN} whose prefix is the id of "
+                "a conversation: name the ID, or set such a token"
             )
         if conversation is not None:
             conversation = scope.visible(conversation or beginning)

@@ -16,18 +16,23 @@ LAST = 40
 
 
 class Command(DatabaseCommand):
-    help = "List the calls of models, or show the request of one as it was sent."
+    help = "List the recorded model calls, or show the request of one call as it was sent."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "conversation",
             nargs="?",
-            help="the ID of a conversation; by default the newest calls of all conversations",
+            help="the ID of the conversation whose calls are listed; default: all conversations",
         )
         parser.add_argument(
-            "number", nargs="?", type=int, help="the number of one call, to show its request"
+            "number", nargs="?", type=int, help="the number of the call whose request is shown"
         )
-        parser.add_argument("--last", type=int, default=LAST, help="by default 40")
+        parser.add_argument(
+            "--last",
+            type=int,
+            default=LAST,
+            help="how many of the newest calls to list; default: 40",
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -49,9 +54,7 @@ class Command(DatabaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps({"total": {"calls": len(rows)}}))
         elif not rows:
-            self.stdout.write(
-                "No model call was recorded yet. docs/calls.md says how to record calls"
-            )
+            self.stdout.write("No model call is recorded. docs/calls.md says how to record calls")
 
     def _show(self, memory_id: str, number: int, as_json: bool) -> None:
         try:

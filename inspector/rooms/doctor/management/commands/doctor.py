@@ -21,7 +21,9 @@ class Command(ReportCommand):
             return doctor.report(options, printer)
         provider = options["provider"] or ""
         if not provider and not choices().is_made:
-            self.stderr.write("No providers chosen: showing problems for all providers")
+            self.stderr.write(
+                "No providers are chosen for this site, so problems for all providers are listed"
+            )
         return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
 
     def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:

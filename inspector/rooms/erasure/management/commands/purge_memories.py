@@ -26,25 +26,27 @@ AGE = declared_pattern(r"(\d{1,5})d")
 class Command(DatabaseCommand):
     help = (
         "Delete conversations by age or label, each with an audit entry. Run --dry-run first. "
-        "Deletions that were interrupted are finished before."
+        "Interrupted deletions of earlier runs are finished first."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--older-than",
             metavar="90d",
-            help="conversations that did not change for this long, such as 90d",
+            help="only conversations that did not change for this number of days, such as 90d",
         )
         parser.add_argument(
             "--label", metavar="NAME[:VALUE]", help="only conversations with this label"
         )
         parser.add_argument(
-            "--begun", action="store_true", help="only finish deletions that were interrupted"
+            "--begun",
+            action="store_true",
+            help="only finish the interrupted deletions of earlier runs",
         )
         parser.add_argument(
             "--with-branches",
             action="store_true",
-            help="also delete the conversations that were saved from them",
+            help="also delete the branches of the conversations",
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="list the conversations and delete nothing"
@@ -61,14 +63,18 @@ class Command(DatabaseCommand):
         self.stdout.write(f"{counted(len(ids), 'conversation')}: {_shown(ids)}")
         branches = branches_of(ids)
         if branches:
-            fate = "are deleted, too" if options["with_branches"] else "stay, see --with-branches"
+            noun = "branch" if len(branches) == 1 else "branches"
+            fate = "also" if options["with_branches"] else "without --with-branches, not"
             self.stdout.write(
-                f"{len(branches):,} were saved from them and {fate}: {_shown(branches)}"
+                f"{len(branches):,} {noun} of these conversations, {fate} deleted: "
+                f"{_shown(branches)}"
             )
         if options["dry_run"] or not ids:
             return
         if not options["yes"] and not confirmed("Delete them?"):
-            raise CommandError("nothing was deleted: type yes, or use --yes")
+            raise CommandError(
+                "nothing was deleted, because you did not confirm: type yes, or use --yes"
+            )
         self.finish()
         deleted = sum(self.delete(memory_id, found) for memory_id in ids)
         if options["with_branches"]:
@@ -80,18 +86,25 @@ class Command(DatabaseCommand):
             self.stdout.write(f"{counted(len(finished), 'interrupted deletion')} finished")
         if left := services.unaudited_deletions():
             self.stderr.write(
-                f"{len(left):,} are hidden as if their deletion had begun, but no audit entry "
-                f"tells of that: they are left, see verify_memories: {_shown(left)}"
+                f"{counted(len(left), 'conversation')} not deleted: marked as being deleted, but "
+                "without an audit entry of the deletion. Check with verify_memories: "
+                f"{_shown(left)}"
             )
 
     def selected(self, older_than: str | None, label: str | None) -> MemoryQuerySet:
         if not older_than and not label:
-            raise CommandError("use --older-than 90d, --label NAME:VALUE, or both; or --begun")
+            raise CommandError(
+                "choose the conversations to delete with --older-than 90d, --label NAME:VALUE or "
+                "both, or use --begun alone"
+            )
         found: MemoryQuerySet = Memory.objects.all()
         if older_than:
             age = AGE.fullmatch(older_than)
             if age is None:
-                raise CommandError(f"--older-than must be days such as 90d, but is: {older_than!r}")
+                raise CommandError(
+                    "--older-than must be 1 to 5 digits and a d for days, such as 90d, but is: "
+                    f"{older_than!r}"
+                )
             found = found.filter(updated_at__lt=timezone.now() - timedelta(days=int(age[1])))
         return found.with_label(label) if label else found
 

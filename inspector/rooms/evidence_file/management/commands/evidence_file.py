@@ -15,15 +15,24 @@ from inspector.shell.one_file import write_new
 
 class Command(DatabaseCommand):
     help = (
-        "Write the evidence file of a conversation: one HTML file with history beside memory by "
-        "steps, which opens from disk. What is masked is not in it."
+        "Write the evidence file of a conversation: one HTML file with history beside memory, "
+        "step by step. A browser opens the file from disk. The file does not contain masked text."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="ID")
-        parser.add_argument("--at", type=int, metavar="STEP", help="open at this step")
         parser.add_argument(
-            "--mask", action="append", default=[], choices=list(KINDS), help="terms of this form"
+            "--at",
+            type=int,
+            metavar="STEP",
+            help="the step that the file shows first; default: the last step",
+        )
+        parser.add_argument(
+            "--mask",
+            action="append",
+            default=[],
+            choices=list(KINDS),
+            help="mask terms of this kind, such as mail addresses; can be given several times",
         )
         parser.add_argument("--mask-word", action="append", default=[], metavar="WORD")
         parser.add_argument(
@@ -31,7 +40,7 @@ class Command(DatabaseCommand):
             action="append",
             default=[],
             choices=[name for name, _ in ROLES],
-            help="all messages of this role",
+            help="mask all messages of this role; can be given several times",
         )
         parser.add_argument(
             "--mask-message", action="append", default=[], type=int, metavar="NUMBER"
