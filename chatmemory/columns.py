@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 from django.db.models import Field, Model
 
-F = TypeVar("F", bound="Field[Any, Any]")
+ColumnValues = dict[str, Any]  # by name: each of the type of its column
+F = TypeVar("F", bound="Field[Any, Any]")  # of any type
 T = TypeVar("T")
 
 _DECLARED = "chatmemory_column"  # the attribute of a field that has its Column
@@ -45,7 +46,7 @@ class Column:
     filled in these rows.
     """
 
-    of: Callable[[Any], Any]
+    of: Callable[[Any], object]  # a NewMessage, an Entry or a Memory
     sealed_since: int = 0
     unsealed: str = ""
     hidden: str = ""
@@ -108,14 +109,14 @@ def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type
 
 
 def fill_in(
-    row: object, model: type[Model], source: object, known: Mapping[str, Any] | None = None
+    row: object, model: type[Model], source: object, known: Mapping[str, object] | None = None
 ) -> None:
     """Set the declared columns of a new row: from `known`, otherwise computed from `source`."""
     for name, column in columns_of(model).items():
         setattr(row, name, known[name] if known and name in known else column.of(source))
 
 
-def redacted_columns(model: type[Model], replacement: object) -> dict[str, Any]:
+def redacted_columns(model: type[Model], replacement: object) -> ColumnValues:
     """Return the declared columns with text of messages, by name, with the values that a redaction
     leaves in them. `replacement` is the message that takes the place of the redacted message.
     """
@@ -123,12 +124,12 @@ def redacted_columns(model: type[Model], replacement: object) -> dict[str, Any]:
     return {name: columns[name].of(replacement) for name in words_in(model)}
 
 
-def shown_values(model: type[Model], row: object) -> dict[str, Any]:
+def shown_values(model: type[Model], row: object) -> ColumnValues:
     """Return the declared columns of a row that pages and the API show, by name."""
     names = shown_columns(model)
     return {name: getattr(row, name) for name in names} if names else {}
 
 
-def values_of(model: type[Model], row: object) -> dict[str, Any]:
+def values_of(model: type[Model], row: object) -> ColumnValues:
     """Return the values of all declared columns of a row, by name."""
     return {name: getattr(row, name) for name in columns_of(model)}

@@ -181,7 +181,7 @@ def configured_policies() -> dict[str, Policy]:
     return policies
 
 
-def check_times_have_zones(**_: Any) -> list[Error]:
+def check_times_have_zones(**_: object) -> list[Error]:
     """Check, as a Django system check, that USE_TZ is set: times in the ledger are exact moments,
     not local times.
     """
@@ -190,7 +190,7 @@ def check_times_have_zones(**_: Any) -> list[Error]:
     return [Error("chatmemory needs USE_TZ = True in the settings.", id="chatmemory.E002")]
 
 
-def _clear_cache(*, setting: str, **kwargs: Any) -> None:
+def _clear_cache(*, setting: str, **kwargs: object) -> None:
     if setting == "CHATMEMORY":
         configuration.cache_clear()
         configured_policies.cache_clear()
@@ -203,7 +203,7 @@ setting_changed.connect(_clear_cache)
 
 
 class _Extension(NamedTuple):
-    registry: Registry[Any]
+    registry: Registry[Any]  # of classes, or of estimators
     name_attribute: str
     expected: str
 

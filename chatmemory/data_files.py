@@ -9,8 +9,10 @@ from __future__ import annotations
 from os.path import dirname, join
 from typing import Any
 
+Toml = dict[str, Any]  # each reader knows the keys of its own file
 
-def toml_beside(module: str, name: str) -> dict[str, Any]:
+
+def toml_beside(module: str, name: str) -> Toml:
     """Return the content of a TOML file beside a module, given the module's `__file__`."""
     import tomllib  # many programs read no such file
 

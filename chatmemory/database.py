@@ -169,7 +169,7 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
     yield part
 
 
-def on_commit(call: Callable[..., Any], *arguments: Any) -> None:
+def on_commit(call: Callable[..., object], *arguments: object) -> None:
     """Call a function after the transaction commits. Errors of the function are only logged,
     because the change is already committed.
     """
@@ -201,7 +201,7 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
 
 def list_parameter(values: Iterable[int] | Iterable[str]) -> list[int] | list[str] | str:
     """Return numbers or texts as one parameter of a statement."""
-    listed: Any = list(values)
+    listed: list[Any] = list(values)  # all numbers, or all texts
     return listed if connection().vendor == "postgresql" else json.dumps(listed)
 
 
@@ -273,7 +273,7 @@ def _shares_sessions() -> bool:
     return False
 
 
-def _another(db: BaseDatabaseWrapper) -> Any:
+def _another(db: BaseDatabaseWrapper) -> Any:  # of psycopg, which SQLite may lack
     """Open a connection beside Django's own."""
     parameters = {**db.get_connection_params(), "autocommit": True}
     return db.Database.connect(**parameters)  # type: ignore[attr-defined]  # only a backend has it, not its base class

@@ -31,8 +31,6 @@ ChatMemoryError
 
 from __future__ import annotations
 
-from typing import Any
-
 # Characters at the beginning of an error, and at its end, which tells the reader what to do.
 # Between them may be an id, a value or a fact of any length that somebody else wrote.
 _QUOTED = 400
@@ -48,7 +46,7 @@ class ChatMemoryError(Exception):
             return text
         return f"{text[:_QUOTED]}… ({len(text):,} characters) …{text[-_QUOTED:]}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Return how pickling and copying rebuild the error: without `__init__`, which may take
         other values than the text.
         """

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q
 
+from chatmemory.messages.json_values import JsonDict
+
 
 class Turns(StrEnum):
     """The turns by which the number of a flag's cases is divided, such as in "4 cases per 100
@@ -48,7 +50,7 @@ class PastCases:
     """
 
     title: str
-    find: Callable[[Any, dict[str, Any]], Iterable[Case]]
+    find: Callable[[Any, JsonDict], Iterable[Case]]  # a Passage, of a layer above
     version: Callable[[], str]
     turns: Turns = Turns.ALL
     counting: Callable[[], Callable[[str, str], bool]] | None = None

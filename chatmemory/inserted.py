@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from chatmemory.columns import fill_in, with_columns
 from chatmemory.messages.codec import attributes_beside
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.window import Entry, Totals
@@ -31,7 +31,7 @@ class NewMessage:
     message: ChatMessage
     client_id: str | None = None
     said_at: datetime | None = None
-    columns: Mapping[str, Any] | None = field(default=None, hash=False)
+    columns: Mapping[str, object] | None = field(default=None, hash=False)
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class InsertedStep:
     policy_kind: str | None
     policy_limit: int | None
     policy_estimator: str
-    policy_options: dict[str, Any]
+    policy_options: JsonDict
     commitment: bytes | None = None
     digest: bytes = b""
 

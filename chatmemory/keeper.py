@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db.models import F, Q
 
+from chatmemory.columns import ColumnValues
 from chatmemory.kept import KeptPart, KeptRow
 from chatmemory.models import Memory
 from chatmemory.tables import Table
@@ -46,7 +47,7 @@ class Keeper(ABC):
         """
 
     @abstractmethod
-    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+    def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         """Return the columns of a new row, for the newest step of a conversation: `content`, and
         the columns that `KeptRow` does not have.
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import models
 
 from chatmemory.exceptions import CorruptRow
 from chatmemory.managers import TableManager
+from chatmemory.messages.json_values import JsonValue
 
 
 class KeptRow(models.Model):
@@ -42,7 +43,7 @@ class KeptRow(models.Model):
         return f"{self.pk} {self._meta.verbose_name}"
 
     @contextmanager
-    def reading(self) -> Iterator[Any]:
+    def reading(self) -> Iterator[JsonValue]:
         """Yield the value of the JSON in `content`, for the block that uses it. Raises CorruptRow
         with the name of the row if the block cannot use the value, as may happen with an altered
         row.

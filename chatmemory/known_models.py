@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from typing import Any
 
-from chatmemory.data_files import toml_beside
+from chatmemory.data_files import Toml, toml_beside
 from chatmemory.patterns import declared_pattern
 
 
@@ -40,7 +39,7 @@ def known_models() -> Sequence[KnownModel]:
     return tuple(_model(each, data["source"], data["as_of"]) for each in data["models"])
 
 
-def _model(data: Mapping[str, Any], source: str, as_of: date) -> KnownModel:
+def _model(data: Toml, source: str, as_of: date) -> KnownModel:
     cached, write = (Decimal(data[name]) if name in data else None for name in ("cached", "write"))
     return KnownModel(names_of_models(data["names"]), data["prompt"], cached, write, source, as_of)
 

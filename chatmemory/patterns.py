@@ -16,7 +16,7 @@ shorter match.
 from __future__ import annotations
 
 import re
-from typing import Any, AnyStr, Generic, NamedTuple, cast
+from typing import AnyStr, Generic, NamedTuple, cast
 
 ANY = 2**30  # characters: as many as a text may have
 
@@ -43,7 +43,7 @@ class _Later(Generic[AnyStr]):
         self._source: AnyStr = source
         self._flags = flags
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):  # a question of `copy`, `pickle` or the like
             raise AttributeError(name)
         found = self.__dict__[name] = getattr(re.compile(self._source, self._flags), name)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 LEFT_OUT = 3  # the exit status of a report that could not read all of its files
 
 
-Options = Mapping[str, Any]  # of a command line, as argparse has read them
+OptionValue = Any  # of a command line: argparse reads it as the type that its option names
+Options = Mapping[str, OptionValue]
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ class Printer:
         """
         return LEFT_OUT if self._left_out else 0
 
-    def row(self, values: Mapping[str, Any], *words: str) -> None:
+    def row(self, values: Mapping[str, object], *words: str) -> None:
         self._print(values, words)
 
-    def total(self, values: Mapping[str, Any], *words: str) -> None:
+    def total(self, values: Mapping[str, object], *words: str) -> None:
         self._print({"total": values}, words)
 
-    def _print(self, values: Mapping[str, Any], words: tuple[str, ...]) -> None:
+    def _print(self, values: Mapping[str, object], words: tuple[str, ...]) -> None:
         for line in (json.dumps(values),) if self.as_json else words:
             self.line(line)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from django.apps import apps
 from django.db import connections, models
@@ -31,7 +31,10 @@ COPYING = (
 
 
 def announce_rebuilds(
-    using: str, plan: Sequence[tuple[Migration, bool]] = (), stdout: Any = None, **_: object
+    using: str,
+    plan: Sequence[tuple[Migration, bool]] = (),
+    stdout: TextIO | None = None,
+    **_: object,
 ) -> None:
     """Print which large tables of a SQLite database the planned migrations will copy, each with its
     number of rows.
@@ -77,7 +80,7 @@ def _copies(operation: Operation) -> bool:
     return isinstance(operation, COPYING)
 
 
-def _table(app: str, operation: Any) -> str:
+def _table(app: str, operation: Any) -> str:  # each class of operations has its own attributes
     try:
         model = getattr(operation, "model_name", None) or operation.name
         return str(apps.get_model(app, model)._meta.db_table)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class Registry(Mapping[str, T]):
         self,
         group: str,
         builtin: Mapping[str, T] | Mapping[str, None],
-        accepts: Callable[[Any], bool] | None = None,
+        accepts: Callable[[object], bool] | None = None,
         named_by: str = "",
         loads: Callable[[str], T] | None = None,
     ) -> None:

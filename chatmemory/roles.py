@@ -4,12 +4,15 @@ makes a change).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps as installed
 from django.apps.registry import Apps
 from django.db import router
 from django.db.models import TextChoices
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import PermissionsMixin
 
 READ = "chatmemory.view_memory"
 WRITE = "chatmemory.change_memory"
@@ -50,7 +53,7 @@ def has_accounts(using: str, apps: Apps) -> bool:
     return group is not None and router.allow_migrate_model(using, group)
 
 
-def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
+def make_groups(using: str, apps: Apps = installed, **_: object) -> None:
     """Create a group of users for each role in a database with accounts.
 
     Permissions that were added to a group by hand are kept. If a group with the name of a role
@@ -76,14 +79,14 @@ def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
             group.permissions.add(*permissions)
 
 
-def roles_within(user: Any) -> list[Role]:
+def roles_within(user: PermissionsMixin) -> list[Role]:
     """Return the roles that a user may assign to others: the roles whose permissions the user
     has.
     """
     return [role for role in Role if all(user.has_perm(grant) for grant in GRANTS[role])]
 
 
-def actor_of(request: Any) -> str:
+def actor_of(request: Any) -> str:  # of Django or of the REST framework
     """Return the user name of the user who makes a request. The result is text, also if user names
     of the project are numbers or UUIDs.
     """

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.apps import AppConfig
 
@@ -79,7 +80,7 @@ class Room(AppConfig):
     flags: Sequence[Flag] = ()
     columns: Sequence[ListColumn] = ()
 
-    def __init__(self, app_name: str, app_module: Any) -> None:
+    def __init__(self, app_name: str, app_module: ModuleType | None) -> None:
         self.room = app_name.rpartition(".")[2]
         self.label = f"chatmemory_{self.room}"
         super().__init__(app_name, app_module)
@@ -116,7 +117,7 @@ class Room(AppConfig):
         """
         return ()
 
-    def step_fields(self) -> Mapping[str, Any]:
+    def step_fields(self) -> Mapping[str, object]:
         """Return additional serializer fields for the API's response about a step. The method
         `get_attribute` of each field gets the whole response, which has the `memory_id`.
         """

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.core.checks import CheckMessage, Error
+from django.urls import URLPattern, URLResolver
 
 from chatmemory.room import Recorded, Room
 
@@ -69,12 +70,12 @@ def known_incidents(memory_id: str) -> Iterator[Incident]:
     return (each for room in rooms() for each in room.incidents(memory_id))
 
 
-def patterns_of(modules: Iterable[str]) -> list[Any]:
+def patterns_of(modules: Iterable[str]) -> list[URLPattern | URLResolver]:
     """Return the URL patterns of these modules, given by name. Empty names are skipped."""
     return [each for name in modules if name for each in import_module(name).urlpatterns]
 
 
-def check_rooms(**_: Any) -> list[CheckMessage]:
+def check_rooms(**_: object) -> list[CheckMessage]:
     """Check, as a Django system check, that every room and package that an installed room needs is
     installed.
     """

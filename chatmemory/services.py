@@ -6,7 +6,7 @@ too.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.apps import apps
 
@@ -107,7 +107,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # type checkers find these in the modules of rooms
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """Return a service of an installed room."""
         for room in rooms() if apps.apps_ready else ():
             if name in room.services:

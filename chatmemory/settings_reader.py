@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from django.apps import apps
 from django.conf import settings
@@ -40,12 +40,12 @@ class Expected(NamedTuple):
     With `is_secret`, an error does not show the value.
     """
 
-    is_right: Callable[[Any], bool]
+    is_right: Callable[[object], bool]
     words: str
     is_secret: bool = False
 
 
-def setting(default: Any, expected: Expected) -> Any:
+def setting(default: object, expected: Expected) -> Any:  # the type of the field
     """Return a field of a dataclass that `read` fills with settings: one setting with its default
     and its requirement.
     """
@@ -58,7 +58,7 @@ def read(name: str, kind: type[T], example: str) -> T:
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
-    values: Any = getattr(settings, name, {})
+    values: object = getattr(settings, name, {})
     if not isinstance(values, Mapping):
         raise ImproperlyConfigured(f"{name} must be a dictionary such as {example}")
     expected = {each.name: each.metadata["expected"] for each in fields(kind)}  # type: ignore[arg-type]  # a class of the type is a dataclass
@@ -71,11 +71,11 @@ def read(name: str, kind: type[T], example: str) -> T:
     return kind(**values)
 
 
-def is_text(value: object) -> bool:
+def is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str)
 
 
-def is_list(value: object) -> bool:
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 

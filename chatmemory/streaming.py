@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import chain
-from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
@@ -48,7 +47,7 @@ def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> H
     return response
 
 
-def json_list(values: Iterable[Any], separator: str = ",") -> Iterator[str]:
+def json_list(values: Iterable[object], separator: str = ",") -> Iterator[str]:
     """Yield the text of a JSON list in parts, one for each value. `separator` stands between the
     values.
     """

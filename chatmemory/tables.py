@@ -20,9 +20,13 @@ from django.db.models import DateTimeField, JSONField, Model
 from django.utils.timezone import make_naive
 
 from chatmemory import database
+from chatmemory.messages.json_values import JsonDict
 
 M = TypeVar("M", bound=Model)
-Values = Sequence[Any] | Mapping[str, Any]  # the parameters of a statement
+SqlValue = Any  # of a column: what it may be, only the table knows
+SqlRow = tuple[SqlValue, ...]  # the columns of a statement, in its order
+NamedRow = Any  # a named tuple of a table's columns, made at run time
+Values = Sequence[SqlValue] | Mapping[str, SqlValue]  # the parameters of a statement
 
 
 class Table(Generic[M]):
@@ -42,7 +46,7 @@ class Table(Generic[M]):
         self._jsons = [n for n, field in enumerate(fields) if isinstance(field, JSONField)]
         self._conversions = dict.fromkeys(self._times, _time) | dict.fromkeys(self._jsons, _json)
         self._row = _tuple_of(self.names)
-        self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.names)
+        self.values: Callable[[object], SqlRow] = attrgetter(*self.names)
         columns, marks = ", ".join(self.names), ", ".join(["%s"] * len(fields))
         self._select = f"SELECT {columns} FROM {name} WHERE"
         self.insert = f"INSERT INTO {name} ({columns}) VALUES ({marks})"
@@ -50,7 +54,7 @@ class Table(Generic[M]):
         pairs = ", ".join(f"{each} = %s" for each in self.names[1:])
         self._update = f"UPDATE {name} SET {pairs} WHERE {self.names[0]} = %s"
 
-    def read(self, cursor: CursorWrapper, condition: str, **values: Any) -> M | None:
+    def read(self, cursor: CursorWrapper, condition: str, **values: SqlValue) -> M | None:
         """Return the first row that meets a SQL condition, as an instance of the model; None if
         there is no such row. `values` are the parameters of the condition.
         """
@@ -66,7 +70,7 @@ class Table(Generic[M]):
             cursor.execute(f"{self._select} {condition}", values)
             return [self._made(row, cursor.db) for row in cursor.fetchall()]
 
-    def read_rows(self, condition: str, values: Values) -> list[Any]:
+    def read_rows(self, condition: str, values: Values) -> list[NamedRow]:
         """Return the rows that meet a SQL condition, as named tuples, which take less time to make
         than instances. `values` are the parameters of the condition.
         """
@@ -74,11 +78,11 @@ class Table(Generic[M]):
             cursor.execute(f"{self._select} {condition}", values)
             return [self._row._make(self._read(row, cursor.db)) for row in cursor.fetchall()]
 
-    def _made(self, row: Sequence[Any], db: BaseDatabaseWrapper) -> M:
+    def _made(self, row: Sequence[SqlValue], db: BaseDatabaseWrapper) -> M:
         """Return a row of the database as an instance."""
         return self._model.from_db(db.alias, self.names, self._read(row, db))
 
-    def _read(self, row: Sequence[Any], db: BaseDatabaseWrapper) -> list[Any]:
+    def _read(self, row: Sequence[SqlValue], db: BaseDatabaseWrapper) -> list[SqlValue]:
         """Return the values of a row of the database as Django reads them."""
         found = list(row)
         for n in self._jsons:
@@ -88,7 +92,7 @@ class Table(Generic[M]):
                 found[n] = found[n].replace(tzinfo=db.timezone)
         return found
 
-    def add(self, rows: Iterable[Any], cursor: CursorWrapper) -> None:
+    def add(self, rows: Iterable[object], cursor: CursorWrapper) -> None:
         """Insert rows, given as objects that have the columns as attributes."""
         execute_rows(cursor, self.insert, [self.stored(row, cursor.db) for row in rows])
 
@@ -100,14 +104,16 @@ class Table(Generic[M]):
             id, *others = self.stored(row, cursor.db)
             cursor.execute(self._update, [*others, id])
 
-    def stored(self, row: Any, db: BaseDatabaseWrapper) -> list[Any]:
+    def stored(self, row: object, db: BaseDatabaseWrapper) -> list[SqlValue]:
         """Return the values of a row's columns, converted for the database driver."""
         values = list(self.values(row))
         for n, convert in self._conversions.items():
             values[n] = convert(values[n], db)
         return values
 
-    def changed(self, row: Any, before: Sequence[Any], db: BaseDatabaseWrapper) -> dict[str, Any]:
+    def changed(
+        self, row: object, before: Sequence[object], db: BaseDatabaseWrapper
+    ) -> dict[str, SqlValue]:
         """Return the changed columns of a row: the name of each with its new value, converted for
         the database driver. `before` has the former values of all columns.
         """
@@ -119,12 +125,12 @@ class Table(Generic[M]):
         return changed
 
 
-def _tuple_of(names: Sequence[str]) -> Any:
+def _tuple_of(names: Sequence[str]) -> type[NamedRow]:
     """Return a class of named tuples."""
     return namedtuple("Row", names)
 
 
-def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
+def _json(value: JsonDict, _: BaseDatabaseWrapper) -> str:
     """Return JSON as text for the driver."""
     return json.dumps(value) if value else "{}"
 

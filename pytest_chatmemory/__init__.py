@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from chatmemory import Policy
     from chatmemory.testing.asserting import Runs
     from chatmemory.testing.figures import Baseline
+    from chatmemory.testing.recorded import Recorded
 
-_BASELINE = pytest.StashKey[Any]()
-_READ = pytest.StashKey[list[Any]]()
+_BASELINE = pytest.StashKey["Baseline"]()
+_READ = pytest.StashKey["list[Runs]"]()
 _WORKER = "chatmemory_baseline"
 
 
@@ -79,7 +80,14 @@ class ChatMemoryFiles:
 
         return self._noted(Runs(str(path), self._read(path, policy, format, terms, prefixes)))
 
-    def _read(self, path: Any, policy: Any, format: str, terms: Any, prefixes: Any) -> Any:
+    def _read(
+        self,
+        path: str | Path,
+        policy: str | Policy | None,
+        format: str,
+        terms: Sequence[str],
+        prefixes: Sequence[str],
+    ) -> Sequence[Recorded]:
         __tracebackhide__ = True
         from chatmemory import ChatMemoryError, InvalidValue
         from chatmemory.recall.facts import words_of
@@ -106,7 +114,7 @@ def chatmemory(request: pytest.FixtureRequest) -> ChatMemoryFiles:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test. If it passes, compare the figures of the conversations that it has read with the
     baseline.
     """
@@ -156,14 +164,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
+def pytest_testnodedown(node: Any) -> None:  # of pytest-xdist, which need not be installed
     """Take over the new entries of the baseline from a worker of pytest-xdist."""
     added = getattr(node, "workeroutput", {}).get(_WORKER)
     if added and (baseline := _baseline(node.config)):
         baseline.added.update(added)
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     baseline = config.stash.get(_BASELINE, None)
     if baseline is not None and baseline.added:
         terminalreporter.write_line(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.cache import BaseCache, caches
@@ -17,6 +17,10 @@ from django.core.cache.backends.dummy import DummyCache
 from django.core.cache.backends.locmem import LocMemCache
 from django.core.checks import Warning as Caution
 from rest_framework.throttling import SimpleRateThrottle
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
 
 ALIAS = "chatmemory"
 KEYS_MAX = 10_000
@@ -124,7 +128,7 @@ class SharedThrottle(SimpleRateThrottle):
     def get_rate(self) -> str | None:
         return self.THROTTLE_RATES.get(self.scope, self.default)
 
-    def allow_request(self, request: Any, view: Any) -> bool:
+    def allow_request(self, request: Any, view: Any) -> bool:  # also of Django
         key = self.get_cache_key(request, view)
         self._seconds = None
         if key is not None and self.num_requests is not None:
@@ -144,7 +148,7 @@ class PerCaller(SharedThrottle):
     scope = "caller"
     default = "1000/second"
 
-    def get_cache_key(self, request: Any, view: Any) -> str | None:
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
         if request.auth:
             return f"token-{request.auth.pk}"
         return f"user-{request.user.pk}" if request.user.is_authenticated else None
@@ -153,7 +157,7 @@ class PerCaller(SharedThrottle):
 class PerAddress(SharedThrottle):
     """Limits the requests per client address."""
 
-    def get_cache_key(self, request: Any, view: Any) -> str:
+    def get_cache_key(self, request: Request, view: APIView) -> str:
         return self.key_of(request.META.get("REMOTE_ADDR", ""))
 
     def key_of(self, address: str) -> str:

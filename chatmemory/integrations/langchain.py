@@ -19,6 +19,7 @@ from chatmemory.formats import parse_objects, render_each
 from chatmemory.formats.langchain import as_dict
 from chatmemory.integrations import tell
 from chatmemory.memories.memory import ChatMemory
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
@@ -43,8 +44,10 @@ except ModuleNotFoundError as error:
 
 _FORMAT = "langchain"
 
+AgentType = Any  # of the state, context or answer of any agent
 
-class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+
+class ChatMemoryMiddleware(AgentMiddleware[AgentState[AgentType], AgentType, AgentType]):
     """Gives the model the window of a memory, and adds the messages of the agent and its user to
     the memory.
 
@@ -73,13 +76,17 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.tools = [self._search_tool()] if search_history else []
 
     def _search_tool(self) -> BaseTool:
-        def memory_of(runtime: ToolRuntime[Any, Any]) -> ChatMemory:
+        def memory_of(runtime: ToolRuntime[AgentType, AgentType]) -> ChatMemory:
             return self._memory_for(runtime.config.get("configurable", {}).get("thread_id"))
 
-        def search(query: str, limit: int = HITS, *, runtime: ToolRuntime[Any, Any]) -> str:
+        def search(
+            query: str, limit: int = HITS, *, runtime: ToolRuntime[AgentType, AgentType]
+        ) -> str:
             return answer(memory_of(runtime), query, limit)
 
-        async def asearch(query: str, limit: int = HITS, *, runtime: ToolRuntime[Any, Any]) -> str:
+        async def asearch(
+            query: str, limit: int = HITS, *, runtime: ToolRuntime[AgentType, AgentType]
+        ) -> str:
             memory = memory_of(runtime)
             return await memory.in_thread(answer, memory, query, limit)
 
@@ -87,17 +94,17 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def wrap_model_call(
         self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
-    ) -> ModelResponse[Any]:
+        request: ModelRequest[AgentType],
+        handler: Callable[[ModelRequest[AgentType]], ModelResponse[AgentType]],
+    ) -> ModelResponse[AgentType]:
         memory = self._memory_of(request.runtime)
         return handler(request.override(messages=self._visible(memory, request.messages)))
 
-    def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+    def before_model(self, state: AgentState[AgentType], runtime: Runtime[AgentType]) -> None:
         if not _will_be_repaired(state["messages"]):
             self.after_model(state, runtime)
 
-    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+    def after_model(self, state: AgentState[AgentType], runtime: Runtime[AgentType]) -> None:
         self._keep(self._memory_of(runtime), state["messages"])
 
     after_agent = after_model  # to add the results of tools that end a run
@@ -106,24 +113,26 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def awrap_model_call(
         self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
+        request: ModelRequest[AgentType],
+        handler: Callable[[ModelRequest[AgentType]], Awaitable[ModelResponse[AgentType]]],
+    ) -> ModelResponse[AgentType]:
         memory = self._memory_of(request.runtime)
         messages = await memory.in_thread(self._visible, memory, request.messages)
         return await handler(request.override(messages=messages))
 
-    async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+    async def abefore_model(
+        self, state: AgentState[AgentType], runtime: Runtime[AgentType]
+    ) -> None:
         if not _will_be_repaired(state["messages"]):
             await self.aafter_model(state, runtime)
 
-    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+    async def aafter_model(self, state: AgentState[AgentType], runtime: Runtime[AgentType]) -> None:
         memory = self._memory_of(runtime)
         await memory.in_thread(self._keep, memory, state["messages"])
 
     aafter_agent = aafter_model
 
-    def _memory_of(self, runtime: Runtime[Any]) -> ChatMemory:
+    def _memory_of(self, runtime: Runtime[AgentType]) -> ChatMemory:
         """Return the memory of the thread. Raises InvalidValue for a run without a thread id."""
         info = runtime.execution_info
         return self._memory_for(info.thread_id if info else None)
@@ -192,7 +201,7 @@ def _ids(messages: Iterable[ChatMessage]) -> set[str | None]:
     return {value["data"].get("id") for value in _dicts(messages)}
 
 
-def _dicts(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
+def _dicts(messages: Iterable[ChatMessage]) -> list[JsonDict]:
     return [as_dict(value) for value in render_each(messages, _FORMAT).values]
 
 

@@ -9,12 +9,13 @@ The model sees the window, and the store keeps the whole history.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
 from chatmemory.memories.memory import ChatMemory
 from chatmemory.messages import message as ours
+from chatmemory.messages.json_values import LibraryValue
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
 
@@ -64,11 +65,11 @@ class LlamaIndexMemory(BaseMemory):
         return "LlamaIndexMemory"
 
     @classmethod
-    def from_defaults(cls, **kwargs: Any) -> Self:
+    def from_defaults(cls, **kwargs: LibraryValue) -> Self:
         """Return a LlamaIndexMemory with these fields, such as `memory`."""
         return cls(**kwargs)
 
-    def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
+    def get(self, input: str | None = None, **kwargs: object) -> list[ChatMessage]:
         return _theirs(self.memory.messages())
 
     def get_all(self) -> list[ChatMessage]:
@@ -91,7 +92,7 @@ class LlamaIndexMemory(BaseMemory):
 
     # The same for asyncio, in the thread that the store chooses
 
-    async def aget(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
+    async def aget(self, input: str | None = None, **kwargs: object) -> list[ChatMessage]:
         return await self.memory.in_thread(self.get)
 
     async def aget_all(self) -> list[ChatMessage]:

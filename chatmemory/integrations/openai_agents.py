@@ -9,11 +9,12 @@ The model sees the window, and the store keeps the whole history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
 from chatmemory.memories.memory import ChatMemory
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
@@ -102,7 +103,7 @@ def _search_tool(memory: ChatMemory) -> Tool:
     )
 
 
-def _shortened(messages: Sequence[ChatMessage], items: Sequence[Any]) -> list[ChatMessage]:
+def _shortened(messages: Sequence[ChatMessage], items: Sequence[JsonValue]) -> list[ChatMessage]:
     """Return messages for these items, which are all items of the given messages but the last."""
     for end in range(len(messages) - 1, -1, -1):
         kept = list(messages[:end])

@@ -16,6 +16,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidValue
 from chatmemory.integrations import tell
 from chatmemory.memories.memory import ChatMemory
+from chatmemory.messages.json_values import JsonDict, LibraryValue
 from chatmemory.messages.quotes import HITS, TOOL
 from chatmemory.tools import DESCRIPTION, answer
 from chatmemory.windows.store import change_lock_of
@@ -53,9 +54,11 @@ _IS_RESULT = "Final result processed."
 _NOT_USED = "Output tool not used - a final result was already processed."
 _NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
+AgentType = Any  # of the dependencies or output of any agent
+
 
 @dataclass
-class ChatMemoryCapability(AbstractCapability[Any]):
+class ChatMemoryCapability(AbstractCapability[AgentType]):
     """Gives the model the window of a memory, and adds the messages of the agent and its user to
     the memory.
 
@@ -95,19 +98,19 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         """
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
 
-    def get_toolset(self) -> FunctionToolset[Any] | None:
+    def get_toolset(self) -> FunctionToolset[AgentType] | None:
         """Return the toolset with the tool `search_history`, or None if it was not requested."""
         if not self.search_history:
             return None
 
-        async def search(ctx: RunContext[Any], query: str, limit: int = HITS) -> str:
+        async def search(ctx: RunContext[AgentType], query: str, limit: int = HITS) -> str:
             own = self.memory
             memory = own if isinstance(own, ChatMemory) else own(ctx.conversation_id or "")
             return await memory.in_thread(answer, memory, query, limit)
 
         return FunctionToolset([Tool(search, name=TOOL, description=DESCRIPTION)])
 
-    async def for_run(self, ctx: RunContext[Any]) -> ChatMemoryCapability:
+    async def for_run(self, ctx: RunContext[AgentType]) -> ChatMemoryCapability:
         """Return a copy of the capability for one run, which remembers the messages added in this
         run.
 
@@ -123,7 +126,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         return replace(self, memory=self.memory(ctx.conversation_id or ""))
 
     async def before_model_request(
-        self, ctx: RunContext[Any], request_context: ModelRequestContext
+        self, ctx: RunContext[AgentType], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         self._run_messages = ctx.messages
         tools = request_context.model_request_parameters.output_tools
@@ -136,13 +139,13 @@ class ChatMemoryCapability(AbstractCapability[Any]):
 
     async def wrap_tool_execute(
         self,
-        ctx: RunContext[Any],
+        ctx: RunContext[AgentType],
         *,
         call: ToolCallPart,
         tool_def: ToolDefinition,
-        args: dict[str, Any],
+        args: JsonDict,
         handler: WrapToolExecuteHandler,
-    ) -> Any:
+    ) -> LibraryValue:
         try:
             result = await handler(args)
         except Exception as error:
@@ -155,8 +158,8 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         return result
 
     async def wrap_run(
-        self, ctx: RunContext[Any], *, handler: WrapRunHandler
-    ) -> AgentRunResult[Any]:
+        self, ctx: RunContext[AgentType], *, handler: WrapRunHandler
+    ) -> AgentRunResult[AgentType]:
         has_result = False
         try:
             result = await handler()
@@ -196,7 +199,7 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         assert isinstance(self.memory, ChatMemory)
         return self.memory
 
-    async def _keep(self, ctx: RunContext[Any], messages: Iterable[ModelMessage]) -> None:
+    async def _keep(self, ctx: RunContext[AgentType], messages: Iterable[ModelMessage]) -> None:
         """Add the new messages of this run."""
         new = [
             each for each in messages if each.run_id == ctx.run_id and id(each) not in self._stored
@@ -210,11 +213,11 @@ class ChatMemoryCapability(AbstractCapability[Any]):
             tell(self._own, self._own.add_from(messages, _FORMAT))
 
 
-def _parts(messages: Iterable[ModelMessage]) -> Iterable[Any]:
+def _parts(messages: Iterable[ModelMessage]) -> Iterable[object]:
     return (part for each in messages for part in each.parts)
 
 
-def _parts_of_result(call: ToolCallPart, result: Any) -> Iterator[ModelRequestPart]:
+def _parts_of_result(call: ToolCallPart, result: object) -> Iterator[ModelRequestPart]:
     """Yield the result of a tool, and its further content for the model."""
     if not isinstance(result, ToolReturn):
         result = ToolReturn(result)

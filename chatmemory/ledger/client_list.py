@@ -32,7 +32,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import OuterRef, Subquery
 
@@ -47,6 +47,7 @@ from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType, has_open_attributes, text_of
 from chatmemory.messages.tombstones import tombstone_of
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.tables import NamedRow
 from chatmemory.windows.compaction import check_covered, compact, is_marked
 from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.windows.lists import (
@@ -77,7 +78,7 @@ class _DepartedMessage(NamedTuple):
     showed.
     """
 
-    row: Any
+    row: NamedRow
     stored: Payload
     shown: Payload
     reason: Reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.contradictions import Contradicted
 from chatmemory.ledger.lookup import stored
@@ -47,6 +47,6 @@ def check_hidden(memory_id: str) -> None:
             raise Contradicted("the conversation", what)
 
 
-def value_of(detail: Any, name: str) -> int | str | None:
+def value_of(detail: object, name: str) -> int | str | None:
     found = detail.get(name) if isinstance(detail, dict) else None
     return found if isinstance(found, (int, str)) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import BinaryField, CharField, Func
 from django.db.models.functions import Cast
@@ -15,6 +15,7 @@ from chatmemory.ledger.windows import step_zero
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.ids import storable_id
 from chatmemory.models import Memory, Step
+from chatmemory.tables import SqlRow
 
 
 def find_memory(memory_id: str) -> Memory:
@@ -48,7 +49,7 @@ class StoredId(NamedTuple):
     is_readable: bool = True
 
 
-def stored_ids(rows: MemoryQuerySet, *columns: str) -> Iterator[tuple[Any, ...]]:
+def stored_ids(rows: MemoryQuerySet, *columns: str) -> Iterator[SqlRow]:
     """Yield the StoredId of each conversation, ordered by id, followed by the values of `columns`.
 
     SQLite stores any bytes as an id, and its driver fails for the whole query if an id is not

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.messages.codec import decode_json, write_json
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.messages.message import (
     ChatMessage,
     ToolExecutionResultMessage,
@@ -43,7 +42,7 @@ def overriding(message: ChatMessage, text: str | None = None) -> str:
     """Return the overrides of a stay as JSON text: what the stay shows instead of the stored
     message. The stay shows the attributes of `message`, and if given, `text` as a placeholder.
     """
-    attributes: Mapping[str, Any] = getattr(message, "attributes", {})
+    attributes: JsonMap = getattr(message, "attributes", {})
     shown = {"attributes": attributes} | ({} if text is None else {"text": text})
     return _salted(shown)
 
@@ -55,7 +54,7 @@ def overriding_text(stub: ChatMessage) -> str:
     return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
 
 
-def _salted(shown: dict[str, Any]) -> str:
+def _salted(shown: JsonDict) -> str:
     return write_json(shown | {"salt": os.urandom(SALT_BYTES).hex()})
 
 

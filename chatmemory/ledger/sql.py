@@ -18,13 +18,14 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.backends.utils import CursorWrapper
 
 from chatmemory import database
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.tables import Table, Values, execute_rows
+from chatmemory.tables import NamedRow, SqlRow, SqlValue, Table, Values, execute_rows
 
 COPIED = 20  # rows; from this number on, COPY is faster than INSERT on PostgreSQL
 HEAD_PAGE = 8  # stays; most adds need two or three
@@ -116,7 +117,7 @@ def read_step(memory_id: str, n: int) -> Step | None:
         return _STEPS.read(cursor, "memory_id = %(id)s AND n = %(n)s", id=memory_id, n=n)
 
 
-def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
+def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[SqlRow]:
     """Return the columns `STAY` of the first stays (periods of messages in memory) in the current
     window, in order. At most `HEAD_PAGE` stays are read.
     """
@@ -130,9 +131,7 @@ def window_messages(memory_id: str, step: Step | None = None) -> list[WindowMess
     return [WindowMessage._make(row) for row in rows(*_of_window(_WINDOW, memory_id, step))]
 
 
-def window_stays(
-    memory_id: str, columns: Sequence[str], step: Step | None = None
-) -> list[tuple[Any, ...]]:
+def window_stays(memory_id: str, columns: Sequence[str], step: Step | None = None) -> list[SqlRow]:
     """Return these columns of table chatmemory_stay for each message of a window, in order: of the
     current window, or of the window after `step`.
     """
@@ -148,7 +147,7 @@ def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Val
     return select + _OPEN_AT, {"id": memory_id, **bounds}
 
 
-def messages_by_seq(memory_id: str, seqs: Iterable[int]) -> list[Any]:
+def messages_by_seq(memory_id: str, seqs: Iterable[int]) -> list[NamedRow]:
     """Return some messages of a conversation as rows with the columns from which they are read."""
     return _FRAMED.read_rows(*_with_seqs(memory_id, seqs))
 
@@ -178,21 +177,21 @@ def estimator_and_count(memory_id: str) -> tuple[str, int] | None:
     return next(iter(found), None)
 
 
-def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
+def newest_detail(memory_id: str, action: str) -> JsonDict:
     """Return the details of a conversation's newest audit entry with this action; {} if there is
     none.
     """
     for (detail,) in rows(_NEWEST_DETAIL, {"id": memory_id, "action": str(action)}):
-        found: dict[str, Any] = json.loads(detail)
+        found: JsonDict = json.loads(detail)
         return found
     return {}
 
 
-def rows(sql: str, values: Values, cursor: CursorWrapper | None = None) -> list[tuple[Any, ...]]:
+def rows(sql: str, values: Values, cursor: CursorWrapper | None = None) -> list[SqlRow]:
     """Run a query with these values, and return all its rows."""
     with _given_or_new(cursor) as cursor:
         cursor.execute(sql, values)
-        found: list[tuple[Any, ...]] = cursor.fetchall()
+        found: list[SqlRow] = cursor.fetchall()
         return found
 
 
@@ -221,12 +220,12 @@ def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
 
 def write(
     memory: Memory,
-    before: Sequence[Any],
+    before: Sequence[object],
     ended: Mapping[int, tuple[int, str]],
     *,
-    messages: Collection[Any] = (),
-    stays: Collection[Any] = (),
-    steps: Collection[Any] = (),
+    messages: Collection[object] = (),
+    stays: Collection[object] = (),
+    steps: Collection[object] = (),
     cursor: CursorWrapper | None = None,
 ) -> None:
     """Write the changed columns of a conversation's row, the ends of stays, and new rows.
@@ -261,9 +260,9 @@ def write(
                         copy.write_row(table.stored(row, db))
 
 
-def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[dict[str, Any]]:
+def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[dict[str, SqlValue]]:
     """Return the values of `_END_STAYS` for each run of consecutive stays with the same end."""
-    runs: list[dict[str, Any]] = []
+    runs: list[dict[str, SqlValue]] = []
     for n in sorted(ended):
         step, reason = ended[n]
         last = runs[-1] if runs else {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
@@ -37,6 +37,7 @@ from chatmemory.room import Recorded
 from chatmemory.rooms import seal
 from chatmemory.signals import memory_changed
 from chatmemory.snapshots import one_snapshot
+from chatmemory.tables import SqlRow
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, load_of
 from chatmemory.windows.window import Totals
@@ -258,7 +259,7 @@ def lock_memory(
     return memory
 
 
-def unless_changing(memory_id: str, *columns: str) -> tuple[Any, ...] | None:
+def unless_changing(memory_id: str, *columns: str) -> SqlRow | None:
     """Lock the row of a conversation until the transaction ends and return these columns of it.
     Returns None, without waiting, if the row is deleted or locked by another writer.
 

@@ -67,7 +67,7 @@ def check_seqs(seqs: object, name: str) -> set[int]:
     """Return message numbers, given as a list or another collection, as a set. Raises InvalidValue,
     with `name` as the argument's name.
     """
-    values: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]
+    values: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]  # checked below
     if not all(type(seq) is int for seq in values):
         raise InvalidValue(f"{name} must be a list of whole numbers, not {brief(seqs)}")
     return set(values)

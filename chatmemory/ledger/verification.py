@@ -12,7 +12,6 @@ the messages that no decision needs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from chatmemory.contradictions import (
     Contradicted,
@@ -258,7 +257,7 @@ class _Replay:
 
     def check_memory(self) -> None:
         memory, (count, tokens, _) = self.memory, self.window.totals
-        replayed: dict[str, Any] = {
+        replayed: dict[str, object] = {
             "last_step": self.last.n,
             "last_seq": self.last_seq,
             "last_stay": self.last_stay,

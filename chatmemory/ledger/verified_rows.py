@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from chatmemory import database
 from chatmemory.contradictions import Contradicted, is_outage
@@ -80,7 +80,7 @@ class LedgerRows:
 
     def _read(self, model: type[Row], number: str, numbers: Sequence[int]) -> dict[int, Row]:
         # Python writes the bounds of a long range faster than each of its numbers.
-        chosen: tuple[str, Any] = ("in", numbers)
+        chosen: tuple[str, object] = ("in", numbers)
         if isinstance(numbers, range):
             chosen = "range", (numbers[0], numbers[-1])
         rows = model.objects.filter(memory=self._memory, **{f"{number}__{chosen[0]}": chosen[1]})
@@ -106,7 +106,7 @@ def _has_other_numbers(memory: Memory) -> bool:
         return cursor.fetchone() is not None
 
 
-def _check_numbers(rows: QuerySet[Any], number: str, last: int) -> None:
+def _check_numbers(rows: QuerySet[Model], number: str, last: int) -> None:
     for row in rows.exclude(**{f"{number}__range": (1, last)}).order_by(number)[:1]:
         below, above = (
             "below the first, which has the number 1",

@@ -18,6 +18,7 @@ from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.tables import SqlValue
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, stored_totals
 from chatmemory.windows.window import SAID, Entry, EntrySource, Totals, Window
@@ -31,7 +32,7 @@ _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 Page = list[tuple[Any, ...]]  # the columns `STAY` of some stays
 
 
-def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
+def entry_of(stay: Sequence[SqlValue], message: ChatMessage | None = None) -> Entry:
     """Return the window entry of a stored stay, which is one period of a message in memory. `stay`
     has the values of the columns `STAY`.
 

@@ -37,7 +37,7 @@ class DatabaseCommand(BaseCommand):
         finally:
             discard_unwritten()
 
-    def execute(self, *args: Any, **options: Any) -> str | None:
+    def execute(self, *args: object, **options: object) -> str | None:
         if sys.stdout is None and not options.get("stdout"):
             raise CommandError("there is no output to print to")
         try:
@@ -79,12 +79,14 @@ class ReportCommand(DatabaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         self.about_files.add_arguments(parser)
 
-    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
+    def get_check_kwargs(
+        self, options: dict[str, object]
+    ) -> dict[str | None, Any]:  # as Django's own
         if options.get("files"):
             return {"tags": [Tags.models]}
         return super().get_check_kwargs(options)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         printer = self.printer(options)
         if options["files"]:
             code = self.about_files.report(options, printer, fact_words())

@@ -15,8 +15,10 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from django.db.models import Model, Q, QuerySet
+from django.db.models.expressions import Combinable
 
 from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.json_values import JsonValue
 
 _INTEGER_END = 2**63
 
@@ -28,7 +30,7 @@ Stored = TypeVar("Stored", bound=Model)
 class SortKey:
     """The sort expression of a list and the type of its values. The primary key breaks ties."""
 
-    expression: Any
+    expression: Combinable
     type: type[datetime] | type[int] | type[str] = int
 
 
@@ -47,7 +49,7 @@ class CursorPage(Generic[Row]):
 class _Cursor:
     """The first or last row of a page, and whether the page to read is before it."""
 
-    value: Any
+    value: datetime | str | int
     pk: str
     is_backward: bool
 
@@ -68,7 +70,7 @@ def page_by_cursor(
     descending: bool,
     cursor: str,
     size: int,
-    narrowed: Callable[[Any, int], QuerySet[Stored]] | None = None,
+    narrowed: Callable[[QuerySet[Model, Stored], int], QuerySet[Stored]] | None = None,
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
@@ -96,7 +98,7 @@ def page_by_cursor(
     )
 
 
-def _write(row: Any, *, is_backward: bool) -> str:
+def _write(row: Any, *, is_backward: bool) -> str:  # a row with its `sort_value`
     """Return the cursor of a row."""
     value = row.sort_value
     value = value.isoformat() if isinstance(value, datetime) else value
@@ -114,23 +116,27 @@ def _read(text: str, type: type) -> _Cursor:
         raise InvalidValue("the cursor is invalid: start again at the first page") from error
 
 
-def _moment(value: Any) -> datetime:
+def _moment(value: JsonValue) -> datetime:
     moment = datetime.fromisoformat(value)
     if moment.tzinfo is None:
         raise ValueError("not a time with a time zone")
     return moment.astimezone(UTC)
 
 
-def _text(value: Any) -> str:
+def _text(value: JsonValue) -> str:
     if not isinstance(value, str) or "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
         raise ValueError("not text that a database can compare")
     return value
 
 
-def _integer(value: Any) -> int:
+def _integer(value: JsonValue) -> int:
     if type(value) is not int or abs(value) >= _INTEGER_END:
         raise ValueError("not an integer that a database can compare")
     return value
 
 
-_READERS: dict[Any, Any] = {datetime: _moment, str: _text, int: _integer}
+_READERS: dict[type, Callable[[JsonValue], datetime | str | int]] = {
+    datetime: _moment,
+    str: _text,
+    int: _integer,
+}

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
 
 from django.db.models import Case, DateTimeField, DurationField, F, Q, Value, When
+from django.db.models.expressions import Combinable
 
 from chatmemory import search
 from chatmemory.flag import Flag
@@ -70,7 +70,7 @@ class MemoryFilter:
         """
         return search.index().few(self.search, FEW)
 
-    def by_match(self) -> Any:
+    def by_match(self) -> Combinable:
         """Return the sort expression that puts the best matches of the search first, then the
         conversations with the latest activity.
 

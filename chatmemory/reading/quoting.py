@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import Any
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.db.models.expressions import Combinable
@@ -19,6 +18,7 @@ from chatmemory.messages.quotes import BEGINNING, ROLES, TOOL, Query, Quote, Quo
 from chatmemory.models import Message, Stay
 from chatmemory.reading.history import messages_until
 from chatmemory.snapshots import one_snapshot
+from chatmemory.tables import NamedRow
 
 _COLUMNS = ("seq", "type", "said_at", "text")
 
@@ -61,7 +61,7 @@ def _searched(messages: QuerySet[Message]) -> QuerySet[Message]:
     return messages.filter(redacted_step=None).exclude(answers | calls)
 
 
-def _ranked(messages: QuerySet[Message], best: Combinable, most: int) -> list[Any]:
+def _ranked(messages: QuerySet[Message], best: Combinable, most: int) -> list[NamedRow]:
     """Return the first messages, those that left memory before the others, and the latest first.
 
     A cleared tool result is not in memory: the model sees a placeholder.

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import TextField
 from django.db.models.functions import Cast
@@ -31,6 +31,7 @@ from chatmemory.reading.rows import (
 )
 from chatmemory.reading.windows import MessageView
 from chatmemory.snapshots import one_snapshot
+from chatmemory.tables import SqlRow
 from chatmemory.windows.eviction import IN_PLACE, REASONS, Eviction, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import stored_policy
@@ -207,7 +208,7 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(row: Step, stays: Sequence[tuple[Any, ...]]) -> tuple[Entry, ...]:
+def _arrived(row: Step, stays: Sequence[SqlRow]) -> tuple[Entry, ...]:
     """Return the arrivals of a step from its stays."""
     synthetic = _synthetic(row, [seq for _, seq, *_ in stays])
     origins = Message.Origin

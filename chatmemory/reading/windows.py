@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import F, QuerySet
 
@@ -25,6 +25,7 @@ from chatmemory.ledger.windows import (
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.snapshots import one_snapshot
+from chatmemory.tables import SqlValue
 from chatmemory.windows import transitions
 from chatmemory.windows.clearing import old_results
 from chatmemory.windows.eviction import Eviction, Reason
@@ -428,7 +429,7 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
     return {seq: text for seq, text in found.items() if text is not None}
 
 
-def view_from(columns: Sequence[Any]) -> MessageView:
+def view_from(columns: Sequence[SqlValue]) -> MessageView:
     """Return a message of a window. `columns` are the VIEW_COLUMNS of the stay, which is the
     message's period in the window.
     """

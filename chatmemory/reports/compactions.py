@@ -115,7 +115,7 @@ def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterato
 
 
 def _print_total(total: Total, level: Level, printer: Printer) -> None:
-    sums = {
+    sums: JsonDict = {
         "level": level.value,
         "compactions": total.compactions,
         "needed": total.needed,

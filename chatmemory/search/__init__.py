@@ -16,6 +16,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from chatmemory import database
+from chatmemory.search.conditions import Has
 from chatmemory.search.reading import (
     DIGEST_LABEL,
     INDEXED_AT_ONCE,
@@ -30,7 +31,7 @@ from chatmemory.search.reading import (
 INDEXES: dict[str, type[TextIndex]] = {}  # by Django's names of the kinds of databases
 
 
-def has(phrase: str, text: str = "text") -> Any:
+def has(phrase: str, text: str = "text") -> Has:
     """Return the SQL condition for messages with a phrase in their text. Case and accents are
     ignored.
     """

@@ -15,6 +15,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, Func
 from django.db.models.expressions import Combinable
+from django.db.models.sql.compiler import SQLCompiler
 
 from chatmemory.messages.phrases import SEPARATORS, Sought, sought_by_key, squashed
 
@@ -58,22 +59,30 @@ def as_bytes(text: str) -> str:
     return f"CAST({text} AS BLOB)"
 
 
+SqlContext = Any  # what a template of SQL names
+Compiled = tuple[str, Any]  # SQL and its parameters, a list or a tuple
+
+
 class Has(Func):
     """The SQL condition that a text contains what is searched for."""
 
     output_field = BooleanField()
 
-    def __init__(self, text: Combinable, sought: Sought | None = None, **extra: Any) -> None:
+    def __init__(self, text: Combinable, sought: Sought | None = None, **extra: SqlContext) -> None:
         super().__init__(text, **extra)
         self.sought = sought or Sought()
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: SqlContext
+    ) -> Compiled:
         text, parameters = compiler.compile(self.source_expressions[0])
         return f"chatmemory_has({as_bytes(text)}, %s)", [*parameters, self.sought.key]
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: SqlContext
+    ) -> Compiled:
         text, parameters = compiler.compile(self.source_expressions[0])
-        conditions, values = [], list[Any]()
+        conditions, values = [], list[object]()
         for fold, parts in (
             (folded_sql, self.sought.words),
             (squashed_sql, self.sought.codes),

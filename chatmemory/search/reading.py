@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -22,6 +21,7 @@ from django.db.models import (
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Concat, Length
 from django.db.models.lookups import IsNull
+from django.db.models.sql.compiler import SQLCompiler
 
 from chatmemory.messages.phrases import (
     LEAST_WORD,
@@ -29,7 +29,7 @@ from chatmemory.messages.phrases import (
     sought_phrase,
     sought_words,
 )
-from chatmemory.search.conditions import Has
+from chatmemory.search.conditions import Compiled, Has, SqlContext
 
 TRIGRAM = 3
 # The characters that a transaction writes or removes in an index: it takes less than half a second
@@ -87,11 +87,15 @@ class LabelText(Func):
         " WHERE key <> '%(hidden)s')"
     )
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: SqlContext
+    ) -> Compiled:
         names = {"join": "GROUP_CONCAT", "newline": "CHAR", "each": "json_each"}
         return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: SqlContext
+    ) -> Compiled:
         names = {"join": "STRING_AGG", "newline": "CHR", "each": "jsonb_each_text"}
         return self.as_sql(compiler, connection, hidden=DIGEST_LABEL, **names, **context)
 
@@ -102,7 +106,9 @@ class SeqList(Subquery):
     output_field = TextField()
     template = "(SELECT STRING_AGG(CAST(seq AS text), ',') FROM (%(subquery)s) listed)"
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: SqlContext
+    ) -> Compiled:
         template = self.template.replace("STRING_AGG", "GROUP_CONCAT")
         return self.as_sql(compiler, connection, template=template, **context)
 
@@ -142,7 +148,7 @@ class TextIndex:
         phrase = self.has(beginning("text"), words)
         return self._few(words, [each.filter(phrase) for each in self._matching(words)], most)
 
-    def _few(self, words: str, matching: Iterable[QuerySet[Any]], most: int) -> list[str] | None:
+    def _few(self, words: str, matching: Iterable[QuerySet[Model]], most: int) -> list[str] | None:
         named = all_rows("Memory").filter(self.named(words)).values_list("id", flat=True)
         matches = [each.values_list("memory_id", flat=True) for each in matching]
         places = named.union(*matches, all=True)[: most + 1]
@@ -190,7 +196,7 @@ class TextIndex:
         return dict(found.values_list("memory_id").annotate(Max("n")).order_by())
 
     def latest(
-        self, matches: QuerySet[Any], memory_ids: Sequence[str], most: int
+        self, matches: QuerySet[Model], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
         """Return, by conversation, the numbers (seqs) of its latest messages in `matches`, at most
         `most` for each conversation.
@@ -215,36 +221,36 @@ class TextIndex:
         rows = all_rows("Memory").filter(id__in=memory_ids)
         return bool(sum(rows.values_list("last_seq", flat=True)) <= READ_AT_ONCE)
 
-    def matching_messages(self, words: str) -> QuerySet[Any]:
+    def matching_messages(self, words: str) -> QuerySet[Model]:
         """Return the messages with the words, in all histories, with the help of the index if there
         is one.
         """
         return self.read(words)
 
-    def read(self, words: str) -> QuerySet[Any]:
+    def read(self, words: str) -> QuerySet[Model]:
         """Return the messages with the words, in all histories, by reading each text."""
         if not searches_messages(words):
             return all_rows("Message").none()
         has = Has(beginning("text"), sought_words(words))
         return all_rows("Message").filter(has, origin="SAID")
 
-    def matching_beside(self, words: str) -> QuerySet[Any]:
+    def matching_beside(self, words: str) -> QuerySet[Model]:
         """Return the texts beside history that have the words, as rows of the room's table, with
         the help of the index if there is one.
         """
         return self.read_beside(words)
 
-    def read_beside(self, words: str) -> QuerySet[Any]:
+    def read_beside(self, words: str) -> QuerySet[Model]:
         """Return the rows that `matching_beside` returns, by reading each text."""
         model = model_beside()
         if model is None or not searches_messages(words):
             return all_rows("Message").none()
         return model._default_manager.filter(Has(beginning("text"), sought_words(words)))
 
-    def _matching(self, words: str) -> tuple[QuerySet[Any], QuerySet[Any]]:
+    def _matching(self, words: str) -> tuple[QuerySet[Model], QuerySet[Model]]:
         return self.matching_messages(words), self.matching_beside(words)
 
-    def has(self, text: Combinable, phrase: str) -> Any:
+    def has(self, text: Combinable, phrase: str) -> Has:
         """Return the SQL condition for a text that contains a phrase."""
         return Has(text, sought_phrase(phrase))
 
@@ -287,7 +293,7 @@ def model_beside() -> type[Model] | None:
     return apps.get_model(TEXTS_BESIDE[0]) if TEXTS_BESIDE else None
 
 
-def all_rows(model: str) -> QuerySet[Any]:
+def all_rows(model: str) -> QuerySet[Model]:
     """Return all rows of a model, given its name, because this module cannot import models."""
-    rows: QuerySet[Any] = apps.get_model("chatmemory", model)._default_manager.all()
+    rows: QuerySet[Model] = apps.get_model("chatmemory", model)._default_manager.all()
     return rows

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.client import NO_CONTENT, NOT_FOUND
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 from uuid import uuid4
 
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage, InvalidValue
@@ -224,7 +224,7 @@ def _checked_token(token: object) -> str:
     raise InvalidValue("the token must be visible ASCII characters, without blanks and line breaks")
 
 
-def _problem(response: httpx.Response) -> dict[str, Any]:
+def _problem(response: httpx.Response) -> dict[str, object]:
     """Return the problem details (RFC 9457) of a response, or {}."""
     with suppress(ValueError, RecursionError):  # regardless of its Content-Type
         if isinstance(body := response.json(), dict):

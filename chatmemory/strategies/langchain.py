@@ -7,8 +7,7 @@ middlewares do not get it. `trim_messages` gets the system prompt among the mess
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from langchain.agents.middleware import ClearToolUsesEdit, SummarizationMiddleware
 from langchain.agents.middleware.context_editing import DEFAULT_TOOL_PLACEHOLDER
@@ -26,6 +25,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from chatmemory.messages.estimators import count_tokens
+from chatmemory.messages.json_values import LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -76,13 +76,13 @@ class LangChainRun(Run):
         self.state.append(written(position, message))
 
     @property
-    def counter(self) -> Any:
+    def counter(self) -> LibraryValue:
         """The function by which the library counts tokens: the library's own, or with
         `counts_alike` the estimator of the settings.
         """
         return self._count if self.settings.counts_alike else count_tokens_approximately
 
-    def _count(self, messages: Sequence[Any]) -> int:
+    def _count(self, messages: Iterable[BaseMessage]) -> int:
         return sum(map(self._size, messages))
 
     def _size(self, message: BaseMessage) -> int:
@@ -127,7 +127,7 @@ class ClearRun(LangChainRun):
         self._edit = ClearToolUsesEdit(trigger=settings.tokens, keep=RESULTS_KEPT)
 
     def memory(self) -> Sequence[Sent]:
-        edited: list[Any] = [*self.state]
+        edited: list[LibraryValue] = [*self.state]
         self._edit.apply(edited, count_tokens=self._counted)
         pairs = zip(self.state, edited, strict=True)
         return [
@@ -153,7 +153,7 @@ class _Writer(BaseChatModel):
     def _llm_type(self) -> str:
         return "stand-in"
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *args: object, **kwargs: object) -> ChatResult:
         self.prompts.append("\n".join(str(each.content) for each in messages))
         return ChatResult(generations=[ChatGeneration(message=AIMessage(content=WRITTEN))])
 
@@ -166,7 +166,7 @@ class SummaryRun(LangChainRun):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._writer = _Writer()
-        self._middleware: Any = SummarizationMiddleware(
+        self._middleware: LibraryValue = SummarizationMiddleware(
             self._writer,
             trigger=("tokens", settings.tokens),
             keep=("messages", KEPT_BY_SUMMARY),

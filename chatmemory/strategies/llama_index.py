@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage as Written
 from llama_index.core.base.llms.types import TextBlock, ToolCallBlock
@@ -56,26 +55,26 @@ class _Store(AsyncDBChatStore):
     _active: list[Written] = PrivateAttr(default_factory=list)
 
     async def get_messages(
-        self, key: str, status: Any = None, limit: Any = None, offset: Any = None
+        self, key: str, status: object = None, limit: object = None, offset: object = None
     ) -> list[Written]:
         return self._active[:] if status in (None, MessageStatus.ACTIVE) else []
 
-    async def count_messages(self, key: str, status: Any = None) -> int:
+    async def count_messages(self, key: str, status: object = None) -> int:
         return len(await self.get_messages(key, status))
 
-    async def add_message(self, key: str, message: Written, status: Any = None) -> None:
+    async def add_message(self, key: str, message: Written, status: object = None) -> None:
         self._active.append(message)
 
-    async def add_messages(self, key: str, messages: list[Written], status: Any = None) -> None:
+    async def add_messages(self, key: str, messages: list[Written], status: object = None) -> None:
         self._active += messages
 
-    async def set_messages(self, key: str, messages: list[Written], status: Any = None) -> None:
+    async def set_messages(self, key: str, messages: list[Written], status: object = None) -> None:
         self._active = list(messages)
 
     async def delete_message(self, key: str, idx: int) -> Written | None:
         return self._active.pop(idx)
 
-    async def delete_messages(self, key: str, status: Any = None) -> None:
+    async def delete_messages(self, key: str, status: object = None) -> None:
         self._active.clear()
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[Written]:
@@ -120,6 +119,6 @@ class MemoryRun(Run):
         self._loop.close()
 
 
-def _remembering(tokens_of: Callable[[str], list[Any]]) -> Callable[[str], list[Any]]:
+def _remembering(tokens_of: Callable[[str], list[object]]) -> Callable[[str], list[int]]:
     """Return a tokenizer that remembers the texts: the library counts its queue with each add."""
     return lru_cache(COUNTED)(lambda text: list(range(len(tokens_of(text)))))

@@ -11,11 +11,12 @@ import asyncio
 import json
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 from agents import OpenAIResponsesCompactionSession
 from agents.memory import SessionABC
 
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue, LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -25,7 +26,7 @@ from chatmemory.strategies.runs import Run, Sent, Settings, spoken
 from chatmemory.strategies.summaries import WRITTEN, Summary
 
 
-def written(message: ChatMessage) -> list[dict[str, Any]]:
+def written(message: ChatMessage) -> list[JsonDict]:
     """Return a message as items of OpenAI's Responses API."""
     text = spoken(message)
     match message:
@@ -54,15 +55,15 @@ class _Items(SessionABC):
     def __init__(self) -> None:
         self.session_id = "run"
         self.session_settings = None
-        self.items: list[Any] = []
+        self.items: JsonList = []
 
-    async def get_items(self, limit: int | None = None) -> list[Any]:
+    async def get_items(self, limit: int | None = None) -> JsonList:
         return self.items[:] if limit is None else self.items[-limit:] if limit else []
 
-    async def add_items(self, items: list[Any]) -> None:
+    async def add_items(self, items: JsonList) -> None:
         self.items += items
 
-    async def pop_item(self) -> Any:
+    async def pop_item(self) -> JsonValue:
         return self.items.pop() if self.items else None
 
     async def clear_session(self) -> None:
@@ -76,7 +77,7 @@ class _Responses:
         self.responses = self
         self.given: list[str] = []
 
-    async def compact(self, *, model: str, input: list[Any]) -> Any:
+    async def compact(self, *, model: str, input: JsonList) -> SimpleNamespace:
         self.given.append(json.dumps(input, ensure_ascii=False))
         kept = [each for each in input if each.get("role") == "user"]
         item = {"type": "compaction", "encrypted_content": WRITTEN}
@@ -87,7 +88,7 @@ class ResponsesCompactionRun(Run):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._loop = asyncio.Runner()
-        self._client = cast(Any, _Responses())
+        self._client = cast(LibraryValue, _Responses())
         self._items = _Items()
         self._session = OpenAIResponsesCompactionSession(
             "run", self._items, client=self._client, compaction_mode="input"
@@ -95,7 +96,7 @@ class ResponsesCompactionRun(Run):
         self._sent: list[Sent] = []  # what each item stands for, in the order of the items
 
     def take(self, position: int, message: ChatMessage) -> None:
-        items: list[Any] = written(message)
+        items: JsonList = written(message)
         self._sent += [position] * len(items)
         self._loop.run(self._session.add_items(items))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import AiMessage, ChatMessage, MessageType, text_of
 from chatmemory.strategies.summaries import Summary
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR
@@ -132,7 +132,7 @@ def flushed_at(tokens: int) -> int:
     return max(1, tokens // 10)
 
 
-def arguments_of(text: str | None) -> dict[str, Any]:
+def arguments_of(text: str | None) -> JsonDict:
     """Return the arguments of a tool call as a dictionary. Anything else than a JSON object is put
     under the key `text`.
     """

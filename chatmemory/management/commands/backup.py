@@ -8,12 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import database
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.printing import OptionValue
 
 
 @contextmanager
@@ -46,7 +46,7 @@ class Command(DatabaseCommand):
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         connection = database.connection()
         if connection.vendor != "sqlite":
             raise CommandError("backup copies only SQLite files: use pg_dump --format=custom")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.db import IntegrityError
@@ -9,6 +7,7 @@ from django.db import IntegrityError
 from chatmemory import database
 from chatmemory.access.tokens import create_token
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.printing import OptionValue
 from chatmemory.roles import Role
 
 
@@ -21,7 +20,7 @@ class Command(DatabaseCommand):
         parser.add_argument("--prefix", default="", help="limit the token to ids with this prefix")
         parser.add_argument("--days", type=int, help="days until the token expires; 0 means never")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         try:
             with database.atomic():  # keep the token only if its secret was printed
                 secret = create_token(

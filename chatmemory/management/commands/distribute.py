@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 
 from chatmemory import distribution
 from chatmemory.database_errors import explain_error
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.printing import OptionValue
 
 
 class Command(DatabaseCommand):
@@ -24,7 +23,7 @@ class Command(DatabaseCommand):
             help="distribute even if the database knows no other node",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         try:
             placed = distribution.distribute(single_node=options["single_node"])
         except (distribution.NotDistributable, DatabaseError) as error:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from time import sleep
-from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
@@ -29,7 +28,7 @@ class Command(DatabaseCommand):
             help="end as soon as the data of all conversations is derived",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         if not is_writable():
             raise CommandError("the database cannot be written, so no derived data can be stored")
         rounds = Rounds()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC
-from typing import Any
 
 from django.core.management.base import CommandParser
 
@@ -12,7 +11,7 @@ from chatmemory.explain.wording import window_size_words
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.ids import check_text
 from chatmemory.messages.texts import one_line
-from chatmemory.printing import add_json_argument
+from chatmemory.printing import OptionValue, add_json_argument
 from chatmemory.reading import overview
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.overview import memory_page
@@ -49,7 +48,7 @@ class Command(DatabaseCommand):
         )
         add_json_argument(parser, "conversation")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         for name in ("words", "label", "prefix"):
             check_text(options[name], name)
         which = MemoryFilter(
@@ -68,7 +67,7 @@ class Command(DatabaseCommand):
         printer.total({"conversations": count}, f"{summary}{more}")
 
 
-def _values(memory: MemoryRow) -> Mapping[str, Any]:
+def _values(memory: MemoryRow) -> Mapping[str, object]:
     from chatmemory.api.responses import MemorySerializer  # takes a third of a list for people
 
     return MemorySerializer(memory).data

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from django.core.management.base import CommandParser
 
@@ -20,7 +19,7 @@ class Command(DatabaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         add_json_argument(parser, "token")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         printer = self.printer(options)
         tokens = all_tokens()
         for token in tokens:
@@ -36,7 +35,7 @@ def _state(token: ApiToken) -> str:
     return "expired" if token.has_expired else "valid"
 
 
-def _values(token: ApiToken) -> Mapping[str, Any]:
+def _values(token: ApiToken) -> Mapping[str, object]:
     times = ("created_at", "expires_at", "last_used_at", "revoked_at")
     moments = {name: getattr(token, name) for name in times}
     return {

@@ -3,13 +3,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from django.core.checks import Tags
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import database, schema
 from chatmemory.management.base import DatabaseCommand, confirmed
+from chatmemory.printing import OptionValue
 from chatmemory.sqlite_files import damage_of, is_damage
 
 
@@ -24,7 +24,7 @@ class Command(DatabaseCommand):
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         connection = database.connection()
         if connection.vendor != "sqlite":
             raise CommandError("restore replaces only SQLite files: for PostgreSQL use pg_restore")

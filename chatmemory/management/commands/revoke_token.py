@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import CommandParser
 
 from chatmemory.access.tokens import revoke_token
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from chatmemory.messages.ids import check_text
 from chatmemory.models import ApiToken
+from chatmemory.printing import OptionValue
 
 
 class Command(DatabaseCommand):
@@ -16,7 +15,7 @@ class Command(DatabaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the name of the token, as list_tokens shows it")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         name = options["name"]
         check_text(name, "the name of a token")
         token = ApiToken.objects.filter(name=name).first()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.core.management.base import CommandParser
 from rich.console import Console
@@ -16,7 +16,7 @@ from chatmemory.explain.wording import window_size_words
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import one_line, readable_text
-from chatmemory.printing import add_json_argument
+from chatmemory.printing import OptionValue, add_json_argument
 from chatmemory.reading import history as history_reads
 from chatmemory.reading import steps, windows
 from chatmemory.reading.history import Part
@@ -66,7 +66,7 @@ class Command(DatabaseCommand):
         add_json_argument(parser, "message of the history")
 
     @one_snapshot()
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         memory_id, at = options["id"], options["at"]
         window = windows.window(memory_id, at)
         page = history_reads.history(memory_id, Part(size=options["last"]), at)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from chatmemory import database, distribution, services
 from chatmemory.api.idempotency import forget_expired_answers
 from chatmemory.leftovers import drop_leftover_tables
@@ -18,7 +16,7 @@ class Command(DatabaseCommand):
         "writers wait. On PostgreSQL, run VACUUM. This takes a while."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         forget_expired_answers()
         vacuuming.send(self)
         drop_leftover_tables()

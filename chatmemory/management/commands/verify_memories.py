@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
@@ -20,7 +19,7 @@ from chatmemory.management.progress import progress
 from chatmemory.management.slices import Slice
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.printing import add_json_argument
+from chatmemory.printing import OptionValue, add_json_argument
 from chatmemory.services import remade
 from chatmemory.sqlite_files import damage
 
@@ -110,7 +109,7 @@ class Command(DatabaseCommand):
         )
         add_json_argument(parser, "contradiction")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         check_ignored("print_heads", ("heads", "repair_index", "json", "resume"), options)
         if options["seconds"] is not None and not options["resume"]:
             raise wrong_arguments(
