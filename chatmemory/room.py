@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import AppConfig
 
@@ -117,7 +117,7 @@ class Room(AppConfig):
         """
         return ()
 
-    def step_fields(self) -> Mapping[str, object]:
+    def step_fields(self) -> Mapping[str, Any]:  # fields of the REST framework
         """Return additional serializer fields for the API's response about a step. The method
         `get_attribute` of each field gets the whole response, which has the `memory_id`.
         """

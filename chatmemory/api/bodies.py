@@ -5,7 +5,7 @@ parser.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
@@ -15,6 +15,7 @@ from rest_framework.parsers import BaseParser
 from chatmemory.conf import configuration
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage
 from chatmemory.messages.codec import check_names, load_json
+from chatmemory.messages.json_values import JsonValue
 
 
 class LengthRequired(ChatMemoryError):
@@ -92,8 +93,11 @@ class StrictJSONParser(BaseParser):
     media_type = "application/json"
 
     def parse(
-        self, stream: Any, media_type: str | None = None, context: Mapping[str, Any] | None = None
-    ) -> Any:
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        context: Mapping[str, Any] | None = None,  # of the view
+    ) -> JsonValue:
         meta = context["request"].META if context else {}
         if (encoding := meta.get("HTTP_CONTENT_ENCODING", "identity")) != "identity":
             raise UnsupportedMediaType(

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpResponse
@@ -23,6 +22,7 @@ from chatmemory import exceptions as core
 from chatmemory.api.bodies import LengthRequired
 from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused, ResponseErased
 from chatmemory.database_errors import RETRY_SECONDS, Outage, outage
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.texts import printable
 from chatmemory.reading import conversations
 
@@ -108,7 +108,7 @@ class Problem:
     status: int
     title: str
     detail: str
-    members: Mapping[str, Any] = field(default_factory=dict)
+    members: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -118,7 +118,7 @@ class Problem:
         """
         return f"urn:chatmemory:{self.title.lower().replace(' ', '-')}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         """Return the problem as a JSON object, without lone surrogates, which UTF-8 cannot
         encode.
         """
@@ -180,7 +180,7 @@ def field_at_fault(field: str) -> Iterator[None]:
         raise InvalidField(field, str(error)) from error
 
 
-def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:
+def handle_exception(error: Exception, context: dict[str, object]) -> Response | None:
     """Return the response to an exception of a view, for REST framework; None for an unexpected
     exception, which is raised.
 
@@ -256,7 +256,7 @@ def _of_rest_framework(error: drf.APIException) -> Problem:
     return Problem(error.status_code, title, str(error.detail), headers=headers)
 
 
-def _first_fault(detail: Any, path: str = "") -> tuple[str, str]:
+def _first_fault(detail: object, path: str = "") -> tuple[str, str]:
     """Return the path of the first invalid field, such as `labels.team` or `client_ids[0]`, and its
     error.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.utils import extend_schema_field
@@ -22,6 +22,7 @@ from chatmemory.conf import PAGE_MAX, configuration
 from chatmemory.formats import Loss, parse_messages, two_way_formats
 from chatmemory.ledger.validation import check_labels, check_policy
 from chatmemory.messages.codec import write_json
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import ChatMessage, with_open_attributes
 from chatmemory.messages.texts import printable
 from chatmemory.services import NewMessage
@@ -32,12 +33,14 @@ DEFAULT_FORMAT = "langchain4j"
 POLICIES_MAX = 10
 SHOWN_MAX = 40  # characters of a value that an error shows
 
+AnyField: TypeAlias = "serializers.Field[Any, Any, Any, Any]"  # of any values
+
 
 @extend_schema_field(ref("Policy"))
 class PolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """A policy of any installed kind, as a JSON object."""
 
-    def to_internal_value(self, data: Any) -> Policy:
+    def to_internal_value(self, data: JsonValue) -> Policy:
         with field_at_fault("policy"):
             return check_policy(policy_from_dict(data))
 
@@ -45,7 +48,7 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 class TextField(serializers.CharField):
     """A string. Other JSON values are refused: REST framework would read the number 5 as "5"."""
 
-    def to_internal_value(self, data: Any) -> str:
+    def to_internal_value(self, data: JsonValue) -> str:
         if not isinstance(data, str):
             raise serializers.ValidationError(f"must be a string, but is: {_shown(data)}")
         return super().to_internal_value(data)
@@ -56,7 +59,7 @@ class WholeNumberField(serializers.IntegerField):
     and true as 1.
     """
 
-    def to_internal_value(self, data: Any) -> int:
+    def to_internal_value(self, data: JsonValue) -> int:
         if type(data) is not int:
             raise serializers.ValidationError(f"must be a whole number, but is: {_shown(data)}")
         return super().to_internal_value(data)
@@ -67,7 +70,7 @@ class FlagField(serializers.BooleanField):
     false.
     """
 
-    def to_internal_value(self, data: Any) -> bool:
+    def to_internal_value(self, data: JsonValue) -> bool:
         if not isinstance(data, bool):
             raise serializers.ValidationError(f"must be true or false, but is: {_shown(data)}")
         return data
@@ -88,12 +91,12 @@ class NameField(serializers.CharField):
         choices: Callable[[], Collection[str]],
         help_text: str,
         today: Callable[[str], str] = str,
-        **kwargs: Any,
+        **kwargs: Any,  # of the base class
     ) -> None:
         self.names, self.today = choices, today
         super().__init__(required=False, help_text=help_text, **kwargs)
 
-    def to_internal_value(self, data: Any) -> str:
+    def to_internal_value(self, data: JsonValue) -> str:
         name = self.today(super().to_internal_value(data))
         if name not in self.names():
             self.fail("unknown", names=", ".join(self.names()))
@@ -108,7 +111,7 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
     target_class = NameField
     match_subclasses = True
 
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
+    def map_serializer_field(self, auto_schema: object, direction: object) -> Schema:
         return {"type": "string", "enum": list(self.target.names())}
 
 
@@ -153,7 +156,9 @@ class PoliciesField(serializers.CharField):
             f"{POLICIES_MAX} policies."
         )
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(
+        self, data: JsonValue
+    ) -> Any:  # policies: not the text that its base class returns
         with field_at_fault("policies"):
             policies = policies_from_text(super().to_internal_value(data))
             found = [check_policy(each) for each in policies]
@@ -179,7 +184,7 @@ class AllOrListField(serializers.Field):  # type: ignore[type-arg]  # not generi
     item: type
     expected: str
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: JsonValue) -> JsonValue:
         is_list = isinstance(data, list) and all(type(each) is self.item for each in data)
         if data is not True and not is_list:
             raise InvalidField(self.field_name or "", f"must be true, for all {self.expected}")
@@ -203,7 +208,7 @@ class SummariesField(AllOrListField):
 class LabelsField(serializers.DictField):
     """The labels of a conversation: an object with strings as values."""
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: JsonValue) -> dict[str, str]:
         for name, value in data.items() if isinstance(data, dict) else ():
             if not isinstance(value, str):
                 why = f"label {_shown(name)} must be a string, but is: {_shown(value)}"
@@ -216,7 +221,7 @@ class LabelsField(serializers.DictField):
             raise InvalidField("labels", str(error)) from error
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Return a value as JSON, or its beginning if it is long."""
     written = printable(write_json(value))
     return written if len(written) <= SHOWN_MAX else f"{written[:SHOWN_MAX]}…"
@@ -246,7 +251,7 @@ class MessagesField(serializers.Field):  # type: ignore[type-arg]  # not generic
         self.setting = setting
         super().__init__()
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: JsonValue) -> JsonValue:
         return data
 
 
@@ -255,7 +260,7 @@ class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 
     target_class = MessagesField
 
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Schema:
+    def map_serializer_field(self, auto_schema: object, direction: object) -> Schema:
         return {**FORMATTED_MESSAGES, "maxItems": getattr(configuration(), self.target.setting)}
 
 
@@ -289,7 +294,7 @@ class SentMessages:
 
 
 def read_messages(
-    values: Any,
+    values: JsonValue,
     format: str = DEFAULT_FORMAT,
     field: str = "messages",
     setting: str = "LISTED_MESSAGES",
@@ -320,7 +325,7 @@ def read_messages(
     return SentMessages(messages, range(len(messages)), len(messages), read.losses)
 
 
-def _hint(values: Any, index: int) -> str:
+def _hint(values: JsonValue, index: int) -> str:
     """Return advice if the messages seem to be in another format."""
     message = values[index] if index >= 0 else None
     for key, format in _FORMATS_BY_KEY.items():

@@ -81,8 +81,8 @@ class HasRole(BasePermission):
     Raises MemoryNotFound for conversations whose id does not begin with the token's prefix.
     """
 
-    def has_permission(self, request: Request, view: Any) -> bool:
-        user: Any = request.user
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        user: Any = request.user  # of the project's model, or nobody
         if not user.is_authenticated:
             return False
         method = request.method or ""
@@ -119,7 +119,7 @@ class Guarded(APIView):
         """Return the size limit of request bodies for this view and method."""
         return api_limit(method)
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Check the request before its body is read.
 
         Raises RequestDataTooBig, LengthRequired, and Throttled for an address that sent too many
@@ -135,7 +135,7 @@ class Guarded(APIView):
             raise
 
     def finalize_response(
-        self, request: Request, response: Response, *args: Any, **kwargs: Any
+        self, request: Request, response: Response, *args: object, **kwargs: object
     ) -> Response:
         """Return the final response. Problems are rendered as JSON, even if the view answers in
         another type.
@@ -146,7 +146,7 @@ class Guarded(APIView):
             final.accepted_renderer = JSONRenderer()
         return final
 
-    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, object]], Response | None]:
         return handle_exception
 
 
@@ -155,7 +155,7 @@ class OneFormat(DefaultContentNegotiation):
     parameter.
     """
 
-    def filter_renderers(self, renderers: Any, format: str) -> Any:
+    def filter_renderers(self, renderers: Any, format: str) -> Any:  # a list, as it was
         return renderers
 
 

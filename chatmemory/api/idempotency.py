@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import wraps
-from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -72,7 +71,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
     """
 
     @wraps(handler)
-    def once(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def once(view: object, request: Request, *args: str, **kwargs: str) -> Response:
         header = request.headers.get("Idempotency-Key")
         if header is None:
             return handler(view, request, *args, **kwargs)

@@ -13,23 +13,24 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.plumbing import ComponentIdentity, ComponentRegistry, ResolvedComponent
+from drf_spectacular.utils import Direction, OpenApiParameter
 
 from chatmemory.conf import configuration
 from chatmemory.formats import two_way_formats
 from chatmemory.ledger.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.windows.policies import Oversized, Policy, policy_kinds, stored_value
 from chatmemory.windows.written_policies import caller_options
 
-Schema = dict[str, Any]
+Schema = JsonDict  # of JSON Schema
 
 
 def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _object(required: list[str], **properties: Any) -> Schema:
+def _object(required: list[str], **properties: object) -> Schema:
     needed = {"required": required} if required else {}
     return {"type": "object", **needed, "properties": properties, "additionalProperties": False}
 
@@ -107,7 +108,7 @@ def _kind_schema(kind: type[Policy], name_of_kind: str, stored: bool = False) ->
     return _object(required, **members) | {"description": kind.label}
 
 
-def with_default(schema: Schema, default: Any) -> Schema:
+def with_default(schema: Schema, default: object) -> Schema:
     """Return the schema of an optional member of a request, with the default value in its
     description.
 
@@ -121,7 +122,7 @@ def with_default(schema: Schema, default: Any) -> Schema:
 # Messages: one schema for each class, named as in LangChain4j
 
 
-def _typed(name: str, type: str, /, *required: str, **properties: Any) -> dict[str, Schema]:
+def _typed(name: str, type: str, /, *required: str, **properties: object) -> dict[str, Schema]:
     """Return a named schema, and the schema of its `type`."""
     schema = _object(["type", *required], type=ref(f"{name}Type"), **properties)
     return {name: schema, f"{name}Type": _names(type)}
@@ -223,7 +224,7 @@ class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  
     target_class = "chatmemory.api.requests.Body"
     match_subclasses = True
 
-    def map_serializer(self, auto_schema: Any, direction: Any) -> Schema:
+    def map_serializer(self, auto_schema: Any, direction: Direction) -> Schema:  # without types
         schema: Schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         schema["properties"] = {
             name: with_default(member, member.pop("default")) if "default" in member else member
@@ -264,8 +265,8 @@ class OperationSchema(AutoSchema):
     """
 
     def get_operation(
-        self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any
-    ) -> Any:
+        self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
+    ) -> Schema | None:
         """Return the description of an operation, and add the named schemas to the document."""
         for name, schema in _components().items():
             component = ResolvedComponent(  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
@@ -277,7 +278,7 @@ class OperationSchema(AutoSchema):
             registry.register_on_missing(component)
         return super().get_operation(path, path_regex, path_prefix, method, registry)
 
-    def get_override_parameters(self) -> list[Any]:
+    def get_override_parameters(self) -> list[Any]:  # OpenApiParameter: its base class allows more
         return [found for name, found in _IN_PATHS.items() if f"{{{name}}}" in self.path]
 
     def get_summary(self) -> str:

@@ -20,11 +20,11 @@ from rest_framework.request import Request
 from chatmemory.api.errors import CONTENT_TYPE, titles_of
 from chatmemory.api.idempotency import KEY, idempotent
 from chatmemory.api.openapi import OperationSchema
-from chatmemory.api.requests import VERSION, Query, checked, read_ahead, read_body
+from chatmemory.api.requests import VERSION, Query, Shape, checked, read_ahead, read_body
 from chatmemory.api.responses import ProblemSerializer
+from chatmemory.messages.json_values import JsonDict
 
-Handler = Callable[..., Any]
-Parameters = dict[str, Any]
+Handler = Callable[..., Any]  # a method of a view
 
 EXAMPLES = resources.files("chatmemory.api") / "examples.json"
 
@@ -85,11 +85,11 @@ OF_CHANGES = (409, 410, 412)
 
 
 def reads(
-    response: Any,
+    response: object,
     *,
     name: str,
-    body: Any = None,
-    query: Any = None,
+    body: Shape | None = None,
+    query: type[Query] | None = None,
     refusals: Sequence[int] = (),
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
@@ -99,18 +99,18 @@ def reads(
     With `is_conditional`, the handler answers 304 if the caller already has the response.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
-    parameters = [query] if query else []
+    parameters: list[OpenApiParameter | type[Query]] = [query] if query else []
     parameters += [_IF_NONE_MATCH] if is_conditional else []
     document = _documents(name, 200, response, body, parameters, more, is_conditional)
     return lambda handler: document(_with_parameters(handler, query, body))
 
 
 def changes(
-    response: Any,
+    response: object,
     *,
     name: str,
     status: int = 200,
-    body: Any = None,
+    body: Shape | None = None,
     headers: Sequence[OpenApiParameter] = (IF_MATCH, IDEMPOTENCY_KEY),
 ) -> Callable[[Handler], Handler]:
     """Return a decorator for a handler that changes something. It documents the handler and makes
@@ -118,15 +118,15 @@ def changes(
     """
     more = (*WITH_A_BODY, *OF_CHANGES)
     document = _documents(name, status, response, body, [*headers, _REPLAYED], more)
-    ahead = body and partial(read_ahead, body)
+    ahead = partial(read_ahead, body) if body else None
     return lambda handler: document(idempotent(_with_parameters(handler, None, body), ahead))
 
 
-def _with_parameters(handler: Handler, query: Any, body: Any) -> Handler:
+def _with_parameters(handler: Handler, query: type[Query] | None, body: Shape | None) -> Handler:
     """Return a handler that gets the checked query parameters or body, if it has any."""
 
     @wraps(handler)
-    def reading(view: Any, request: Request, **in_path: Any) -> Any:
+    def reading(view: object, request: Request, **in_path: object) -> object:
         in_query = checked(query or Query, request.query_params)
         if not query and not body:
             return handler(view, request, **in_path)
@@ -139,9 +139,9 @@ def _with_parameters(handler: Handler, query: Any, body: Any) -> Handler:
 def _documents(
     name: str,
     status: int,
-    response: Any,
-    body: Any,
-    parameters: list[Any],
+    response: object,
+    body: object,
+    parameters: list[OpenApiParameter | type[Query]],
     problems: tuple[int, ...],
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
@@ -151,7 +151,7 @@ def _documents(
     is_versioned = is_conditional or getattr(response, "is_versioned", False)
     if is_versioned or "version" in getattr(response, "_declared_fields", {}):
         parameters = [*parameters, _ETAG]
-    responses: dict[Any, Any] = {
+    responses: dict[object, object] = {
         (each, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, ", ".join(titles_of(each)))
         for each in sorted((*ALWAYS, *problems))
     }
@@ -175,11 +175,11 @@ def _documents(
 
 
 @cache
-def recorded_examples() -> dict[str, dict[str, Any]]:
+def recorded_examples() -> dict[str, JsonDict]:
     """Return the recorded example of each operation by its id, with `request` and `response` as
     JSON. Without a body, the value is None.
     """
-    loaded: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_text("utf-8"))
+    loaded: dict[str, JsonDict] = json.loads(EXAMPLES.read_text("utf-8"))
     return loaded
 
 

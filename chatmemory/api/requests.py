@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from chatmemory import services
 from chatmemory.api import fields
 from chatmemory.api.errors import InvalidField, UnknownName
+from chatmemory.api.fields import AnyField
 from chatmemory.api.openapi import ref
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.flags import flags, today
@@ -23,6 +24,7 @@ from chatmemory.ledger import protocol
 from chatmemory.ledger.validation import ID_LENGTH
 from chatmemory.lint import PROVIDERS
 from chatmemory.managers import CLIENT
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.quotes import HITS, HITS_MAX, QUERY_MAX
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading.overview import orderings
@@ -62,12 +64,12 @@ def _text(help_text: str) -> serializers.CharField:
 # Bodies
 
 
-class _Named(serializers.Serializer[Any]):
+class _Named(serializers.Serializer[Any]):  # of no rows
     """Named values. Unknown names are refused: ignoring one would hide a typo."""
 
     called: str
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: JsonValue) -> Any:  # Parameters
         for name in data:
             if name not in self.fields:
                 known = f"the {self.called}s are {', '.join(self.fields)}"
@@ -81,7 +83,7 @@ class Body(_Named):
 
     called = "member"
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: JsonValue) -> Any:  # Parameters
         if not isinstance(data, dict):
             raise InvalidField("", "the body must be a JSON object")
         return super().to_internal_value(data)
@@ -153,7 +155,7 @@ class MessagesRequest(Body):
     messages = fields.MessagesField()
     format = fields.FormatField()
 
-    def validate(self, attrs: Any) -> Any:
+    def validate(self, attrs: Parameters) -> Parameters:
         """Add `sent`, the messages that were read. Raises InvalidField with the position of an
         invalid message.
         """
@@ -175,19 +177,19 @@ class AddRequest(MessagesRequest):
         "messages in them.",
     )
 
-    def validate(self, attrs: Any) -> Any:
+    def validate(self, attrs: Parameters) -> Parameters:
         """Add `sent`, and `new`: the messages with their client ids."""
         attrs = super().validate(attrs)
         attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
         return attrs
 
 
-class ListRequest(serializers.BaseSerializer[Any]):
+class ListRequest(serializers.BaseSerializer[Any]):  # of no rows
     """A bare array of messages, as LangChain4j writes them."""
 
     document = {"application/json": ref("MessageList")}
 
-    def run_validation(self, data: Any = empty) -> Any:
+    def run_validation(self, data: JsonValue = empty) -> Parameters:
         """Return a dictionary: `messages` is the list as it was sent, and `sent` has the messages
         read from the list. Raises InvalidField.
         """
@@ -251,7 +253,7 @@ class WindowQuery(Query):
         "made. The stored window stays as it is.",
     )
 
-    def get_fields(self) -> dict[str, Any]:
+    def get_fields(self) -> dict[str, AnyField]:
         """Add the parameter `as`, a name that Python does not allow for an attribute."""
         return {**super().get_fields(), "as": fields.FormatField()}
 
@@ -289,26 +291,27 @@ class StepQuery(Query):
 
 # Reading
 
-Shape = type[serializers.BaseSerializer[Any]]
+Parameters = dict[str, Any]  # checked: each of the type of its field
+Shape = type[serializers.BaseSerializer[Any]]  # of no rows
 
 
-def checked(shape: Shape, values: Any) -> dict[str, Any]:
+def checked(shape: Shape, values: object) -> Parameters:
     """Return the values of a query or a body, checked by its class `shape`. Raises ValidationError
     and InvalidField.
     """
     serializer = shape(data=values)
     serializer.is_valid(raise_exception=True)
-    found: dict[str, Any] = serializer.validated_data
+    found: Parameters = serializer.validated_data
     return found
 
 
-def read_body(shape: Shape, request: Request) -> dict[str, Any]:
+def read_body(shape: Shape, request: Request) -> Parameters:
     """Return the checked values of a request's body. Raises ValidationError and InvalidField.
 
     The body is read only once per request. The decoded lists of messages in the body are emptied
     after reading, because these lists take more memory than the messages read from them.
     """
-    body: dict[str, Any] | None = getattr(request, "checked_body", None)
+    body: Parameters | None = getattr(request, "checked_body", None)
     if body is None:
         body = request.checked_body = checked(shape, request.data)  # type: ignore[attr-defined]  # an attribute of ours
         for values in (body.get("messages"), *body.get("conversations", ())):

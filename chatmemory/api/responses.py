@@ -17,13 +17,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
-from chatmemory.api.fields import LabelsField
+from chatmemory.api.fields import AnyField, LabelsField
 from chatmemory.api.openapi import FORMATTED_MESSAGES, MESSAGE, ref
 from chatmemory.columns import shown_columns
 from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
 from chatmemory.explain.wording import capitalized
 from chatmemory.messages.codec import message_to_dict
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.quotes import QUOTED, ROLES
 from chatmemory.models import Message, Stay, Step
@@ -34,14 +35,14 @@ from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 
-Json = serializers.Serializer[Any]
+Json = serializers.Serializer[Any]  # of rows, or of dictionaries
 
 ADDRESS = "The id of the conversation as a segment of a URL."
 WHY_IT_LEFT = f"Why the message left memory, one of: {', '.join(Reason)}."
 
 
 def response(
-    shape: type[Json], row: Any, *, status: int = 200, version: int | None = None
+    shape: type[Json], row: object, *, status: int = 200, version: int | None = None
 ) -> Response:
     """Return a response with a row as JSON. If a `version` of the conversation is given, it becomes
     the ETag.
@@ -81,13 +82,13 @@ def with_query(request: Request, **parameters: object) -> str:
 class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """A policy of any kind, installed or not."""
 
-    def to_representation(self, value: Policy) -> dict[str, Any]:
+    def to_representation(self, value: Policy) -> JsonDict:
         return value.to_dict()
 
 
 @extend_schema_field(MESSAGE)
 class MessageField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    def to_representation(self, value: ChatMessage) -> dict[str, Any]:
+    def to_representation(self, value: ChatMessage) -> JsonDict:
         return message_to_dict(value) or {}
 
 
@@ -95,7 +96,7 @@ class MessageField(serializers.Field):  # type: ignore[type-arg]  # not generic 
 class RenderedField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """Messages that are already rendered in the requested format."""
 
-    def to_representation(self, value: Any) -> Any:
+    def to_representation(self, value: JsonValue) -> JsonValue:
         return value
 
 
@@ -165,11 +166,11 @@ class OfTable(Json):
 
     table: ClassVar[type[Model]]
 
-    def get_fields(self) -> dict[str, Any]:
+    def get_fields(self) -> dict[str, AnyField]:
         return {**super().get_fields(), **_declared_fields(self.table)}
 
 
-def _declared_fields(table: type[Model]) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+def _declared_fields(table: type[Model]) -> dict[str, AnyField]:
     """Return a field of JSON for each declared column, described as in the table."""
     kinds, shown = serializers.ModelSerializer.serializer_field_mapping, shown_columns(table)
     return {
@@ -287,7 +288,7 @@ class ChangeSerializer(Json):
     before = TotalsSerializer()
     after = TotalsSerializer()
 
-    def to_representation(self, change: ChangeResult) -> dict[str, Any]:
+    def to_representation(self, change: ChangeResult) -> JsonDict:
         """Return the same values as the fields would, ten times as fast.
 
         A response may have a thousand changes, and with an Idempotency-Key it is made before the
@@ -513,7 +514,7 @@ class StepDetailSerializer(StepSerializer):
     )
     receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
 
-    def get_fields(self) -> dict[str, Any]:
+    def get_fields(self) -> dict[str, AnyField]:
         """Add the fields that plug-ins declare."""
         step_fields = (room.step_fields() for room in rooms())
         return {

@@ -7,7 +7,8 @@ from rest_framework.response import Response
 
 from chatmemory.api import requests
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Parameters, reads
+from chatmemory.api.operations import reads
+from chatmemory.api.requests import Parameters
 from chatmemory.api.responses import (
     HistorySerializer,
     QuotesSerializer,

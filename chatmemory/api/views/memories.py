@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
@@ -16,7 +14,8 @@ from chatmemory import services
 from chatmemory.api import requests
 from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Parameters, changes, reads
+from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, changes, reads
+from chatmemory.api.requests import Parameters
 from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response, with_query
 from chatmemory.flags import flag_named
 from chatmemory.reading import conversations
@@ -72,7 +71,7 @@ class Memories(Resource):
         return answer
 
 
-def _listed(request: Request, page: CursorPage[Any]) -> dict[str, Any]:
+def _listed(request: Request, page: CursorPage[object]) -> dict[str, object]:
     """Return a page of conversations, with links to the pages beside it."""
     return {
         "next": with_query(request, cursor=page.next) if page.next else None,

@@ -10,13 +10,15 @@ from django.http import HttpResponse
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from chatmemory import services
 from chatmemory.api import requests
 from chatmemory.api.fields import SentMessages
 from chatmemory.api.guard import Resource
 from chatmemory.api.openapi import MESSAGES
-from chatmemory.api.operations import Parameters, changes, reads
+from chatmemory.api.operations import changes, reads
+from chatmemory.api.requests import Parameters
 from chatmemory.api.responses import (
     ChangesSerializer,
     LossSerializer,
@@ -37,6 +39,7 @@ from chatmemory.ledger.validation import check_id
 from chatmemory.lint.linter import lint, repair
 from chatmemory.lint.repairs import Repaired
 from chatmemory.messages.codec import message_to_dict
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading import conversations, history, steps, windows
 from chatmemory.reading.clearings import find_clearing
@@ -123,13 +126,13 @@ def _window_answer(memory_id: str, parameters: Parameters) -> tuple[int, HttpRes
 
 def _checked(
     window: WindowView, lint_for: str | None, repair_for: str | None
-) -> tuple[Iterable[ChatMessage], dict[str, Any]]:
+) -> tuple[Iterable[ChatMessage], JsonDict]:
     """Return the messages of a window, repaired for one provider, and members of the answer: the
     repairs, and a provider's objections.
     """
     messages, seqs = window.messages, window.seqs
     found = Repaired(messages, range(len(messages)))
-    more: dict[str, Any] = {}
+    more: JsonDict = {}
     if repair_for is not None:
         found = repair(messages, provider=repair_for, numbers=seqs)
         more["repair"] = {
@@ -148,7 +151,7 @@ def _window(
     memory_id: str,
     window: WindowView,
     rendering: Rendering,
-    more: dict[str, Any] | None = None,
+    more: JsonDict | None = None,
 ) -> Iterator[str]:
     """Yield the JSON of a window, with `more` in its head. Values beside the messages, and the
     losses of the format, come after them.
@@ -165,7 +168,7 @@ def _written(parameters: Parameters, plan: Callable[[], Planned[ChangeResult]]) 
     return (parameters.get("planned") or plan()).write()
 
 
-def _json(serializer: Any) -> str:
+def _json(serializer: BaseSerializer[Any]) -> str:  # of any value
     return JSONRenderer().render(serializer.data).decode()
 
 
@@ -181,7 +184,7 @@ def _changes(
     version = max((each.step for each in results if each.step), default=None)
     if version is None:
         version = conversations.memory(memory_id).version
-    answer: dict[str, Any] = {"version": version, "changes": results}
+    answer: dict[str, object] = {"version": version, "changes": results}
     if sent is None:
         return response(ChangesSerializer, answer, version=version)
     answer["lost"] = sent.losses[:PAGE_MAX]
@@ -238,7 +241,7 @@ def message_response(
     memory_id: str,
     seq: int,
     shape: type[MessageDetailSerializer] = MessageDetailSerializer,
-    **more: Any,
+    **more: object,
 ) -> Response:
     """Return the response that shows a message; `more` are further members."""
     memory, row = conversations.memory(memory_id), history.message(memory_id, seq)
@@ -254,7 +257,7 @@ def message_response(
     return response(shape, answer, version=memory.version)
 
 
-def _why(row: MessageDetail, at: int) -> dict[str, Any] | None:
+def _why(row: MessageDetail, at: int) -> dict[str, object] | None:
     """Explain the step at which a message left, or became a stub; None if neither happened."""
     departure, clearing = row.departure(at), find_clearing(row, at)
     if departure is not None and departure.left_step is not None:

@@ -11,8 +11,9 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from chatmemory.api.guard import Guarded
+from chatmemory.messages.json_values import JsonDict, JsonValue
 
-_INFO: dict[str, Any] = {
+_INFO: JsonDict = {
     "title": "chatmemory",
     "version": "1",
     "description": "Chat memory with LangChain4j's semantics, the whole history and a ledger.",
@@ -45,7 +46,7 @@ class Generator(SchemaGenerator):
     mounted.
     """
 
-    def get_schema(self, request: Any = None, public: bool = False) -> Any:
+    def get_schema(self, request: object = None, public: bool = False) -> JsonValue:
         schema = super().get_schema(request, public)  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
         prefix, _ = _mounted_at()
         server = {"url": prefix, "description": "The host that served this document."}

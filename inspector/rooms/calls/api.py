@@ -15,8 +15,8 @@ from rest_framework.response import Response
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Parameters, changes, reads
-from chatmemory.api.requests import Query, changed_by
+from chatmemory.api.operations import changes, reads
+from chatmemory.api.requests import Parameters, Query, changed_by
 from chatmemory.api.responses import Json, response, whole_json, with_query
 from chatmemory.roles import ERASE
 from inspector.rooms.calls.call import REMEDIES, DropReason

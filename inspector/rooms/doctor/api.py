@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Parameters, reads
-from chatmemory.api.requests import Query
+from chatmemory.api.operations import reads
+from chatmemory.api.requests import Parameters, Query
 from chatmemory.api.responses import AddressField, Json, response, with_query
 from chatmemory.lint import PROVIDERS
 from inspector.rooms.doctor.diagnosis import listed_rules

@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from chatmemory import services
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Parameters, changes
-from chatmemory.api.requests import Body, changed_by
+from chatmemory.api.operations import changes
+from chatmemory.api.requests import Body, Parameters, changed_by
 from chatmemory.api.responses import ADDRESS, AddressField, Json, MessageDetailSerializer, SeqsField
 from chatmemory.api.views.messages import message_response
 from chatmemory.reading import conversations

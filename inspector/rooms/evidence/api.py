@@ -11,8 +11,8 @@ from rest_framework.response import Response
 
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Parameters, reads
-from chatmemory.api.requests import Query
+from chatmemory.api.operations import reads
+from chatmemory.api.requests import Parameters, Query
 from chatmemory.api.responses import WHY_IT_LEFT, Json, response
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.models import Step

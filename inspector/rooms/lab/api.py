@@ -17,8 +17,8 @@ from chatmemory.advice.recalls import Recalls, kind_to_try, tried_for
 from chatmemory.api import fields
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import Parameters, reads
-from chatmemory.api.requests import Body, Query
+from chatmemory.api.operations import reads
+from chatmemory.api.requests import Body, Parameters, Query
 from chatmemory.api.responses import Json, response
 from chatmemory.conf import fact_words
 from chatmemory.reading.finding import MemoryFilter

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Parameters, reads
-from chatmemory.api.requests import NUMBER_MAX, Query
+from chatmemory.api.operations import reads
+from chatmemory.api.requests import NUMBER_MAX, Parameters, Query
 from chatmemory.api.responses import Json, response
 from inspector.conversation.state import conversation_state
 from inspector.rooms.phrase.answers import remembered

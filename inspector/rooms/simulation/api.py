@@ -9,8 +9,8 @@ from rest_framework.response import Response
 
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import Parameters, reads
-from chatmemory.api.requests import NUMBER_MAX, MessagesRequest
+from chatmemory.api.operations import reads
+from chatmemory.api.requests import NUMBER_MAX, MessagesRequest, Parameters
 from chatmemory.api.responses import (
     ChangeSerializer,
     Json,
