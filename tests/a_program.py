@@ -212,7 +212,7 @@ def main() -> None:
     assert len(policies()) == 5
     assert "oversized" in refused()
     assert recalled() == 1
-    assert linted() == ["dangling_call", "Tool call #7: a placeholder for its result."]
+    assert linted() == ["dangling_call", "Tool call #7: a placeholder result was added."]
     assert cm.Reason.CAPACITY in cm.Reason
     assert cm.UserMessage("hello").single_text() == cm.UserMessage("hello").text == "hello"
     assert rendered()[:2] == ["su", "m: Be brief. user"]

@@ -420,17 +420,17 @@ def test_what_a_client_decides_has_no_verb_on_any_surface(of_clients, operator_c
             page = operator_client.get(url)
             assert not offered(page.text), url
             said = words(page.content)
-            assert "Only your client can change" in said, url
+            assert "Only your client can" in said, url
             assert url.endswith(f"/c/{memory_id}/") or answer["recommended"] in said, url
         written = evidence_of(operator_client, memory_id)
         assert "Only your client can change what memory holds" in written
         for url in (f"/c/{memory_id}/", "/doctor/", "/doctor/?provider=openai"):
             assert f"/c/{memory_id}/repair/" not in operator_client.get(url).text, url
         repair = operator_client.get(f"/c/{memory_id}/repair/?provider=openai")
-        assert "Only your client can change this list." in words(repair.content)
+        assert "Only your client can fix this problem" in words(repair.content)
         assert "btn--primary" not in repair.text
     doctor = operator_client.get("/doctor/")
-    assert "Only your client can change this list." in words(doctor.content)
+    assert "Only your client can fix this problem" in words(doctor.content)
     assert "[1] tool result" in words(doctor.content)
 
 

@@ -87,7 +87,7 @@ class Verdict:
     @property
     def answer(self) -> str:
         """The answer in words: "Yes.", or "No." or "Not yet." with the first reason for a
-        rejection. A window that is accepted but misunderstood has "Yes, although …".
+        rejection. A window that is accepted but misunderstood has "Accepted, but mishandled: …".
         """
         if refusal := self._refusal:
             return f"{'Not yet' if refusal.is_pending else 'No'}. {refusal.message}"
@@ -95,7 +95,10 @@ class Verdict:
         if not minded:
             return "Yes."
         what = minded[0].message
-        return f"Yes, although {what if what.startswith('AI') else what[0].lower() + what[1:]}"
+        return (
+            "Accepted, but mishandled: "
+            f"{what if what.startswith('AI') else what[0].lower() + what[1:]}"
+        )
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:

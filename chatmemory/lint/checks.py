@@ -53,9 +53,13 @@ _SPOKEN = {
 
 def nothing_to_send(sent: ProviderWindow) -> Iterator[Fault]:
     if not sent.turns:
-        yield Fault((), "There is nothing to send.", is_pending=True)
+        yield Fault((), "There is no message to send.", is_pending=True)
     elif not sent.listed:
-        yield Fault(sent.turns, "There is only a system message.", is_pending=True)
+        yield Fault(
+            sent.turns,
+            "There is only a system message, and no other message to send.",
+            is_pending=True,
+        )
 
 
 def shorter_than_a_turn(sent: ProviderWindow) -> Iterator[Fault]:
@@ -64,7 +68,7 @@ def shorter_than_a_turn(sent: ProviderWindow) -> Iterator[Fault]:
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if sent.has_left and dialogue and not any(turn.type is MessageType.USER for turn in dialogue):
-        yield Fault((), "No message of the user is in memory.")
+        yield Fault((), "No user message is in memory.")
 
 
 def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
@@ -77,9 +81,8 @@ def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if dialogue and dialogue[0].type not in (MessageType.USER, _RESULT):
         first = dialogue[0]
-        name = "a tool call" if first.calls else _SPOKEN[first.type]
-        after = "" if sent.turns[0] is first else " after system"
-        what = f"The first message{after} is {name} ({first.name}), not User."
+        after = "" if sent.turns[0] is first else " after the system message"
+        what = f"The first message{after}, {first.name}, is not from the user."
         is_repairable = sent.provider == BEDROCK and first_user(sent) is not None
         yield Fault([first], what, is_repairable=is_repairable)
 
@@ -101,7 +104,7 @@ def equal_roles(sent: ProviderWindow) -> Iterator[Fault]:
         is_spoken = one.type in (MessageType.USER, MessageType.AI)
         if is_spoken and one.type is other.type and not other.joins:
             both = f"{_SPOKEN[one.type]} messages {one.name} and {other.name}"
-            yield Fault([one, other], f"{both} stand in a row.")
+            yield Fault([one, other], f"{both} follow each other directly.")
 
 
 def system_in_middle(sent: ProviderWindow) -> Iterator[Fault]:
@@ -117,7 +120,8 @@ def several_systems(sent: ProviderWindow) -> Iterator[Fault]:
     if len(sent.systems) > 1:
         texts = {text_of(turn.message) for turn in sent.systems if turn.message}
         numbers = " and ".join(turn.name for turn in sent.systems[:2])
-        what = f"There are {len(sent.systems)} system messages: {numbers}."
+        more = f" and {len(sent.systems) - 2} more" if len(sent.systems) > 2 else ""
+        what = f"There are {len(sent.systems)} system messages: {numbers}{more}."
         yield Fault(sent.systems, what, is_repairable=len(texts) < len(sent.systems))
 
 
@@ -126,7 +130,7 @@ def several_systems(sent: ProviderWindow) -> Iterator[Fault]:
 
 def orphan_result(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.pairing.orphans:
-        what = f"Tool result {turn.name} does not follow its call."
+        what = f"Tool result {turn.name} has no matching tool call."
         yield Fault([turn], what, {"id": turn.answers or ""})
 
 
@@ -149,7 +153,7 @@ def results_apart(sent: ProviderWindow) -> Iterator[Fault]:
 
 def duplicate_result(sent: ProviderWindow) -> Iterator[Fault]:
     for result, other in sent.pairing.repeated:
-        what = f"Tool result {result.name} answers a call that {other.name} has answered."
+        what = f"Tool result {result.name} answers the same tool call as {other.name}."
         error = {"id": result.answers or "", "other": sent.place(other)}
         yield Fault([result, other], what, error)
 
@@ -159,7 +163,11 @@ def duplicate_call_id(sent: ProviderWindow) -> Iterator[Fault]:
         counts = Counter(turn.calls) if len(turn.calls) > 1 else {}
         for id, times in counts.items():
             if id is not None and times > 1:
-                yield Fault([turn], f"{turn.name} has {times} calls with the id {id}.", {"id": id})
+                yield Fault(
+                    [turn],
+                    f"Message {turn.name} has {times} tool calls with the ID {id}.",
+                    {"id": id},
+                )
 
 
 def reused_call_id(sent: ProviderWindow) -> Iterator[Fault]:
@@ -168,7 +176,7 @@ def reused_call_id(sent: ProviderWindow) -> Iterator[Fault]:
         for id in dict.fromkeys(turn.calls):
             if id is not None:
                 if other := earlier.get(id):
-                    what = f"Tool calls {other.name} and {turn.name} have the same id {id}."
+                    what = f"Tool calls {other.name} and {turn.name} have the same ID {id}."
                     yield Fault([turn, other], what, {"id": id})
                 earlier[id] = turn
 
@@ -178,9 +186,9 @@ def missing_call_id(sent: ProviderWindow) -> Iterator[Fault]:
         if turn.message is None:
             continue
         if None in turn.calls:
-            yield Fault([turn], f"Tool call {turn.name} has no id.")
+            yield Fault([turn], f"Tool call {turn.name} has no ID.")
         elif turn.type is _RESULT and turn.answers is None:
-            yield Fault([turn], f"Tool result {turn.name} has no id.")
+            yield Fault([turn], f"Tool result {turn.name} has no ID.")
 
 
 def call_after_model(sent: ProviderWindow) -> Iterator[Fault]:
@@ -235,14 +243,14 @@ def empty_content(sent: ProviderWindow) -> Iterator[Fault]:
             case _:
                 continue
         if is_empty:
-            yield Fault([turn], f"{turn.name} is empty.")
+            yield Fault([turn], f"Message {turn.name} is empty.")
 
 
 def null_content(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         match turn.message:
             case AiMessage(text=None, tool_execution_requests=()) if not turn.own:
-                yield Fault([turn], f"{turn.name} has neither a text nor a tool call.")
+                yield Fault([turn], f"Message {turn.name} has neither a text nor a tool call.")
 
 
 def _says(content: Content | None) -> bool:
@@ -267,7 +275,9 @@ def unsupported_image(sent: ProviderWindow) -> Iterator[Fault]:
             if isinstance(content, ImageContent):
                 kind = _kind_of(content.image)
                 if kind and kind not in _TAKEN[sent.provider]:
-                    what = f"{turn.name} has an image of a kind that is not accepted: {kind}."
+                    what = (
+                        f"Message {turn.name} has an image of a type that is not accepted: {kind}."
+                    )
                     yield Fault([turn], what, {"kind": kind})
                     break
 
@@ -284,7 +294,9 @@ def media_left_out(sent: ProviderWindow) -> Iterator[Fault]:
         left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
         if any(left):
             what = next(filter(None, left))
-            yield Fault([turn], f"{turn.name} has {what}, which is not sent.")
+            yield Fault(
+                [turn], f"Message {turn.name} has {what}, which cannot be sent to this provider."
+            )
 
 
 def _left_out(content: Content | None, turn: Turn, provider: str) -> str:

@@ -76,7 +76,7 @@ class Limit:
         if len(value) < self.least:
             return "is empty"
         if self.most is not None and len(value) > self.most:
-            return f"has a length of {len(value):,} characters, more than {self.most:,}"
+            return f"has {len(value):,} characters, but at most {self.most:,} are allowed"
         if self.pattern and isinstance(value, str) and not _shape(self.pattern).fullmatch(value):
             return f"{self.but}: {_shown(value)}"
         return ""

@@ -61,8 +61,8 @@ def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
         is_alone = isinstance(turn.message, UserMessage) and not text_of(turn.message).strip()
         is_blank = bool(texts) and not any(text.strip() for text in texts)
         if (is_blank and not is_alone) or ("" in texts and not is_blank):
-            how = "empty" if "" in texts else "blank"
-            yield Fault([turn], f"{turn.name} has {how} text beside its other content.")
+            how = "an empty" if "" in texts else "a blank"
+            yield Fault([turn], f"Message {turn.name} has {how} text part beside other content.")
 
 
 def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
@@ -72,14 +72,14 @@ def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
     last = _last_answer(sent)
     text = _last_text(last) if last else ""
     if last and text and text != text.rstrip():
-        what = f"The last message, {last.name}, ends with a blank."
+        what = f"The last message, {last.name}, ends with a space."
         yield Fault([last], what, is_pending=True)
 
 
 def answer_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
     """Find an answer at the end of the list, which the model would continue (a prefill)."""
     if last := _last_answer(sent):
-        what = f"The last message, {last.name}, is the assistant's: a prefill."
+        what = f"The last message, {last.name}, is from the assistant (a prefill)."
         yield Fault([last], what, is_pending=True)
 
 
@@ -101,7 +101,7 @@ def empty_error(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.turns:
         for block in _blocks(turn, "tool_result"):
             if block.get("is_error") is True and not _says(block.get("content")):
-                yield Fault([turn], f"Tool result {turn.name} is an error without content.")
+                yield Fault([turn], f"Tool result {turn.name} reports an error without content.")
                 break
 
 
@@ -118,14 +118,14 @@ _MOST_MARKS, _MOST_IMAGES = 4, 100
 def many_marks(sent: ProviderWindow) -> Iterator[Fault]:
     marked = [turn for turn, block in _all_blocks(sent) if block.get("cache_control")]
     if len(marked) > _MOST_MARKS:
-        what = f"{len(marked):,} blocks have cache_control, more than {_MOST_MARKS}."
+        what = f"{len(marked):,} blocks have cache_control, but the maximum is {_MOST_MARKS}."
         yield Fault(_once(marked), what, {"length": len(marked)})
 
 
 def many_images(sent: ProviderWindow) -> Iterator[Fault]:
     shown = [turn for turn, block in _all_blocks(sent) if block.get("type") == "image"]
     if len(shown) > _MOST_IMAGES:
-        what = f"There are {len(shown):,} images, more than {_MOST_IMAGES}."
+        what = f"There are {len(shown):,} images, but the maximum is {_MOST_IMAGES}."
         yield Fault(_once(shown), what, {"length": len(shown)})
 
 
@@ -157,8 +157,8 @@ def other_media_type(sent: ProviderWindow) -> Iterator[Fault]:
             continue
         declared, found = source.get("media_type"), _kind_of_bytes(source.get("data"))
         if found and declared in _BEGINNINGS.values() and declared != found:
-            types = f"is {declared}, and its bytes are {found}"
-            what = f"The media type of an image of {turn.name} {types}."
+            types = f"is declared as {declared}, but the bytes are {found}"
+            what = f"An image of {turn.name} {types}."
             yield Fault([turn], what, {"told": declared, "found": found})
 
 
@@ -228,7 +228,7 @@ def empty_part(sent: ProviderWindow) -> Iterator[Fault]:
         for value in turn.values:
             parts = value.get("parts")
             if parts == [] or any(map(_is_empty, _list_in(value, "parts"))):
-                yield Fault([turn], f"{turn.name} has an empty part.")
+                yield Fault([turn], f"Message {turn.name} has an empty part.")
                 break
 
 
@@ -252,7 +252,7 @@ def repeated_item(sent: ProviderWindow) -> Iterator[Fault]:
         id = item.get("id")
         if isinstance(id, str) and item.get("type") not in _TWICE:
             if other := earlier.get(id):
-                what = f"Items of {other.name} and {turn.name} have the same id {id}."
+                what = f"Items of {other.name} and {turn.name} have the same ID {id}."
                 yield Fault([turn, other], what, {"id": id})
             earlier[id] = turn
 
@@ -277,7 +277,7 @@ def call_without_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
         elif turn.type is not _AI:
             has_reasoning = False
         elif type == "function_call" and isinstance(id, str) and not has_reasoning:
-            what = f"Tool call {turn.name} has the id {id}, and no reasoning item stands before it."
+            what = f"Tool call {turn.name} has the ID {id}, but no reasoning item before it."
             yield Fault([turn], what, {"id": id})
 
 
@@ -291,7 +291,7 @@ def stored_item(sent: ProviderWindow) -> Iterator[Fault]:
         if (is_bare or item.get("type") == "item_reference") and isinstance(id, str):
             yield Fault(
                 [turn],
-                f"{turn.name} refers to item {id}, which only OpenAI has stored.",
+                f"Message {turn.name} refers to item {id}, which only OpenAI has stored.",
                 {"id": id},
             )
 
@@ -309,7 +309,7 @@ def call_without_thinking(sent: ProviderWindow) -> Iterator[Fault]:
 def system_role(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.systems:
         if any(value.get("role") == "system" for value in turn.values):
-            what = f"{turn.name} has the role system, which some models do not have."
+            what = f"Message {turn.name} has the role system, which some models do not accept."
             yield Fault([turn], what)
 
 
@@ -332,7 +332,7 @@ def long_window(sent: ProviderWindow) -> Iterator[Fault]:
         return
     length = _counted(messages, sent.model) if sent.model else characters // _CHARACTERS
     if length > most:
-        what = f"The window has {length:,} tokens, more than the context length of {most:,}."
+        what = f"The window has {length:,} tokens, but the context window has {most:,}."
         yield Fault((), what, {"length": length, "most": most})
 
 
@@ -362,7 +362,7 @@ def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
         if not isinstance(message, ChatMessage) or turn.type is MessageType.SYSTEM:
             continue
         if not text_of(message).strip():
-            yield Fault([turn], f"{turn.name} is blank.")
+            yield Fault([turn], f"Message {turn.name} is blank.")
 
 
 # Faults in parts that exist in one format only
@@ -380,7 +380,7 @@ def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
             if item.get("type") == "reasoning" and isinstance(id, str) and id.startswith("rs_"):
                 after = after or _first_item(following)
                 if after is None or not after.get("id"):
-                    what = f"The reasoning of {turn.name} has lost the item that it led to."
+                    what = f"The item that must follow the reasoning of {turn.name} is missing."
                     yield Fault([turn], what, {"id": id})
 
 
@@ -391,7 +391,7 @@ def _first_item(turn: Turn | None) -> JsonMap | None:
 def developer_role(sent: ProviderWindow) -> Iterator[Fault]:
     for turn in sent.systems:
         if any(value.get("role") == "developer" for value in turn.own):
-            what = f"{turn.name} has the role developer, which some models do not have."
+            what = f"Message {turn.name} has the role developer, which some models do not accept."
             yield Fault([turn], what)
 
 
@@ -403,7 +403,7 @@ def unsupported_file(sent: ProviderWindow) -> Iterator[Fault]:
         for value in turn.own:
             kinds = filter(None, map(_kind_of_file, _parts(value)))
             if kind := next(kinds, None):
-                what = f"{turn.name} has a file of a kind that is not accepted: {kind}."
+                what = f"Message {turn.name} has a file of a type that is not accepted: {kind}."
                 yield Fault([turn], what, {"kind": kind})
                 break
 

@@ -107,7 +107,11 @@ def system_first(sent: ProviderWindow, bench: Bench) -> None:
         place = bench.places[turn.position]
         text = text_of(place.message)
         if text in texts:
-            bench.record("drop_duplicate", place, "left out, as an earlier message says the same")
+            bench.record(
+                "drop_duplicate",
+                place,
+                "removed, because an earlier system message has the same text",
+            )
             continue
         texts.add(text)
         first.append(place)
@@ -123,10 +127,10 @@ def drop_results(sent: ProviderWindow, bench: Bench) -> None:
     for turn in sent.pairing.orphans:
         dropped.add(turn.position)
         place = bench.places[turn.position]
-        bench.record("drop_result", place, "left out, as memory does not have its tool call")
+        bench.record("drop_result", place, "removed, because its tool call is not in memory")
     for turn, other in sent.pairing.repeated:
         dropped.add(turn.position)
-        what = f"left out, as {other.name} already answers its tool call"
+        what = f"removed, because {other.name} already answers the same tool call"
         bench.record("drop_duplicate", bench.places[turn.position], what)
     bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 
@@ -143,7 +147,7 @@ def begin_with_user(sent: ProviderWindow, bench: Bench) -> None:
         turn.position for turn in sent.systems
     }
     for position in sorted(dropped):
-        what = "leaves memory, which starts at a user message"
+        what = "removed, because memory must start at a user message"
         bench.record("begin_with_user", bench.places[position], what)
     bench.places = [each for at, each in enumerate(bench.places) if at not in dropped]
 
@@ -154,7 +158,7 @@ def move_results(sent: ProviderWindow, bench: Bench) -> None:
     for result, call in sent.pairing.apart:
         place = bench.places[result.position]
         moved.setdefault(sent.parts(call)[-1].position, []).append(place)
-        bench.record("move_result", place, f"moved behind its call {call.name}")
+        bench.record("move_result", place, f"moved directly after its tool call {call.name}")
     _put_behind(bench, moved)
 
 
@@ -178,7 +182,7 @@ def add_placeholders(sent: ProviderWindow, bench: Bench) -> None:
             result = ToolExecutionResultMessage(id, tools.get(id), PLACEHOLDER)
             added.setdefault(part.position, []).append(BenchMessage(result, part.number, None))
             place = bench.places[part.position]
-            bench.record("add_placeholder", place, "a placeholder for its result")
+            bench.record("add_placeholder", place, "a placeholder result was added")
     _put_behind(bench, added)
 
 

@@ -84,7 +84,7 @@ class Law:
     @property
     def dated(self) -> str:
         """The month of the source, or words for a source without a date."""
-        return self.date or "no source with a date found"
+        return self.date or "date not known"
 
     def severity_for(self, model: str | None) -> Severity | None:
         """Return how severe a fault is that was found for this model; None if the model is known to

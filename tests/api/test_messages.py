@@ -98,7 +98,7 @@ def test_a_window_is_linted_and_repaired_before_it_is_sent(api, memory_id):
             {
                 "repair": "add_placeholder",
                 "seq": 2,
-                "what": "Tool call #2: a placeholder for its result.",
+                "what": "Tool call #2: a placeholder result was added.",
             }
         ],
     }

@@ -229,7 +229,7 @@ def test_filters_count_what_they_would_show(operator_client, fleet):
 def test_conversations_that_need_attention_can_be_listed(operator_client, fleet, flag):
     page = operator_client.get(f"/?flagged={flag}")
     assert [row.memory.id for row in page.context["rows"]] == [flag]
-    words = {"oversized": "Oversized message", "dangling": "Dangling tool call"}
+    words = {"oversized": "Oversized message", "dangling": "Tool call without its result"}
     assert chips(page)[words[flag]] == (1, True)
     assert len(operator_client.get("/?flagged=any").context["rows"]) == 2
     assert len(operator_client.get("/?flagged=burnt").context["rows"]) == 3

@@ -26,10 +26,11 @@ from chatmemory.lint.repairs import PLACEHOLDER
 from ..properties import examples
 
 WHOLE = ("nothing_to_send", "long_window")  # faults of the window as a whole
-FOLLOWS = "No. Tool result {} does not follow its call."
-AGAIN = "No. Tool result {} answers a call that {} has answered."
+FOLLOWS = "No. Tool result {} has no matching tool call."
+AGAIN = "No. Tool result {} answers the same tool call as {}."
 ANSWERED = "No. Tool call {} is not answered"
-FIRST = "Yes, although the first message{} is {}, not User."
+MINDED = "Accepted, but mishandled: "
+FIRST = f"{MINDED}the first message{{}}, {{}}, is not from the user."
 
 
 def call(*ids):
@@ -82,12 +83,12 @@ def test_each_law_finds_its_bad_example_and_not_its_good_one(rule, provider):
         ("UDd", "Not yet. Tool call #2 is waiting for its results.", None),
         ("UBUb", "No. Tool result #4 does not directly follow its call #2.", None),
         ("UbB", "No. Tool result #2 stands before its call #3.", None),
-        ("SAU", "Yes.", FIRST.format(" after system", "AI (#2)")),
-        ("Bb", "Yes.", FIRST.format("", "a tool call (#1)")),
-        ("UU", "Yes.", "Yes, although user messages #1 and #2 stand in a row."),
-        ("UAA", "Yes.", "Yes, although AI messages #2 and #3 stand in a row."),
-        ("S", "Yes.", "Not yet. There is only a system message."),
-        ("", "Not yet. There is nothing to send.", None),
+        ("SAU", "Yes.", FIRST.format(" after the system message", "#2")),
+        ("Bb", "Yes.", FIRST.format("", "#1")),
+        ("UU", "Yes.", f"{MINDED}user messages #1 and #2 follow each other directly."),
+        ("UAA", "Yes.", f"{MINDED}AI messages #2 and #3 follow each other directly."),
+        ("S", "Yes.", "Not yet. There is only a system message, and no other message to send."),
+        ("", "Not yet. There is no message to send.", None),
     ],
 )
 def test_what_providers_accept_and_refuse(letters, of_openai, of_anthropic):
@@ -155,7 +156,7 @@ def test_attributes_that_a_client_made_up_do_no_harm(own):
 
 def test_findings_call_messages_by_their_numbers():
     (finding,) = lint(window("Ub"), provider="anthropic", numbers=[7, 12])
-    assert finding.message == "Tool result #12 does not follow its call."
+    assert finding.message == "Tool result #12 has no matching tool call."
     assert finding.error.startswith("messages.1.content.0: unexpected `tool_use_id`")
     assert (finding.positions, finding.repairs) == ((1,), ("drop_result",))
 
@@ -211,7 +212,7 @@ def test_a_placeholder_says_what_it_is_and_names_the_tool():
     assert found.messages[-1] == result("b", PLACEHOLDER)
     assert found.sources == [0, 1, None]
     (done,) = found.done
-    assert (done.position, done.what) == (1, "Tool call #9: a placeholder for its result.")
+    assert (done.position, done.what) == (1, "Tool call #9: a placeholder result was added.")
 
 
 ids = st.sampled_from(["1", "2", "3", None])

@@ -65,7 +65,7 @@ def test_each_place_offers_a_test_that_fails(order, operator_client, tmp_path):
     for sentence in (
         "memory after step 46 does not hold “A-1182”: said in #25, left memory at step 43; ",
         "memory after step 45 does not hold “A-1182”: said in #25, left memory at step 43; ",
-        "Bedrock Converse, refused: The first message after system is AI",
+        "Bedrock Converse, refused: The first message after the system message, ",
         "prompts cost 1.43 of sending everything",
     ):
         assert sentence in told

@@ -11,8 +11,8 @@ from chatmemory.messages.message import AiMessage, ToolExecutionRequest, ToolExe
 
 _GITHUB = "https://github.com/"
 _WORD, _NO_WORD = "[a-zA-Z0-9_-]+", "has other characters than letters, digits, _ and -"
-_NAME = "The name of a tool"
-_ID = "The id of a tool call"
+_NAME = "The name of a tool call"
+_ID = "The ID of a tool call"
 _TOO_LONG = (
     "Invalid '{list}[{at}].{path}': string too long. Expected a string with maximum length "
     "{most}, but got a string with length {length} instead."
@@ -73,7 +73,7 @@ FIELDS = [
                 "2025-04",
                 _ids(most=40),
                 severity="conditional",
-                condition="models take a length of 40 or of 64 characters",
+                condition="the maximum is 40 or 64 characters, depending on the model",
                 conflict="since 2026 up to 64 characters are accepted by some models: "
                 f"{_GITHUB}vercel/ai/pull/17233, {_GITHUB}decolua/9router/pull/3167",
             ),
@@ -92,7 +92,7 @@ FIELDS = [
                 Limit("content[tool_result].tool_use_id", _ID, _WORD, _NO_WORD, least=1),
                 Limit(
                     "content[server_tool_use].id",
-                    "The id of a call of Anthropic's own tool",
+                    "The ID of a call of Anthropic's own tool",
                     "srvtoolu_[a-zA-Z0-9_]+",
                     "does not begin with srvtoolu_",
                 ),
@@ -101,7 +101,7 @@ FIELDS = [
                 "Tool call id was {value} but must be a-z, A-Z, 0-9, with a length of 9.",
                 "karthink/gptel/issues/1203",
                 "2026-01",
-                _ids(pattern="[a-zA-Z0-9]{9}", but="is not nine letters and digits in length"),
+                _ids(pattern="[a-zA-Z0-9]{9}", but="is not exactly nine letters and digits"),
             ),
             BEDROCK: _law(
                 "Value at 'messages.{at}.member.content.1.member.toolUse.toolUseId' failed to "
@@ -118,11 +118,13 @@ FIELDS = [
         good=[DUE, *_call_and_result("find", "a1B2c3D4e")],
         began="a tool call with an invalid ID was added",
         since=since.when_it_came,
-        prevention="Shorten or map the ids of calls before the messages are added.",
+        prevention=(
+            "Before you add messages, replace tool call IDs by IDs that the provider accepts."
+        ),
     ),
     Rule(
         "tool_name",
-        "A tool call with a name that is not accepted",
+        "Invalid tool name",
         {
             OPENAI: _law(_NO_MATCH, "mcp-use/mcp-use/issues/90", "2025-05", _names(64)),
             RESPONSES: _law(
@@ -157,9 +159,9 @@ FIELDS = [
         },
         bad=[DUE, *_call_and_result("weather.get", "a1B2c3D4e")],
         good=[DUE, *_call_and_result("weather_get", "a1B2c3D4e")],
-        began="a tool call came with a name that is not accepted",
+        began="a tool call with an invalid tool name was added",
         since=since.when_it_came,
-        prevention="Name tools with letters, digits, _ and - only.",
+        prevention="Use only letters, digits, _ and - in tool names.",
     ),
     Rule(
         "user_name",
@@ -172,9 +174,9 @@ FIELDS = [
                 "2024-09",
                 Limit(
                     "name",
-                    "The name of the participant",
+                    "The participant name",
                     r"[^\s<|\\/>]+",
-                    "has a blank or one of < | \\ / >",
+                    "has a space or one of < | \\ / >",
                     most=64,
                     roles=("user", "assistant", "system", "developer"),
                 ),
@@ -182,9 +184,9 @@ FIELDS = [
         },
         bad=[{"role": "user", "name": "Ada Lovelace", "content": "When is it due?"}],
         good=[{"role": "user", "name": "Ada_Lovelace", "content": "When is it due?"}],
-        began="a message came with a name that is not accepted",
+        began="a message with an invalid participant name was added",
         since=since.when_it_came,
-        prevention="Give participants names without blanks.",
+        prevention="Use participant names without spaces.",
     ),
     Rule(
         "empty_calls",
@@ -200,9 +202,9 @@ FIELDS = [
         },
         bad=[ASKED, {"role": "assistant", "content": "On Friday.", "tool_calls": []}, ASKED],
         good=[ASKED, {"role": "assistant", "content": "On Friday."}, ASKED],
-        began="a message came with an empty list of tool calls",
+        began="a message with an empty list of tool calls was added",
         since=since.when_it_came,
-        prevention="Leave tool_calls out where there are none.",
+        prevention="Omit the field tool_calls if a message has no tool call.",
     ),
     Rule(
         "item_id",
@@ -213,14 +215,14 @@ FIELDS = [
                 "Wei-Shaw/sub2api/issues/1505",
                 "2026-04",
                 *(
-                    Limit("id", f"The id of the {type}", f"{first}.*", but, most=64, kind=type)
+                    Limit("id", f"The ID of the {type}", f"{first}.*", but, most=64, kind=type)
                     for type, first in _BEGINNINGS.items()
                     for but in [f"does not begin with {first}"]
                 ),
                 # Other hosts of this API have ids of their own, and put reasoning into `content`
                 Limit(
                     "id",
-                    "The id of the reasoning item",
+                    "The ID of the reasoning item",
                     "rs.*",
                     "does not begin with rs",
                     most=64,
@@ -242,7 +244,7 @@ FIELDS = [
         ],
         began="an item with an invalid ID was added",
         since=since.when_it_came,
-        prevention="Leave out ids of items that OpenAI did not make.",
+        prevention="Remove the IDs of items that OpenAI did not create.",
     ),
     Rule(
         "unsigned_thinking",
@@ -282,8 +284,8 @@ FIELDS = [
             },
             ASKED,
         ],
-        began="thinking came without its signature",
+        began="thinking without its signature was added",
         since=since.when_it_came,
-        prevention="Keep the signature of thinking, or leave the thinking out.",
+        prevention="Store thinking with its signature, or remove the thinking.",
     ),
 ]

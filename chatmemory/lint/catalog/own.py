@@ -54,7 +54,7 @@ _NO_PREFILL = (
 OWN = [
     Rule(
         rendered.blank_text,
-        "A blank text beside other content",
+        "A blank text part beside other content",
         {
             ANTHROPIC: Law(
                 "refused",
@@ -67,13 +67,13 @@ OWN = [
         },
         bad=[ASKED, call_turn("1", {"type": "text", "text": ""}), result_turn("1")],
         good=[ASKED, call_turn("1", {"type": "text", "text": "Let me look."}), result_turn("1")],
-        began="a message came with a blank text beside other content",
+        began="a message with a blank text part was added",
         since=since.when_it_came,
-        prevention="Leave out blank texts of answers before they are added.",
+        prevention="Remove blank text parts before you add an answer.",
     ),
     Rule(
         rendered.blanks_at_the_end,
-        "A last answer that ends with a space",
+        "A last message from the assistant that ends with a space",
         {
             ANTHROPIC: Law(
                 "refused",
@@ -84,20 +84,20 @@ OWN = [
         },
         bad=[DUE, AiMessage("It is due on ")],
         good=[DUE, AiMessage("It is due on "), HELLO],
-        began="the last message became an answer that ends with a blank",
+        began="an assistant message that ends with a space became the last message",
         since=since.unknown,
         is_listed=False,
     ),
     Rule(
         "answer_at_the_end",
-        "An answer at the end",
+        "A last message from the assistant",
         {
             ANTHROPIC: Law(
                 "conditional",
                 _NO_PREFILL,
                 f"{_GITHUB}anomalyco/opencode/issues/13768",
                 rendered.answer_at_the_end,
-                "Opus 4.6, Sonnet 4.6 and later models take no prefill",
+                "only Opus 4.6, Sonnet 4.6 and later models reject such a prefill",
                 _CLAUDE_4_6,
                 _CLAUDE_BEFORE,
                 date="2026-02",
@@ -115,7 +115,7 @@ OWN = [
                 _NO_PREFILL,
                 f"{_GITHUB}NousResearch/hermes-agent/pull/101401",
                 rendered.answer_at_the_end,
-                "Claude 4.6 and later, and Llama, take no prefill",
+                "only Claude 4.6 and later, and Llama, reject such a prefill",
                 rf"{_CLAUDE_4_6}|llama",
                 _CLAUDE_BEFORE,
                 date="2026-09",
@@ -123,13 +123,13 @@ OWN = [
         },
         bad=[HELLO, HI],
         good=[HELLO, HI, DUE],
-        began="the last message became an answer",
+        began="an assistant message became the last message",
         since=since.unknown,
         is_listed=False,
     ),
     Rule(
         rendered.empty_error,
-        "A tool result that is an error without content",
+        "A tool error without content",
         {
             ANTHROPIC: Law(
                 "refused",
@@ -141,9 +141,9 @@ OWN = [
         },
         bad=[ASKED, call_turn("1"), result_turn("1", content="", is_error=True)],
         good=[ASKED, call_turn("1"), result_turn("1", content="no such order", is_error=True)],
-        began="a tool result came that is an error without content",
+        began="a tool error without content was added",
         since=since.when_it_came,
-        prevention="Give failed calls a text that says so.",
+        prevention="Give each failed tool call a result text that describes the error.",
     ),
     Rule(
         rendered.many_marks,
@@ -161,7 +161,7 @@ OWN = [
             for part in [{"type": "text", "text": "When is it due?"}] * 5
         ],
         good=[ASKED],
-        began="a message came with more blocks with cache_control than are taken",
+        began="memory got more than four blocks with cache_control",
         since=since.when_all_came,
         prevention="Set cache_control when the request is made, not on stored messages.",
     ),
@@ -173,7 +173,7 @@ OWN = [
                 "conditional",
                 "Too much media: 0 document pages + {length} images > 100",
                 f"{_GITHUB}anthropics/claude-code/issues/19822",
-                condition="models with a window of 200k tokens take 100 images, others more",
+                condition="this maximum applies to models with a context window of 200,000 tokens",
                 refusing=r"claude-([123]|instant|haiku-4|[a-z]+-4(-[0-5]\b|\.[0-5]\b|-2025|$))",
                 date="2026-01",
                 conflict=f"up to 600 with a window of 1M tokens: {PICTURES_PAGE}",
@@ -181,13 +181,13 @@ OWN = [
         },
         bad=[{"role": "user", "content": [picture("image/png")] * 101}],
         good=[{"role": "user", "content": [picture("image/png")] * 100}],
-        began="an image came that is one too many",
+        began="memory got more than 100 images",
         since=since.when_all_came,
-        prevention="A window that holds fewer messages with images.",
+        prevention="Set a limit that holds fewer messages with images.",
     ),
     Rule(
         rendered.other_media_type,
-        "An image that is not of its declared type",
+        "An image whose bytes differ from its declared type",
         {
             ANTHROPIC: Law(
                 "refused",
@@ -199,7 +199,7 @@ OWN = [
         },
         bad=[{"role": "user", "content": [picture("image/gif")]}],
         good=[{"role": "user", "content": [picture("image/png")]}],
-        began="an image came of another kind than is declared",
+        began="an image whose bytes differ from its declared type was added",
         since=since.when_it_came,
         prevention="Read the media type of images from their bytes.",
     ),
@@ -214,7 +214,10 @@ OWN = [
                 "degraded model performance. Additional data, function call `default_api:{name}`, "
                 "position {at}.",
                 _SIGNATURES,
-                condition="Gemini 3 and later want the signature of the first call of each step",
+                condition=(
+                    "only Gemini 3 and later models need the signature of the first tool call "
+                    "of each step"
+                ),
                 refusing=_GEMINI_3,
                 taking=_GEMINI_BEFORE,
                 date="2025-11",
@@ -234,7 +237,7 @@ OWN = [
                 "parts": [{"functionResponse": {"name": "find", "response": {"result": "a"}}}],
             },
         ],
-        began="a tool call came without its thoughtSignature",
+        began="a tool call without its thoughtSignature was added",
         since=since.unknown,
         prevention="Keep Gemini's answers as it gives them. For calls of other providers, Google "
         "documents the signature skip_thought_signature_validator.",
@@ -245,13 +248,13 @@ OWN = [
         {GEMINI: Law("mishandled", "", _SIGNATURES, date="2025-11")},
         bad=[*PAIR, HI, HELLO],
         good=[HELLO],
-        began="a tool call came without its thoughtSignature",
+        began="a tool call without its thoughtSignature was added",
         since=since.unknown,
         is_listed=False,
     ),
     Rule(
         rendered.empty_part,
-        "An empty part",
+        "An empty message part",
         {
             GEMINI: Law(
                 "refused",
@@ -259,18 +262,18 @@ OWN = [
                 "the parameter and try again.",
                 f"{_GITHUB}Portkey-AI/gateway/issues/462",
                 date="2024-07",
-                conflict="reported of Vertex AI",
+                conflict="reported for Vertex AI",
             ),
         },
         bad=[{"role": "user", "parts": [{"text": "When is it due?"}, {"text": ""}]}],
         good=[{"role": "user", "parts": [{"text": "When is it due?"}]}],
-        began="a message came with an empty part",
+        began="a message with an empty part was added",
         since=since.when_it_came,
-        prevention="Leave out empty parts of answers before they are added.",
+        prevention="Remove empty parts before you add an answer.",
     ),
     Rule(
         rendered.repeated_item,
-        "Two items with the same id",
+        "Two items with the same ID",
         {
             RESPONSES: Law(
                 "refused",
@@ -294,7 +297,7 @@ OWN = [
             {**call_item("1"), "id": "fc_1"},
             {"type": "function_call_output", "call_id": "1", "output": "found"},
         ],
-        began="an item came with the id of an earlier one",
+        began="an item with the ID of an earlier item was added",
         since=since.when_all_came,
         prevention="Add each item of an answer once.",
     ),
@@ -307,7 +310,9 @@ OWN = [
                 "Item '{id}' of type 'function_call' was provided without its required "
                 "'reasoning' item",
                 f"{_GITHUB}continuedev/continue/issues/10018",
-                condition="needed where a reasoning item led to a call that OpenAI has stored",
+                condition=(
+                    "only if a reasoning item led to this tool call, and OpenAI has stored the call"
+                ),
                 taking=r"gpt-(3|4)|chatgpt",
                 date="2026-01",
                 conflict="accepted of gpt-5.4 where it had not reasoned (recorded)",
@@ -325,7 +330,9 @@ OWN = [
         ],
         began="a tool call was without its reasoning item",
         since=since.when_it_came,
-        prevention="Keep reasoning items, or leave out the ids of calls.",
+        prevention=(
+            "Store reasoning items with their tool calls, or remove the item IDs of the tool calls."
+        ),
     ),
     Rule(
         rendered.stored_item,
@@ -352,7 +359,7 @@ OWN = [
             {**call_item("1"), "id": "fc_1"},
             {"type": "function_call_output", "call_id": "1", "output": "found"},
         ],
-        began="an item came that only OpenAI has stored",
+        began="an item that only OpenAI has stored was added",
         since=since.when_it_came,
         is_listed=False,
     ),
@@ -388,20 +395,20 @@ OWN = [
             },
             {"role": "tool", "tool_call_id": "1", "content": "found"},
         ],
-        began="a tool call came without its reasoning_content",
+        began="a tool call without its reasoning_content was added",
         since=since.when_it_came,
-        prevention="Keep DeepSeek's answers as it gives them.",
+        prevention="Store DeepSeek's answers unchanged.",
     ),
     Rule(
         rendered.system_role,
-        "The role system, which some models do not have",
+        "The role system, which some models do not accept",
         {
             OPENAI: Law(
                 "conditional",
                 "Unsupported value: 'messages[{at}].role' does not support 'system' with this "
                 "model.",
                 f"{RECORDED}test_openai/test_openai_o1_mini_system_role%5Bsystem%5D.yaml",
-                condition="o1-mini and o1-preview have no role system",
+                condition="only o1-mini and o1-preview reject the role system",
                 refusing=_O1_MINI,
                 taking=_OTHERS_OF_OPENAI,
                 date="2025-01",
@@ -409,20 +416,20 @@ OWN = [
         },
         bad=[BE_BRIEF, HELLO],
         good=[HELLO],
-        began="a message of the role system came",
+        began="a message with the role system was added",
         since=since.when_it_came,
         is_listed=False,
     ),
     Rule(
         rendered.long_window,
-        "A window larger than the context of the model",
+        "More tokens than the context window of the model",
         {
             OPENAI: Law(
                 "conditional",
                 "This model's maximum context length is {most} tokens. However, your messages "
                 "resulted in {length} tokens. Please reduce the length of the messages.",
                 "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json",
-                condition="the context length is that of the model",
+                condition="the context window depends on the model",
                 refusing=rendered.KNOWN_CONTEXTS,
                 sure=rendered.SMALLEST_CONTEXTS,
                 date="2026-11",
@@ -430,13 +437,13 @@ OWN = [
         },
         bad=[UserMessage("due? " * 65_000)] * 2,
         good=[UserMessage("due? ")],
-        began="the window grew beyond the context",
+        began="memory grew beyond the context window",
         since=since.unknown,
-        prevention="A limit in tokens below the context of the model.",
+        prevention="Set a token limit below the context window of the model.",
     ),
     Rule(
         "role_order",
-        "Roles in an order that is not accepted",
+        "Roles in an order that the provider does not accept",
         {
             MISTRAL: Law(
                 "refused",
@@ -458,13 +465,16 @@ OWN = [
         },
         bad=[DUE, call("a1B2c3D4e"), result("a1B2c3D4e"), DUE],
         good=[DUE, call("a1B2c3D4e"), result("a1B2c3D4e"), HI, DUE],
-        began="roles followed each other in an order that is not accepted",
+        began="messages came in an order of roles that the provider does not accept",
         since=since.unknown,
-        prevention="Join messages of one role, and answer results before the user goes on.",
+        prevention=(
+            "Join messages of the same role. Add an answer to tool results before the next user "
+            "message."
+        ),
     ),
     Rule(
         rendered.blank_content,
-        "A blank message or result",
+        "A blank message or tool result",
         {
             BEDROCK: Law(
                 "refused",
@@ -476,8 +486,8 @@ OWN = [
         },
         bad=[*PAIR[:2], ToolExecutionResultMessage("1", "find", "")],
         good=PAIR,
-        began="a blank message or result came",
+        began="a blank message or tool result was added",
         since=since.when_it_came,
-        prevention="Give tools that return nothing a text that says so.",
+        prevention="If a tool returns nothing, store a result text that says this.",
     ),
 ]

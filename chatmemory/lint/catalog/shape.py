@@ -80,19 +80,19 @@ _ONE_OUTPUT = refused(
 )
 
 _SNAPPING = (
-    "The option snap_to_user of the policy, and a limit that holds the longest turn: memory starts "
-    "at a user message."
+    "Set the policy option snap_to_user, and a limit that holds the longest turn. Memory then "
+    "starts at a user message."
 )
 
 _RECOVERING = (
-    "The option auto_recover_orphaned_tool_messages of the policy: your memory could leave such a "
-    "call out by itself, until its results have come."
+    "Set the policy option auto_recover_orphaned_tool_messages. Memory then leaves out such a tool "
+    "call until its results have come."
 )
 
 SHAPE = [
     Rule(
         checks.nothing_to_send,
-        "There is nothing to send",
+        "No message to send",
         {
             OPENAI: refused(
                 "Invalid 'messages': empty array. Expected an array with minimum length 1, but "
@@ -124,13 +124,13 @@ SHAPE = [
         },
         bad=[],
         good=[HELLO],
-        began="nothing was in memory",
+        began="memory had no message",
         since=since.unknown,
         is_listed=False,
     ),
     Rule(
         checks.orphan_result,
-        "A tool result without its call",
+        "A tool result without its tool call",
         {
             OPENAI: refused(
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
@@ -166,7 +166,7 @@ SHAPE = [
         },
         bad=[DUE, result("1"), HI],
         good=PAIR,
-        began="the call of a tool result was not in memory",
+        began="the tool call of a tool result was not in memory",
         since=since.when_its_call_left,
         repairs=("drop_result",),
     ),
@@ -208,7 +208,7 @@ SHAPE = [
     ),
     Rule(
         checks.results_apart,
-        "A tool result that is not directly behind its call",
+        "A tool result that does not directly follow its tool call",
         {
             OPENAI: refused(
                 "An assistant message with 'tool_calls' must be followed by tool messages "
@@ -236,13 +236,13 @@ SHAPE = [
         },
         bad=[DUE, result("1"), call("1"), HELLO],
         good=[*PAIR, HELLO],
-        began="a tool result was not directly behind its call",
+        began="a tool result did not directly follow its tool call",
         since=since.when_both_came,
         repairs=("move_result",),
     ),
     Rule(
         checks.duplicate_result,
-        "Two results of one tool call",
+        "Two results for one tool call",
         {
             OPENAI: refused(
                 "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}', in "
@@ -264,13 +264,13 @@ SHAPE = [
         },
         bad=[*PAIR, result("1")],
         good=PAIR,
-        began="a second result of one tool call came",
+        began="a second result for the same tool call was added",
         since=since.when_both_came,
         repairs=("drop_duplicate",),
     ),
     Rule(
         checks.duplicate_call_id,
-        "Two tool calls of one message with the same id",
+        "Two tool calls with the same ID in one message",
         {
             OPENAI: refused(
                 "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}'.",
@@ -294,12 +294,12 @@ SHAPE = [
         },
         bad=[DUE, call("1", "1"), result("1"), result("1")],
         good=[DUE, call("1", "2"), result("1"), result("2")],
-        began="tool calls of one message came with the same id",
+        began="a message with two tool calls of the same ID was added",
         since=since.when_it_came,
     ),
     Rule(
         checks.reused_call_id,
-        "Tool calls of two messages with the same id",
+        "Tool calls with the same ID in two messages",
         {
             RESPONSES: _ONE_OUTPUT,
             # Accepted where it was recorded, twice, and refused as users reported
@@ -315,12 +315,12 @@ SHAPE = [
         },
         bad=[*PAIR, call("1"), result("1")],
         good=[*PAIR, call("2"), result("2")],
-        began="a tool call came with the id of an earlier one",
+        began="a tool call with the ID of an earlier tool call was added",
         since=since.when_all_came,
     ),
     Rule(
         checks.missing_call_id,
-        "A tool call or a result without an id",
+        "A tool call or tool result without an ID",
         # Not refused: the code that sends the messages must invent ids, as our formats do.
         {
             OPENAI: mishandled(
@@ -352,7 +352,7 @@ SHAPE = [
         },
         bad=[DUE, call(None), result(None)],
         good=PAIR,
-        began="a tool call or a result came without an id",
+        began="a tool call or tool result without an ID was added",
         since=since.when_it_came,
     ),
     Rule(
@@ -395,12 +395,12 @@ SHAPE = [
         },
         bad=[DUE, call("1", arguments="[1]"), result("1")],
         good=PAIR,
-        began="a tool call came whose arguments are not a JSON object",
+        began="a tool call whose arguments are not a JSON object was added",
         since=since.when_it_came,
     ),
     Rule(
         checks.call_after_model,
-        "A tool call that does not follow a user or a tool result",
+        "A tool call that does not follow a user message or a tool result",
         {
             GEMINI: refused(
                 "Please ensure that function call turn comes immediately after a user turn or "
@@ -411,7 +411,7 @@ SHAPE = [
         },
         bad=[call("1"), result("1")],
         good=PAIR,
-        began="a tool call followed neither a user nor a tool result",
+        began="a tool call followed neither a user message nor a tool result",
         since=since.when_it_followed_the_model,
         repairs=("begin_with_user",),
         prevention=_SNAPPING,
@@ -435,7 +435,7 @@ SHAPE = [
         },
         bad=[HELLO, AiMessage(""), DUE],
         good=[HELLO, HI, DUE],
-        began="a message without content came",
+        began="a message without content was added",
         since=since.when_it_came,
     ),
     Rule(
@@ -461,12 +461,12 @@ SHAPE = [
         },
         bad=[HELLO, AiMessage(None), DUE],
         good=[HELLO, AiMessage(""), DUE],
-        began="a message came with neither a text nor a tool call",
+        began="a message with neither a text nor a tool call was added",
         since=since.when_it_came,
     ),
     Rule(
         checks.unsupported_image,
-        "An image of a kind that is not accepted",
+        "An image in a format that is not accepted",
         {
             OPENAI: refused(
                 "You uploaded an unsupported image. Please make sure your image has of one the "
@@ -500,12 +500,12 @@ SHAPE = [
         },
         bad=[image_message("a.tiff")],
         good=[image_message("a.png")],
-        began="an image came of a kind that is not accepted",
+        began="an image in a format that is not accepted was added",
         since=since.when_it_came,
     ),
     Rule(
         rendered.unsupported_file,
-        "A file of a kind that is not accepted",
+        "A file in a format that is not accepted",
         {
             RESPONSES: refused(
                 "The file type you uploaded is not supported. Please try again with a pdf",
@@ -516,12 +516,12 @@ SHAPE = [
         },
         bad=[DUE, call("1"), sound_as_file()],
         good=[DUE, call("1"), ToolExecutionResultMessage("1", "find", [PDF])],
-        began="a file came of a kind that is not accepted",
+        began="a file in a format that is not accepted was added",
         since=since.when_it_came,
     ),
     Rule(
         checks.media_left_out,
-        "An image, a sound, a video or a file that is not sent",
+        "Media that cannot be sent to the provider",
         {
             OPENAI: mishandled("openai/openai-agents-python/pull/2614", date="2026-03"),
             RESPONSES: mishandled(RESPONSES_PAGE),
@@ -529,7 +529,7 @@ SHAPE = [
         },
         bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
         good=[image_message("a.png")],
-        began="media came that are not sent",
+        began="media that cannot be sent to the provider were added",
         since=since.when_it_came,
     ),
     Rule(
@@ -545,19 +545,19 @@ SHAPE = [
         },
         bad=[DUE, reasoned("assistant#0"), HELLO],
         good=[DUE, reasoned({"at": "assistant#0", "in": {"id": {"=": "msg_1"}}}), HELLO],
-        began="reasoning was without the item that it led to",
+        began="a reasoning item was without the item that must follow it",
         since=since.when_what_follows_came,
     ),
     Rule(
         rendered.developer_role,
-        "The role developer, which some models do not have",
+        "The role developer, which some models do not accept",
         {
             OPENAI: Law(
                 "conditional",
                 "Unsupported value: 'messages[{at}].role' does not support 'developer' with this "
                 "model.",
                 f"{RECORDED}test_openai/test_openai_o1_mini_system_role%5Bdeveloper%5D.yaml",
-                condition="o1-mini and models before o1 have no role developer",
+                condition="o1-mini and models before o1 reject the role developer",
                 refusing=r"\bo1-(mini|preview)\b",
                 taking=r"gpt-|\bo[1-9]\b",
                 date="2025-01",
@@ -565,12 +565,12 @@ SHAPE = [
         },
         bad=[developer_message(), HELLO],
         good=[BE_BRIEF, HELLO],
-        began="a message of the role developer came",
+        began="a message with the role developer was added",
         since=since.when_it_came,
     ),
     Rule(
         checks.first_not_user,
-        "A first message that is not the user's",
+        "A first message that is not from the user",
         {
             ANTHROPIC: mishandled(
                 f"{RECORDED}test_anthropic/test_anthropic_model_empty_message_on_history.yaml",
@@ -590,7 +590,7 @@ SHAPE = [
         },
         bad=[HI, DUE],
         good=[HELLO, HI, DUE],
-        began="the first message was not the user's",
+        began="the first message was not from the user",
         since=since.when_it_became_first,
         repairs=("begin_with_user",),
         prevention=_SNAPPING,
@@ -617,13 +617,13 @@ SHAPE = [
                 "conditional",
                 "deepseek-reasoner does not support successive user or assistant messages",
                 f"{GITHUB}deepseek-ai/DeepSeek-R1/issues/21",
-                condition="deepseek-reasoner of early 2025 wanted roles to alternate",
+                condition="only deepseek-reasoner of early 2025 required alternating roles",
                 date="2025-01",
             ),
         },
         bad=[HELLO, DUE],
         good=[HELLO, HI, DUE],
-        began="two messages of one role followed each other",
+        began="two messages of the same role followed each other",
         since=since.unknown,
         is_listed=False,
     ),
@@ -661,12 +661,12 @@ SHAPE = [
     ),
     Rule(
         checks.shorter_than_a_turn,
-        "A window shorter than one turn",
+        "No user message in memory",
         {},
         bad=[call("1"), result("1")],
         good=[*PAIR],
-        began="no message of the user was left in memory",
-        prevention="A window that holds the largest turn.",
+        began="no user message was left in memory",
+        prevention="Set a limit that holds the largest turn.",
         since=since.when_no_user_was_left,
     ),
 ]

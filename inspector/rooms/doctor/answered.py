@@ -53,11 +53,11 @@ class AnsweredError:
         if found is None or found.maximum is None:
             return "The provider does not say how many tokens fit."
         if found.tokens is None:
-            return f"At most {counted(found.maximum, 'token')} fit."
+            return f"At most {counted(found.maximum, 'token')} fit into the context window."
         reply = f" and {found.reply:,} for the reply" if found.reply else ""
         return (
-            f"The prompt had {counted(found.tokens, 'token')}{reply}, and {found.maximum:,} fit: "
-            f"{found.over or 0:,} too many."
+            f"The prompt had {counted(found.tokens, 'token')}{reply}, but {found.maximum:,} fit: "
+            f"{counted(found.over or 0, 'token')} too many."
         )
 
     @property
@@ -75,8 +75,9 @@ class AnsweredError:
         if self.fits is None:
             return "Find the model's context window, and set a token limit below it."
         return (
-            f"A token limit of at most {self.fits:,} fits. Tool definitions are not in memory: set "
-            "the limit lower by their tokens."
+            f"Set a limit of at most {counted(self.fits, 'token')}. Tool definitions need "
+            "tokens too, "
+            "but are not in memory: lower the limit by the tokens of your tool definitions."
         )
 
     @property
@@ -87,7 +88,7 @@ class AnsweredError:
         if self._place is None:
             return ""
         number = f"message {self._place.at + 1:,} of the request"
-        return f"It is about {number}, which counts from 0: {self._place.path}."
+        return f"The error is about {number}, which has the path {self._place.path}."
 
     @property
     def fits(self) -> int | None:

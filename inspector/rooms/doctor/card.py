@@ -133,7 +133,9 @@ def who_refuses(memory_id: str) -> str:
     verb = "rejects" if len(found.refused_by) == 1 else "reject"
     title = decapitalized(words.problem_title(problem.rule))
     place = f" ({named(problem.seq)})" if problem.seq else ""
-    return f"{capitalized(words.provider_names(found.refused_by))} {verb} it: {title}{place}"
+    return (
+        f"{capitalized(words.provider_names(found.refused_by))} {verb} this memory: {title}{place}"
+    )
 
 
 def refused_at(rule: str, memory_id: str) -> str:
@@ -143,7 +145,7 @@ def refused_at(rule: str, memory_id: str) -> str:
     found = _kept_findings(memory_id)
     broken = (each for each in found.listed if each.refused_by) if found else ()
     seq = next((each.seq for each in broken if each.rule == rule), None)
-    return f"at {named(seq)}" if seq else ""
+    return f"message {named(seq)} breaks the rule" if seq else ""
 
 
 def _kept_findings(memory_id: str) -> Diagnosis | None:
@@ -170,10 +172,11 @@ def never_reached(memory_id: str) -> str:
         return ""
     limit = in_unit(step.policy.limit, step.policy)
     if step.policy.unit != "tokens":
-        return f"{named(stay.seq)} left in the step that added it: its window has {limit}"
+        return f"{named(stay.seq)} left memory in the step that added it: the limit is {limit}"
     system = stay_of_system(step)
-    beside = f" beside {system.tokens:,} of the system message" if system else ""
-    return f"{named(stay.seq)} has {stay.tokens:,} tokens{beside}, its window {limit}"
+    beside = f", and the system message has {system.tokens:,}" if system else ""
+    left = f"{named(stay.seq)} ({stay.tokens:,} tokens) left memory in the step that added it"
+    return f"{left}: the limit is {limit}{beside}"
 
 
 def questions() -> Iterator[Fragment]:

@@ -112,7 +112,7 @@ FLAGS = (
     ),
     Flag(
         "dangling",
-        "Dangling tool call",
+        "Tool call without its result",
         lambda: _refused("dangling_call", "results_apart"),
         icon="broken",
         alarms=_are_chosen,
@@ -121,7 +121,7 @@ FLAGS = (
     ),
     Flag(
         "orphaned",
-        "Result without its call",
+        "Tool result without its tool call",
         lambda: _refused("orphan_result", "duplicate_result"),
         icon="broken",
         alarms=_are_chosen,

@@ -80,7 +80,7 @@ class MendLine(Line):
         self.title = words.problem_title(first.rule)
         named = {name for each in self._issues for name in each.providers}
         self.providers = [name for name in PROVIDERS if name in named]
-        kinds = f"{len(self.rules)} kinds" if len(self.rules) > 1 else ""
+        kinds = f"{len(self.rules)} rules" if len(self.rules) > 1 else ""
         self.why = " · ".join(filter(None, [words.provider_names(self.providers), kinds]))
         provider = first.repairable_for or next(iter(self.providers), "")
         self.provider = provider

@@ -250,7 +250,7 @@ class CausePage:
         self.title = words.cause_title(visit.provider, visit.rule)
         shown = (row.memory.id for row in rows)
         self.prevention = prevention_in(visit.rule, shown) if visit.rule else ""
-        verb = words.verb(visit.rule) if visit.rule else "Repair these…"
+        verb = words.verb(visit.rule) if visit.rule else "Repair these conversations…"
         self.verb = verb if page_url("repair-many") else ""
         counts = doctor_counts("", visit.which.choices)
         self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused or 0

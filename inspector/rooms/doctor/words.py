@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from chatmemory.explain.wording import capitalized, decapitalized, in_unit
+from chatmemory.explain.wording import capitalized, counted, decapitalized, in_unit
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example, outline
@@ -27,8 +27,8 @@ def problem_title(rule: str) -> str:
 
 
 def how_it_began(problem: Problem, step: int) -> str:
-    """Describe how a problem began: `Since step 41: the call of a tool result was not in memory
-    (#12).`
+    """Describe how a problem began: `Since step 41: the tool call of a tool result was not in
+    memory (#12).`
 
     `step` is the diagnosed step. If the beginning is unknown, the text names this step instead:
     `Seen at step 50: …`.
@@ -105,6 +105,18 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
     return Answer(name, False, f"{'Not yet' if first.is_pending else 'No'}. {what}")
 
 
+_SEVERITIES = {
+    "refused": "rejected",
+    "conditional": "rejected under a condition",
+    "mishandled": "accepted, but mishandled",
+}
+
+
+def severity_words(severity: str) -> str:
+    """Return what a provider does with a window that breaks a rule: `rejected`."""
+    return _SEVERITIES[severity]
+
+
 @dataclass(frozen=True)
 class ShownRule:
     """A rule of the linter for display. `laws` maps a provider's title to what this provider does
@@ -168,7 +180,7 @@ def verb(rule: str) -> str:
 
 def mend_verb(count: int) -> str:
     """Return the label of the button that opens the preview of repairing `count` conversations."""
-    return f"Mend {count:,}…" if count > 1 else "Mend…"
+    return f"Repair {counted(count, 'conversation')}…"
 
 
 def verb_of(issue: Issue) -> str:
@@ -185,7 +197,7 @@ def cause_title(providers: str, rule: str) -> str:
     are names separated by commas; either argument may be "".
     """
     names = provider_names([each for each in providers.split(",") if each]) if providers else ""
-    title = problem_title(rule) if rule else "Windows that would be rejected"
+    title = problem_title(rule) if rule else "Memory that providers would reject"
     return f"{capitalized(names)}: {decapitalized(title)}" if names else title
 
 
@@ -196,7 +208,7 @@ def issue_why(issue: Issue) -> str:
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
     taken = "" if issue.severity == "refused" else "Accepted, but mishandled. "
-    return f"{taken}{newest.memory_id[:60]}: {decapitalized(how)}"
+    return f"{taken}In {newest.memory_id[:60]}, {decapitalized(how)}"
 
 
 def in_use(made: Choices) -> str:
@@ -204,7 +216,7 @@ def in_use(made: Choices) -> str:
     nobody has chosen.
     """
     if not made.is_made:
-        return "No providers chosen: showing problems for all providers"
+        return "none chosen, so the problems of all providers are shown"
     uses = made.everywhere.models.items()
     shown = [
         PROVIDERS[name] + (f" ({', '.join(models)})" if models else "") for name, models in uses
@@ -255,7 +267,7 @@ def place_of(found: Recognized) -> str:
     """Return a sentence that says which message of the request an error is about."""
     if found.at is None:
         return "The error does not name a message."
-    return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."
+    return f"The error is about message {found.at + 1:,} of the request, whose index is {found.at}."
 
 
 # Windows smaller than their largest turn
@@ -271,13 +283,13 @@ def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
 
 
 def needed_words(each: TooSmallLimit) -> str:
-    """Compare the limit that the largest turn needs with the limit of the conversation: `needs 7
-    messages, limit 5`.
+    """Compare the limit that the largest turn needs with the limit of the conversation: `largest
+    turn needs 7 messages, limit is 5`.
     """
-    return f"needs {in_unit(each.needed, each.policy)}, limit {each.policy.limit:,}"
+    return f"largest turn needs {in_unit(each.needed, each.policy)}, limit is {each.policy.limit:,}"
 
 
-SHORT = "A window smaller than its largest recorded turn"
+SHORT = "A limit smaller than the largest recorded turn"
 
 
 def short_verb(found: Sequence[TooSmallLimit]) -> str:
@@ -285,7 +297,7 @@ def short_verb(found: Sequence[TooSmallLimit]) -> str:
 
     Its preview shows the costs of higher limits and of sending everything.
     """
-    return f"Make room for {'this turn' if len(found) == 1 else 'these turns'}…"
+    return "Raise the limit…" if len(found) == 1 else f"Raise {len(found):,} limits…"
 
 
 def short_why(newest: TooSmallLimit) -> str:
@@ -294,6 +306,6 @@ def short_why(newest: TooSmallLimit) -> str:
     """
     needed = in_unit(newest.needed, newest.policy)
     return (
-        f"Not rejected yet. {newest.memory_id[:60]}: with the system message its largest turn "
-        f"needs {needed}, and the limit is {newest.policy.limit:,}."
+        f"Not rejected yet. In {newest.memory_id[:60]}, the largest turn and the system message "
+        f"need {needed}, but the limit is {newest.policy.limit:,}."
     )

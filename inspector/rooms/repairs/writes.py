@@ -263,17 +263,20 @@ def _with_interrupted(
 
 
 _WORDS = {
-    "add_placeholder": ("one placeholder for {}", "{} placeholders"),
-    "drop_result": ("{} left out", "{} results left out"),
-    "drop_duplicate": ("{} left out", "{} duplicates left out"),
-    "move_result": ("{} moved behind its call", "{} results moved behind their calls"),
+    "add_placeholder": ("placeholder result for {} added", "{} placeholder results added"),
+    "drop_result": ("{} removed", "{} orphaned results removed"),
+    "drop_duplicate": ("duplicate {} removed", "{} duplicates removed"),
+    "move_result": ("{} moved after its tool call", "{} results moved after their tool calls"),
     "system_first": ("{} moved to the beginning", "{} messages moved to the beginning"),
-    "begin_with_user": ("{} leaves before a user message", "{} leave before a user message"),
+    "begin_with_user": (
+        "{} removed before the first user message",
+        "{} messages removed before the first user message",
+    ),
 }
 
 
 def _summary(provider: str, done: Sequence[tuple[str, int]]) -> str:
-    """`Repaired for OpenAI: one placeholder for #7.`"""
+    """`Repaired for OpenAI: placeholder result for #7 added.`"""
     of_kind: dict[str, list[int]] = {}
     for kind, seq in done:
         of_kind.setdefault(kind, []).append(seq)

@@ -20,7 +20,9 @@ def test_providers_are_chosen_at_the_first_visit(open_page, demo_conversations):
     page.locator("input[value=openai]").uncheck()
     page.locator("input[value=anthropic]").check()
     page.get_by_role("button", name="Save providers").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing would fail now.")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "Your providers would reject no conversation now."
+    )
     assert list(choices().by_prefix[""].use.models) == ["anthropic"]
 
 

@@ -32,7 +32,7 @@ def fleet():
 def test_heading_flag_filter_list_and_api_count_the_same(fleet, operator_client):
     refused = doctor_counts().refused
     heading = words(operator_client.get("/doctor/").content)
-    assert f"{refused} conversations would fail now." in heading
+    assert f"Your providers would reject {refused} conversations now." in heading
     assert overview_stats(midnight()).flagged["refused"] == refused
     flag = next(each for each in flags() if each.name == "refused")
     assert MemoryFilter(flag=flag).rows().count() == refused
@@ -40,7 +40,7 @@ def test_heading_flag_filter_list_and_api_count_the_same(fleet, operator_client)
     assert operator_client.get("/api/v1/doctor/").json()["refused"] == refused
     for line in filter(lambda line: line.is_red, DoctorPage(midnight()).used):
         listed = words(operator_client.get(line.address).content)
-        count = re.search(r"(\d+) conversations?\.", listed)
+        count = re.search(r"(\d+) conversations? ha(?:s|ve) this problem\.", listed)
         assert count is not None, line.title
         # The list also has those that this provider only mishandles
         assert int(count[1]) >= line.count, line.title
@@ -53,8 +53,10 @@ def test_a_cause_without_a_repair_has_advice_in_place_of_a_verb(operator_client)
     page = DoctorPage(midnight())
     assert {line.verb for line in page.used if line.is_red} == {""}
     html = words(operator_client.get("/doctor/").content)
-    assert "What prevents it: The option snap_to_user of the policy" in html
-    assert "Repair…" not in words(operator_client.get("/doctor/?rule=call_after_model").content)
+    assert "Prevention: Set the policy option snap_to_user" in html
+    assert "Repair memory…" not in words(
+        operator_client.get("/doctor/?rule=call_after_model").content
+    )
 
 
 def test_an_option_of_a_policy_prevents_only_where_there_is_a_policy(operator_client):

@@ -138,7 +138,7 @@ def test_an_unknown_rule_or_provider_is_refused():
 def test_without_any_conversation_the_page_leads_to_where_they_come_in(operator_client):
     page = operator_client.get("/doctor/").content.decode()
     assert "There are no conversations yet." in page
-    assert "How they come in" in page
+    assert "Add conversations" in page
     create_and_add("fine", MessageWindow(20), SEEDS[""])
     diagnosed()
     assert "There are no conversations yet." not in operator_client.get("/doctor/").content.decode()
@@ -150,7 +150,7 @@ def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_asser
     diagnosed()
     with django_assert_max_num_queries(12):
         page = operator_client.get("/doctor/").content.decode()
-    assert "1 conversation would fail now." in page
+    assert "Your providers would reject 1 conversation now." in page
     assert "a tool call without its result" in page
     assert "Since step 3: another message followed a tool call" in page
     assert 'href="/c/m/?at=3"' in page
@@ -158,9 +158,9 @@ def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_asser
     listed = operator_client.get("/doctor/?provider=openai&rule=dangling_call").content.decode()
     assert 'href="/c/m/?at=3"' in listed
     filtered = operator_client.get("/doctor/?provider=gemini&rule=orphan_result").content.decode()
-    assert "No conversation is listed." in filtered
+    assert "No examined conversation has this problem." in filtered
     rules = operator_client.get("/doctor/rules/").content.decode()
-    assert "A tool result without its call" in rules
+    assert "A tool result without its tool call" in rules
     names = "rejected by OpenAI, OpenAI Responses, Anthropic, Gemini"
     assert names in operator_client.get("/c/m/").content.decode()
 
@@ -295,11 +295,11 @@ def test_an_error_that_no_rule_knows_is_explained_with_its_numbers(operator_clie
 
     said = answer(long)
     assert "The prompt is too long" in said
-    assert "The prompt had 2,150 tokens, and 200 fit: 1,950 too many." in said
-    assert "A token limit of at most 200 fits." in said
+    assert "The prompt had 2,150 tokens, but 200 fit: 1,950 tokens too many." in said
+    assert "Set a limit of at most 200 tokens." in said
     assert "near 19" in said
     assert "small" not in said
     assert "A rate limit was exceeded" in answer('{"error": {"type": "rate_limit_error"}}')
-    place = "It is about message 1 of the request, which counts from 0: messages[0].role."
+    place = "The error is about message 1 of the request, which has the path messages[0].role."
     assert place in answer("Unsupported value: messages.[0].role")
     assert "The cause may be the model" in answer("no such model")

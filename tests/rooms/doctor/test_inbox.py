@@ -41,17 +41,19 @@ def test_no_number_of_a_page_contradicts_another(operator_client, fleet):
         ids |= {row.memory.id for row in rows}
     assert found.needing == len(ids) < sum(numbers.values())
     doctor = " ".join(operator_client.get("/doctor/").text.split())
-    assert "2 conversations would fail now." in doctor
+    assert "Your providers would reject 2 conversations now." in doctor
     for cause in found.causes:
         assert cause.cases.new_today == sum(cause.cases.by_day) <= cause.count
 
 
 def test_the_doctor_leads_only_to_flags_that_conversations_have(operator_client):
     create_and_add("m", MessageWindow(9), [HI])
-    assert "Also worth a look" not in operator_client.get("/doctor/").text
+    assert "Other problems of conversations" not in operator_client.get("/doctor/").text
     create_and_add("n", TokenWindow(40), users("and then " * 100))
     keep()
-    shown = words(operator_client.get("/doctor/").content).partition("Also worth a look")[2]
+    shown = words(operator_client.get("/doctor/").content).partition(
+        "Other problems of conversations"
+    )[2]
     assert "Messages that never reached the model 1 conversation" in shown
     assert "0 conversations" not in shown
 
@@ -61,7 +63,7 @@ def test_a_rule_without_a_repair_has_no_button_where_another_one_has(operator_cl
     create_and_add("m", MessageWindow(20), [*twice, call("2"), HI])
     keep()
     page = tree(operator_client.get("/doctor/?rule=reused_call_id").text)
-    assert "Repair…" in "".join(page.itertext()), "call 2 has no result"
+    assert "Repair memory…" in "".join(page.itertext()), "call 2 has no result"
     labels = ["".join(each.itertext()).strip() for each in page.findall(".//main//button")]
     assert "" not in labels
 
@@ -69,8 +71,8 @@ def test_a_rule_without_a_repair_has_no_button_where_another_one_has(operator_cl
 def test_each_line_says_what_happened_in_its_newest_case(fleet):
     choose_providers("", ["openai"])
     told = {cause.name: cause.words for cause in counted_headlines(0).causes}
-    assert told["refused.dangling_call"] == "at #5"
-    assert told["never_in_memory"].endswith("its window 40 tokens")
+    assert told["refused.dangling_call"] == "message #5 breaks the rule"
+    assert told["never_in_memory"].endswith("the limit is 40 tokens")
     assert "repeated in #4" in told["user_repeated"]
 
 

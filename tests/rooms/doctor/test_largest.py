@@ -32,7 +32,7 @@ def test_a_limit_that_is_smaller_than_the_largest_turn_is_a_line_of_the_page(ope
     assert [(each.memory_id, each.needed) for each in short_windows()] == [("short", 6)]
     assert short_windows()[0].at == Step.objects.get(memory="short", n=5).at
     page = words(operator_client.get("/doctor/").content)
-    assert "A window smaller than its largest recorded turn" in page
-    assert "its largest turn needs 6 messages, and the limit is 4." in page
-    assert "seen in 2 conversations" in page
+    assert "A limit smaller than the largest recorded turn" in page
+    assert "the largest turn and the system message need 6 messages, but the limit is 4." in page
+    assert "found in 2 conversations" in page
     assert conversations_by_provider()["openai"] == 2

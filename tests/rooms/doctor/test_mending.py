@@ -48,7 +48,7 @@ def test_a_line_is_what_one_mend_would_cure(fleet):
         (False, "orphan_result"),
     }
     mend, theirs = lines[False, "dangling_call"], lines[True, "orphan_result"]
-    assert (mend.count, mend.new, mend.verb) == (3, 3, "Mend 3…")
+    assert (mend.count, mend.new, mend.verb) == (3, 3, "Repair 3 conversations…")
     assert mend.common.words == ["shop/"]
     assert (mend.common.count, mend.common.cases) == (3, 3)
     assert (theirs.count, theirs.verb) == (3, "")
@@ -58,13 +58,13 @@ def test_a_line_is_what_one_mend_would_cure(fleet):
 
 def test_a_list_of_a_client_is_never_mended(fleet, operator_client):
     page = operator_client.get("/doctor/").text
-    assert page.count("Only your client can change this list.") == 1
+    assert page.count("Only your client can fix this problem") == 1
     asked = {"provider": "openai", "rule": ["orphan_result", "dangling_call"]}
     shown = operator_client.post("/doctor/repair/", asked).context["repairs"]
     assert set(shown.done) == {"orphan", *(f"shop/dangling-{n}" for n in range(3))}
     version = Memory.objects.get(pk="hooli/list-0").last_step
     repair = operator_client.get("/c/hooli~2Flist-0/repair/")
-    assert "Only your client can change this list." in repair.text
+    assert "Only your client can fix this problem" in repair.text
     operator_client.post(
         "/c/hooli~2Flist-0/repair/",
         {"provider": "openai", "version": repair.context["memory"].version},
@@ -77,11 +77,11 @@ def test_a_refused_conversation_has_its_sentence_on_top(fleet, operator_client):
     report = page[page.index('<div id="report">') : page.index('id="tape"')]
     said = words(report.encode())
     assert "OpenAI, Anthropic would reject this memory: a tool call without its result." in said
-    assert "Mend…" in said
+    assert "Repair memory…" in said
     client = operator_client.get("/c/hooli~2Flist-0/").text
     report = client[client.index('<div id="report">') : client.index('id="tape"')]
-    assert "Only your client can change this list." in words(report.encode())
-    assert "Mend…" not in words(report.encode())
+    assert "Only your client can fix this problem" in words(report.encode())
+    assert "Repair memory…" not in words(report.encode())
     fine = operator_client.get("/c/fine/").text
     assert "would reject" not in fine
 

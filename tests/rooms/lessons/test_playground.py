@@ -141,7 +141,8 @@ def test_each_step_says_what_happened(client, db):
     page = page_words(client, limit=2, at=3)
     assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
     assert "3 of 4 messages" in page
-    assert "Anthropic Yes, although the first message is AI (#2), not User." in page
+    minded = "Accepted, but mishandled: the first message, #2, is not from the user."
+    assert f"Anthropic {minded}" in page
     assert "4 of 4 messages" in page_words(client, at=9)
 
 

@@ -46,7 +46,7 @@ def test_the_header_becomes_current_without_another_change(reader, served):
     chosen = reader("/doctor/")
     chosen.locator("input[value=openai]").check()
     chosen.get_by_role("button", name="Save providers").click()
-    expect(chosen.get_by_role("heading", level=1)).to_contain_text("would fail now")
+    expect(chosen.get_by_role("heading", level=1)).to_contain_text("would reject")
     page = reader("/c/ill/")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]

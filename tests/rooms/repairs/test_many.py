@@ -76,11 +76,11 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     asked = {"provider": "gemini", "rule": "call_after_model"}
     shown = operator_client.post("/doctor/repair/", asked)
     page = words(shown.content)
-    assert "Windows accepted after the repair (each one checked) 1 of 1" in page
-    assert "Messages that leave memory, on average 2.0" in page
+    assert "Conversations accepted after the repair (each one checked) 1 of 1" in page
+    assert "Messages that leave memory, on average per conversation 2.0" in page
     assert "Facts needed again, and held 1 → 0 of 2" in page
     assert re.search(r"sending everything \d\.\d\d → \d\.\d\d", page)
-    assert "It does not help while a turn is longer than the limit" in page
+    assert "not while a turn is larger than the limit" in page
     before = Memory.objects.get().window_count
     sent = {**asked, "versions": shown.context["versions"], "snap": "yes"}
     done = operator_client.post("/doctor/repair/", sent)
@@ -108,21 +108,21 @@ def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
     short, operator_client
 ):
     assert [(each.memory_id, each.needed) for each in short_windows()] == [("short", 6)]
-    assert "Make room for this turn…" in words(operator_client.get("/doctor/").content)
+    assert "Raise the limit…" in words(operator_client.get("/doctor/").content)
     preview = operator_client.post("/doctor/raise/")
     assert "4 → 6 messages" in words(preview.content)
     shown = json.loads(preview.context["policies"])
     assert shown == {"short": ["message_window:6", 6]}
     services.add("short", [UserMessage("Hello?")])
     late = operator_client.post("/doctor/raise/", {"policies": json.dumps(shown)})
-    assert "short stays as it is" in words(late.content)
+    assert "short was not changed" in words(late.content)
     shown["short"][1] = Memory.objects.get(pk="short").last_step
     done = operator_client.post("/doctor/raise/", {"policies": json.dumps(shown)})
     assert "1 policy changed" in words(done.content)
     assert conversations.policy("short") == MessageWindow(6)
     assert short_windows() == []
     undone = operator_client.post("/doctor/undo/", {"policies": done.context["policies"]})
-    assert "1 policy as before" in words(undone.content)
+    assert "1 former policy restored" in words(undone.content)
     assert conversations.policy("short") == MessageWindow(4)
 
 

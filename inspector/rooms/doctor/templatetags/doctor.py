@@ -9,5 +9,6 @@ from inspector.rooms.doctor import words
 register = template.Library()
 register.filter("problem_title", words.problem_title)
 register.filter("provider_names", words.provider_names)
+register.filter("severity_words", words.severity_words)
 register.simple_tag(words.how_it_began)
 register.simple_tag(words.title_and_who_refuses)
