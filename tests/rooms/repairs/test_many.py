@@ -87,7 +87,7 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     assert conversations.policy("m") == MessageWindow(4, snap_to_user=True)
     both = {name: done.context[name] for name in ("steps", "policies")}
     undone = words(operator_client.post("/doctor/undo/", both).content)
-    assert "1 repair undone and 1 policy as before" in undone
+    assert "1 repair undone and 1 former policy restored" in undone
     assert conversations.policy("m") == MessageWindow(4)
     assert Memory.objects.get().window_count == before
 
