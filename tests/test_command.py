@@ -172,7 +172,7 @@ def test_history_is_beside_memory_at_a_step(db, capsys):
     told = printed(capsys, "show_memory", "a")
     assert told.splitlines()[0].startswith("a, step 3. AI message #3 arrived")
     assert rows(told) == [
-        "#1 User one ○ left at step 3: capacity",
+        "#1 User one ○ left at step 3: memory was full",
         "#2 User two ● 5 tokens",
         "#3 AI three ● 5 tokens",
     ]

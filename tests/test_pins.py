@@ -155,8 +155,8 @@ def test_one_that_an_earlier_version_took_is_explained_by_pins():
     step = conversations.memory("m").last_step
     change = steps.step("m", step).change
     departure = change.eviction_of(4)
-    assert reason_of(departure) == "no room beside pins"
-    assert why_no_fit(change, departure) == ("With what is pinned, #4 needs 3 of 2 messages.")
+    assert reason_of(departure) == "no room beside pinned messages"
+    assert why_no_fit(change, departure) == ("With the pinned messages, #4 needs 3 of 2 messages.")
     assert verify("m").what.startswith("tokens is 1")  # as they were made up here
 
 

@@ -134,7 +134,7 @@ def test_without_its_package_the_history_is_shown(uninstalled, operator_client, 
     for same in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
         assert (same, same.to_dict()) == (policy, policy.to_dict())
     why = why_in(window, window.seqs[-1])
-    assert why.cause == "Nothing has pushed it out."
+    assert why.cause == "Nothing has removed it."
     assert "frugal_window is not installed" in why.detail
     for path in ("", "?at=4", "?at=9&msg=5", "?find=A-1182", "?with=2"):
         assert operator_client.get(f"/c/{uninstalled}/{path}").status_code == 200, path

@@ -51,9 +51,7 @@ def test_sending_everything_is_cheaper_than_a_sliding_window(capsys, data_file):
     assert {row["priced"] for row in rows.values()} == {"cache"}
     assert total["recommended"] == "everything"
     assert total["verdict"] == "send_everything"
-    assert (
-        "No window with 95 % of the facts, and no fewer than today, costs 10 % less" in total["why"]
-    )
+    assert "No limit that holds enough facts costs 10 % less" in total["why"]
     rows, total = rows_of(capsys, file, "--policies", policies)
     assert rows["token_window:4000"]["relative_cost"] < 1
     assert {row["priced"] for row in rows.values()} == {"tokens"}
@@ -84,7 +82,7 @@ def test_blocks_save_a_third_in_long_sessions(
         return
     assert total["verdict"] == "change"
     assert "low_water=" in total["recommended"]
-    cost = re.search(r"facts; cost (0\.\d\d)\.", total["why"])
+    cost = re.search(r"; relative cost: (0\.\d\d)\.", total["why"])
     assert float(cost[1]) < 0.75
 
 
@@ -151,7 +149,7 @@ def test_a_conversation_that_needed_nothing_or_made_two_calls_weighs_nothing(db,
     services.create("empty", MessageWindow(9))
     _, total = rows_of(capsys, "--policies", "message_window:1")
     assert total["measured"]["left_out"] == {"too_short": 2}
-    assert "No fact was needed again, so the cost alone decides" in total["why"]
+    assert "No fact was needed again, so limits are compared by cost alone" in total["why"]
     rows, _ = rows_of(capsys, "--prefix", "empty", "--policies", "message_window:1,everything")
     assert {row["relative_cost"] for row in rows.values()} == {None}
 

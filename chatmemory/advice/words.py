@@ -70,22 +70,23 @@ def cost_words(cost: float) -> str:
 
 
 def cost_name(prices: Prices) -> str:
-    return "cost" if prices.priced == "cache" else "tokens"
+    """Return the name of the figure that compares an option with sending everything."""
+    return "relative cost" if prices.priced == "cache" else "relative tokens"
 
 
 def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
-    """Return the effect of an option compared with `today`, such as `facts 24 → 25 of 25; cost 1.43
-    → 1.00`. `today` is the option of the policy in force. If `today` is None, return the figures of
-    the option alone.
+    """Return the effect of an option compared with `today`, such as `facts held: 24 → 25 of 25;
+    relative cost: 1.43 → 1.00`. `today` is the option of the policy in force. If `today` is None,
+    return the figures of the option alone.
     """
     what = cost_name(prices)
     if today is None:
-        held = f"holds {option.held:,} of {option.needed:,} facts; " if option.needed else ""
-        return f"{held}{what} {cost_words(option.cost)}"
-    cost = f"{what} {cost_words(today.cost)} → {cost_words(option.cost)}"
+        held = f"facts held: {option.held:,} of {option.needed:,}; " if option.needed else ""
+        return f"{held}{what}: {cost_words(option.cost)}"
+    cost = f"{what}: {cost_words(today.cost)} → {cost_words(option.cost)}"
     if not option.needed:
         return cost
-    return f"facts {today.held:,} → {option.held:,} of {option.needed:,}; {cost}"
+    return f"facts held: {today.held:,} → {option.held:,} of {option.needed:,}; {cost}"
 
 
 def effect_sums(effect: Effect) -> list[tuple[str, str]]:
@@ -95,12 +96,12 @@ def effect_sums(effect: Effect) -> list[tuple[str, str]]:
     before, after = effect.before, effect.after
     if before is None or after is None:
         return []
-    what = cost_name(effect.measured.prices).capitalize()
+    what = "Cost" if effect.measured.prices.priced == "cache" else "Tokens"
     cost = f"{cost_words(before.cost)} → {cost_words(after.cost)}"
     found = [(f"{what}, relative to sending everything", cost)]
     if after.needed:
         facts = f"{before.held:,} → {after.held:,} of {after.needed:,}"
-        found.insert(0, ("Facts needed again, and held", facts))
+        found.insert(0, ("Facts in memory when needed again", facts))
     return found
 
 
@@ -114,7 +115,7 @@ def effect_warning(effect: Effect) -> str:
     if after is None or after.cost < DEARER:
         return ""
     if effect.is_dominated:
-        return "Sending everything holds as many facts and costs less: send everything instead."
+        return "Sending everything costs less and holds as many facts: send everything instead."
     conversations = "conversation" if number == 1 else "conversations"
     return (
         f"{effect.dearer:,} of {number:,} {conversations} would cost more than sending everything."
@@ -196,9 +197,12 @@ def headline(advice: Advice) -> str:
         case Verdict.TOO_FEW:
             return f"No advice: {_why_none(advice.measured)}"
         case Verdict.GROUPS_DIFFER:
-            return "No one window suits all groups"
+            return "No single limit suits all groups"
         case Verdict.DOES_NOT_FIT:
-            return f"No window that fits the model holds {100 * goals.share:.0f} % of the facts"
+            return (
+                "No limit within the model’s context window holds "
+                f"{100 * goals.share:.0f} % of the facts"
+            )
     return policy_long(pick.policy) if pick else ""
 
 
@@ -241,11 +245,11 @@ def _whys(advice: Advice) -> Iterator[str]:
         )
     if advice.is_few:
         few = "1 fact is" if advice.needed == 1 else f"{advice.needed:,} facts are"
-        yield f"{few} too few to recommend a limit by facts."
+        yield f"{few} too few to compare limits by facts."
     elif not advice.needed and advice.pick is not None:
-        yield "No fact was needed again, so the cost alone decides."
+        yield "No fact was needed again, so limits are compared by cost alone."
         if advice.verdict is Verdict.CHEAPEST and advice.pick.policy is not None:
-            yield "Whether answers need earlier messages is not measured."
+            yield "The measurement does not show whether answers need earlier messages."
     if advice.checked and advice.verdict is Verdict.CHANGE:
         first, second = map(cost_words, advice.checked)
         what = cost_name(advice.measured.prices)
@@ -290,8 +294,8 @@ def _nothing_saves(advice: Advice) -> str:
     share, saving = (f"{100 * each:.0f} %" for each in (advice.goals.share, advice.goals.saving))
     in_halves = " in each half of the conversations" if advice.measured.conversations > 1 else ""
     nothing = (
-        f"No window with {share} of the facts, and no fewer than today, costs {saving} "
-        f"less than sending everything{in_halves}."
+        f"No limit that holds enough facts costs {saving} less than sending everything{in_halves}. "
+        f"Enough facts are {share}, and no fewer than today."
     )
     return f"{nothing} {_nearest(advice, saving)}".rstrip()
 
@@ -307,15 +311,15 @@ def _nearest(advice: Advice, saving: str) -> str:
     is_enough = nearest.cost <= 1 - advice.goals.saving + CLOSE
     half = " in one half of the conversations" if is_enough else ""
     cost = f"{cost_name(advice.measured.prices)} {cost_words(nearest.cost)}"
-    return f"{name_of(nearest)} holds as many facts at {cost}, but saves less than {saving}{half}."
+    return f"{name_of(nearest)} holds as many facts ({cost}), but saves less than {saving}{half}."
 
 
 def _kept(advice: Advice, today: Option) -> str:
     if advice.is_few or not advice.needed:
-        return "No other limit that loses no fact costs a tenth less."
+        return "Every other limit loses a fact or saves less than 10 %."
     if today.lost:
-        return "No other limit that holds as many facts costs a tenth less."
-    return "It loses no fact, and nothing else that loses none costs a tenth less."
+        return "Every other limit holds fewer facts or saves less than 10 %."
+    return "Today’s limit loses no fact. Every other limit loses a fact or saves less than 10 %."
 
 
 # What was measured
@@ -327,7 +331,7 @@ def measured_words(scope: Scope, is_one: bool = False) -> str:
     """
     if not scope.conversations:
         return _apart(scope).strip()
-    calls = f"{scope.calls:,} {'call' if scope.calls == 1 else 'calls'}"
+    calls = f"{scope.calls:,} model {'call' if scope.calls == 1 else 'calls'}"
     if scope.conversations == 1 and scope.in_part:
         owner = "its" if is_one else "the"
         of = "" if is_one else " of 1 conversation"
@@ -378,8 +382,9 @@ def dominated_words(advice: Advice) -> str:
     if not advice.dominated:
         return ""
     one = advice.dominated == 1
-    windows = "1 other window" if one else f"{advice.dominated:,} other windows"
-    return f"{windows} {'costs' if one else 'cost'} more and {'holds' if one else 'hold'} no more."
+    limits = "1 other limit" if one else f"{advice.dominated:,} other limits"
+    verbs = ("costs", "holds") if one else ("cost", "hold")
+    return f"{limits} {verbs[0]} more and {verbs[1]} no more facts."
 
 
 def answer_of(advice: Advice) -> JsonDict:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from chatmemory.explain.causes import listed
 from chatmemory.explain.wording import (
-    amount,
+    MINUS,
     capitalized,
     counted,
     happened,
@@ -25,8 +25,8 @@ from chatmemory.windows.window import Entry, Totals
 
 @dataclass(frozen=True)
 class Caption:
-    """The parts of the sentence about a step: the event, the gain such as `+85`, the loss such as
-    `2 messages left −60`, and the reasons in `detail`.
+    """The parts of the sentence about a step: the event, the gain such as `+85 tokens`, the loss
+    such as `2 messages left, −60 tokens`, and the reasons in `detail`.
     """
 
     event: str
@@ -36,7 +36,7 @@ class Caption:
 
     @property
     def summary(self) -> str:
-        event = " ".join(filter(None, [self.event, self.gain])) + "."
+        event = ", ".join(filter(None, [self.event, self.gain])) + "."
         if not self.loss:
             return " ".join(filter(None, [event, self.detail]))
         return f"{event} {self.loss}: {self.detail}" if self.detail else f"{event} {self.loss}."
@@ -51,17 +51,21 @@ def caption(change: ChangeResult, note: str = "") -> Caption:
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
     if change.kind == "index" and change.arrived:
-        return Caption(_event(change), gain=f"+{gained:,}" if gained else "")
+        return Caption(_event(change), gain=_gain(gained))
     if change.kind in ("compact", "stub"):
         return Caption(_event(change), detail=f"{lost:,} tokens became {gained:,}.")
     left = "would leave" if change.is_of_draft else "left"
     loss = f"{counted(len(change.evicted), 'message')} {left}" if change.evicted else ""
     return Caption(
         event=_event(change),
-        gain=f"+{gained:,}" if in_tokens and gained else "",
-        loss=f"{loss} {amount(-lost)}" if loss and in_tokens and lost else loss,
+        gain=_gain(gained) if in_tokens else "",
+        loss=f"{loss}, {MINUS}{counted(lost, 'token')}" if loss and in_tokens and lost else loss,
         detail=_reasons(change, note) if change.evicted else _fit(change),
     )
+
+
+def _gain(tokens: int) -> str:
+    return f"+{counted(tokens, 'token')}" if tokens else ""
 
 
 def _fit(change: ChangeResult) -> str:
@@ -101,7 +105,7 @@ def _event(change: ChangeResult) -> str:
         noun = name if name.startswith("Tool") else f"{name} message"
         return f"{noun} #{arrived.seq} {_arrival(change, arrived)}"
     if change.kind == "add" and not change.arrived:
-        return "A message came that left at once"
+        return "A message arrived and left at once"
     if change.kind == "set":
         injected = sum(each.is_injected for each in change.arrived)
         some = f", {injected:,} of them not in history" if injected else ""

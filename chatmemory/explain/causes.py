@@ -54,7 +54,7 @@ class Cause:
 # In the order in which captions name them.
 CAUSES = {
     Reason.CAPACITY: Cause(
-        "capacity",
+        "memory was full",
         "There was no room.",
         "There would be no room.",
         listed="{messages} {was} {choice}",
@@ -72,24 +72,25 @@ CAUSES = {
         other="a call",
     ),
     Reason.TURN: Cause(
-        "rest of a turn",
+        "rest of a trimmed turn",
         "Its turn had lost its beginning.",
         "Its turn would lose its beginning.",
         listed="{messages} {was} the rest of a turn",
         line="rest of its turn",
-        detail="{Then_memory_was} trimmed, and the policy lets it begin only with a user message.",
+        detail="{Then_memory_was} trimmed, and the policy lets memory start "
+        "only at a user message.",
     ),
     Reason.REPLACED: Cause(
-        "replaced",
+        "system message replaced",
         "Another system message took its place.",
         "Another system message would take its place.",
         beside="replaced by {other}",
         listed="{messages} {became} replaced",
         detail="{Other} {arrived_then}, and a memory keeps one system message.",
-        other="another one",
+        other="another system message",
     ),
     Reason.INTERRUPTED: Cause(
-        "not answered",
+        "tool call not answered",
         "The call was not answered completely.",
         "The call would not be answered completely.",
         listed="{messages} belonged to a call that was not answered completely",
@@ -131,7 +132,7 @@ CAUSES = {
         "A new index would take its place.",
         listed="{messages} {was} an earlier index",
         line="earlier index",
-        detail="{Then} the terms of more messages were indexed, or there was no room for it.",
+        detail="{Then} the terms of more messages were indexed, or the earlier index had no room.",
     ),
 }
 _ORDER = list(CAUSES)
@@ -152,13 +153,13 @@ _REPAIRED = Cause(
 _BY_CLIENT = {
     Reason.CAPACITY: replace(
         CAUSES[Reason.CAPACITY],
-        short="left out",
+        short="left out by the client",
         sentence="The client left it out of its list, as its policy would have.",
         detail="It left the head of the list {then}.",
     ),
     Reason.ORPHANED: replace(
         CAUSES[Reason.ORPHANED],
-        short="left out with its call",
+        short="left out by the client with its call",
         sentence="The client left it out with its tool call, as its policy would have.",
     ),
     Reason.REPLACED: replace(
@@ -168,12 +169,12 @@ _BY_CLIENT = {
     ),
     Reason.INTERRUPTED: replace(
         CAUSES[Reason.INTERRUPTED],
-        short="left out, not answered",
+        short="left out, tool call not answered",
         sentence="The client left out a call that was not answered completely, as its policy would "
         "have.",
     ),
     Reason.SET: Cause(
-        "left out",
+        "left out by the client",
         "The client left it out of its list.",
         listed="{messages} {was} left out by the client",
         detail="{Then} its list was without {message}.",
@@ -181,24 +182,26 @@ _BY_CLIENT = {
 }
 _MISFITS = {
     CannotFit.TOO_BIG: Cause(
-        "too big", "It was too big on its own.", "It would be too big on its own."
+        "too large for the limit",
+        "It was too large for the limit.",
+        "It would be too large for the limit.",
     ),
     CannotFit.TOO_BIG_BESIDE_SYSTEM: Cause(
-        "too big beside system",
-        "It was too big beside the system message.",
-        "It would be too big beside the system message.",
+        "no room beside the system message",
+        "It had no room beside the system message.",
+        "It would have no room beside the system message.",
     ),
     CannotFit.NO_ROOM_BESIDE_PINS: Cause(
-        "no room beside pins",
-        "There was no room beside what is pinned.",
-        "There would be no room beside what is pinned.",
+        "no room beside pinned messages",
+        "It had no room beside the pinned messages.",
+        "It would have no room beside the pinned messages.",
     ),
     CannotFit.SYSTEM_TOO_BIG: Cause(
-        "system too big",
+        "system message larger than the limit",
         "The system message alone is larger than the limit.",
     ),
     CannotFit.SYSTEM_FILLS: Cause(
-        "system fills limit",
+        "system message fills the limit",
         "The system message alone fills the limit.",
     ),
 }
@@ -365,6 +368,6 @@ def why_no_fit(change: ChangeResult, message: Eviction) -> str:
         return f"{capitalized(name)} alone needs {of_limit(policy, policy.total([message]))}."
     if message.misfit is CannotFit.NO_ROOM_BESIDE_PINS:
         all_of_it = change.after.plus(message, policy.weigh(message))
-        return f"With what is pinned, {name} needs {of_limit(policy, all_of_it)}."
+        return f"With the pinned messages, {name} needs {of_limit(policy, all_of_it)}."
     both = remaining.plus(message, policy.weigh(message))
     return f"With the system message, {name} needs {of_limit(policy, both)}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory.explain.wording import counted, seqs
+from chatmemory.explain.wording import capitalized, counted, seqs
 from chatmemory.messages.texts import named
 from chatmemory.reading.windows import WindowView
 from chatmemory.windows.recovery import InterruptedCall
@@ -20,7 +20,7 @@ def state_of(call: InterruptedCall) -> str:
 def results_of(call: InterruptedCall) -> str:
     """Return how many results of a tool call came, such as `1 of 2 results came`."""
     if len(call.results) == call.calls:
-        return "its results have other ids"
+        return "its results have other tool call IDs"
     came = len(call.results) or "none"
     return f"{came} of {counted(call.calls, 'result')} came"
 
@@ -50,9 +50,14 @@ def why_unseen(call: InterruptedCall, seq: int) -> tuple[str, str]:
     """Return why the model does not see a message of an interrupted tool call: the cause in a few
     words, and a sentence of detail.
     """
-    cause = "No answer yet." if call.is_last else "The call was not answered completely."
-    of = "" if call.call.seq == seq else f"It is a result of {named(call.call.seq)}. "
-    came = f"{results_of(call)[:1].upper()}{results_of(call)[1:]}."
-    until = "The policy hides it until all have come; the" if call.is_last else "The"
-    removes = f"{until} next message that is no tool result removes it. History keeps it."
-    return cause, f"{of}{came} {removes}"
+    cause = (
+        "The tool call waits for results."
+        if call.is_last
+        else "The tool call was not answered completely."
+    )
+    name, first = named(seq), capitalized(named(seq))
+    of = "" if call.call.seq == seq else f"{first} is a result of {named(call.call.seq)}. "
+    came = f"{capitalized(results_of(call))}."
+    hides = f"The policy hides {name} until all results have come. " if call.is_last else ""
+    removes = f"{hides}The next message that is no tool result removes {name} from memory."
+    return cause, f"{of}{came} {removes} History keeps {name}."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from chatmemory.explain.causes import cause_in, cause_of, detail_of, own_choice, why_no_fit
-from chatmemory.explain.receipts import ALREADY, NEEDED, Receipt, exceeded, is_ahead, receipt
+from chatmemory.explain.receipts import ALREADY, Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.wording import (
     at_step,
     capitalized,
@@ -84,14 +84,14 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
     which = own_choice(change) or "the oldest message that could leave"
     oldest = f"{named(seq)} {'is' if would else 'was'} {which}"
     if over is None or not can_decide(policy):
-        return f"It left {at_step(change)}: {oldest}."
+        return f"{capitalized(named(seq))} left {at_step(change)}: {oldest}."
     if is_ahead(lines, seq):
         mark = f"{policy.low_mark:,} of {policy.limit:,} {policy.unit}"
-        was, went = ("would be", "would then go") if would else ("was", "then went")
+        was, trimmed = ("would be", "be") if would else ("was", "was")
         over_limit = f"over its limit{'' if would else f' {at_step(change)}'}"
-        return f"Memory {was} {over_limit}; it {went} on to {mark}, and {oldest}."
+        return f"Memory {was} {over_limit} and {trimmed} trimmed to {mark}; {oldest}."
     needs = f"{over.amount:,} of {policy.limit:,} {policy.unit}"
-    if over.label.startswith("Already"):
+    if over.label.startswith(ALREADY):
         held, arrived = ("would hold", "arrives") if would else ("held", "arrived")
         return f"Memory {held} {needs} before anything {arrived}, and {oldest}."
     if len(change.arrived) == 1:
@@ -106,8 +106,8 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return why a message left, with the message whose arrival caused it: `when #43 arrived: 55
-    tokens over the limit`.
+    """Return why a message left, with the message whose arrival caused it: `when #43 arrived:
+    memory was 55 tokens over the limit`.
     """
     arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
@@ -115,8 +115,8 @@ def how_it_left(change: ChangeResult, seq: int) -> str:
 
 
 def short_cause(change: ChangeResult, seq: int) -> str:
-    """Return why a message left, in a few words: `55 tokens over the limit`, or `memory was
-    cleared`. Raises LookupError if the message did not leave.
+    """Return why a message left, in a few words: `memory was 55 tokens over the limit`, or
+    `memory was cleared`. Raises LookupError if the message did not leave.
     """
     evicted = change.eviction_of(seq)
     if evicted is None:
@@ -124,9 +124,7 @@ def short_cause(change: ChangeResult, seq: int) -> str:
     is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
     line, policy = exceeded(receipt(change), seq), change.policy
     if is_for_room and line and policy:
-        over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).split()[0]
-        unit = policy.unit.removesuffix("s") if over == "1" else policy.unit
-        return f"{over} {unit} over the limit"
+        return f"memory was {in_unit(line.amount - policy.limit, policy)} over the limit"
     return decapitalized(cause_in(change, evicted).sentence).removesuffix(".")
 
 
@@ -178,8 +176,8 @@ def _clears(policy: Policy | None) -> str:
     """Return the rule by which a policy clears results, as a sentence; empty if it clears none."""
     if not can_decide(policy) or not policy.whole_results:
         return ""
-    newest = "one" if policy.whole_results == 1 else f"{policy.whole_results:,}"
-    return f"Tool results but the newest {newest} are cleared before a message leaves."
+    newest = counted(policy.whole_results, "tool result")
+    return f"The policy clears all but the newest {newest} before a message leaves memory."
 
 
 # Why one message is still in memory
@@ -201,7 +199,10 @@ def why_in(
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
     if is_summary and window.rows[position].pinned:
-        detail = "It stays until another summary covers it, or memory is cleared or set."
+        detail = (
+            "It stays until another summary covers it, memory is cleared, or the message list is "
+        )
+        "replaced."
         return Explanation(question, "It is a summary.", detail)
     cause, detail = _stays_because(window, position)
     return why_stub(clearing, seq, detail) if clearing else Explanation(question, cause, detail)
@@ -211,9 +212,10 @@ def why_index(index: Index, seq: int) -> Explanation:
     """Explain a message in memory that is an index of exact terms of evicted messages."""
     return Explanation(
         f"What is {named(seq)}?",
-        "It is the index of what left memory.",
+        "It is the index of messages that left memory.",
         f"It names {counted(index.shown, 'exact term')} of {counted(index.left, 'message')} that "
-        "left. It stays until another index takes its place, or a message has no room beside it.",
+        "left memory. It stays until another index takes its place, or a message needs its "
+        "room.",
     )
 
 
@@ -234,12 +236,14 @@ def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
         return "The client keeps it.", "The client decides what memory holds."
     if not can_decide(policy):
         detail = f"The policy kind {policy.kind} is not installed: what leaves next is unknown."
-        return "Nothing has pushed it out.", detail
+        return "Nothing has removed it.", detail
     if policy.meters_only:
         detail = "The policy only measures memory; the client decides what it holds."
         return "The client keeps it.", detail
     if row.pinned:
-        detail = "A pinned message leaves only when memory is cleared, or set without it."
+        detail = (
+            "A pinned message leaves only when memory is cleared or replaced by a list without it."
+        )
         return "It is pinned.", detail
     if _is_kept(window, row):
         detail = "It stays in memory until another system message takes its place."
@@ -247,14 +251,14 @@ def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
     if policy.keeps_newest and policy.is_exceeded_by(window.totals):
         return _stays_as_newest(window, policy, row)
     if has_own_rule(type(policy)) and row.seq not in window.next_to_leave:
-        return "There is room for it.", "A rule of the policy’s own chooses what leaves."
+        return "There is room for it.", "The policy’s own rule chooses which message leaves."
     is_cleared_first = row.seq in window.next_to_clear()
     room = _until_full(window, policy) if is_cleared_first else room_before(window, position)
     when = f"after {room:,} more {policy.unit}" if room > 1 else _at_next(policy)
     if is_cleared_first:
         return "There is room for it.", f"Its result is cleared {when}."
     may = "may leave" if policy.has_window_options or policy.whole_results else "leaves"
-    return "There is room for it.", f"It {may} {when}."
+    return "There is room for it.", f"It {may} memory {when}."
 
 
 def _at_next(policy: Policy) -> str:

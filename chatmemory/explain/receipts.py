@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.explain.causes import line_of
-from chatmemory.explain.wording import capitalized, role
+from chatmemory.explain.wording import capitalized, in_unit, role
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
@@ -19,8 +19,8 @@ from chatmemory.windows.window import Entry
 WITH_RECEIPT = ("add", "set", "compact", "stub")
 SHORT_HEAD, SHORT_TAIL = 40, 5
 BEFORE, AFTER = "In memory before", "In memory after"
-ALREADY, NEEDED, STILL = "Already", "Needed,", "Still"
-ON_TO_MARK = "Within the limit; trimming goes on to"
+ALREADY, NEEDED, STILL = "Already", "Needed:", "Still"
+ON_TO_MARK = "Within the limit: trimming goes on to"
 OVERHEAD, NOTHING_LEFT = "Request overhead", "Nothing is left to send"
 
 
@@ -160,7 +160,9 @@ class _Writing:
                 return
             if not self._is_over and reason is Reason.CAPACITY and self._is_above_mark:
                 if not (is_first or is_on_to_mark):
-                    self._sum("ahead", f"{ON_TO_MARK} {self._policy.low_mark:,}")
+                    self._sum(
+                        "ahead", f"{ON_TO_MARK} {in_unit(self._policy.low_mark, self._policy)}"
+                    )
                     is_on_to_mark = True
             elif not self._is_over and before_arrival and reason is not Reason.ORPHANED:
                 return
@@ -171,7 +173,7 @@ class _Writing:
         if self._policy.overhead and not self._totals.count:
             self._write(OVERHEAD, "plus", self._policy.overhead, 0)
         seq = capitalized(named(message.seq))
-        label = f"{seq} cleared" if self._change.clears else f"{_name(message)} arrives"
+        label = f"{seq}, its placeholder" if self._change.clears else f"{_name(message)} arrives"
         self._move(message, 1, label)
 
     def _leave(self, message: Eviction) -> None:
@@ -192,8 +194,8 @@ class _Writing:
         self._write(label, kind, self._load, self._totals.tokens)
 
     def _sum_over(self, label: str) -> None:
-        limit = " the limit" if self._policy.unit == "tokens" else ""
-        self._sum("over", f"{label} {self._load - self._policy.limit:,} over{limit}")
+        over = in_unit(self._load - self._policy.limit, self._policy)
+        self._sum("over", f"{label} {over} over the limit")
 
     def _write(
         self,
@@ -212,11 +214,11 @@ class _Writing:
         """Return the label of a message that leaves."""
         name = _name(evicted)
         if evicted.misfit:
-            return f"{name} itself"
+            return f"{name} leaves itself"
         words = line_of(self._change, evicted, is_first=evicted.seq == self._oldest)
         if _is_result_of_call(evicted):
-            return f"{capitalized(named(evicted.seq))} {words}"
-        return f"{name}, {words}"
+            return f"{capitalized(named(evicted.seq))}, {words}"
+        return f"{name} leaves: {words}"
 
 
 def _is_result_of_call(evicted: Eviction) -> bool:

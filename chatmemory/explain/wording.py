@@ -32,7 +32,7 @@ _ROLES = {
 }
 
 _KINDS = {
-    "add": "a message came in",
+    "add": "a message arrived",
     "set": "the message list was replaced",
     "clear": "memory was cleared",
     "policy": "the policy changed",
@@ -111,7 +111,8 @@ def window_size_words(policy: Policy | None, totals: Totals) -> str:
 
 
 def system_share(budget: Budget) -> str:
-    """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`.
+    """Return `The system message takes 63 % of the limit: 748 tokens remain for other
+    messages`.
 
     If the window is over its limit, the text has the tokens of the system message instead of a
     percentage of the limit.
@@ -122,7 +123,7 @@ def system_share(budget: Budget) -> str:
         share = f"{budget.system:,} of the limit’s {limit:,} tokens"
     remaining = counted(budget.remaining, "token")
     verb = "remains" if budget.remaining == 1 else "remain"
-    return f"The system message takes {share}: {remaining} {verb} for talk"
+    return f"The system message takes {share}: {remaining} {verb} for other messages"
 
 
 def at_step(change: ChangeResult) -> str:

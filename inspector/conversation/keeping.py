@@ -118,18 +118,19 @@ def _cause(answer: KeepingLimit) -> str:
         return f"No limit{unpinned}."
     if answer.is_within_limit:
         return f"The same limit{unpinned or ' from the first message on'}."
-    about = "About " if answer.keeping.tried_every > 1 else ""
-    return f"{about}{in_unit(answer.keeping.limit, answer.policy)} or more{unpinned}."
+    about = "about " if answer.keeping.tried_every > 1 else ""
+    return f"A limit of {about}{in_unit(answer.keeping.limit, answer.policy)} or more{unpinned}."
 
 
 def _details(answer: KeepingLimit) -> Iterator[str]:
     keeping = answer.keeping
     if keeping is None and answer.deferred:
-        yield f"It takes a replay of {counted(answer.deferred, 'message')}."
+        yield f"The page must replay {counted(answer.deferred, 'message')} to find the limit."
     elif keeping is None:
         yield TRIED_TOO_LONG
     elif keeping.limit is None:
-        yield f"Even with room for everything, memory would not hold it {_moment(answer)}."
+        held = f"memory would not hold #{answer.seq} {_moment(answer)}"
+        yield f"Even with room for everything, {held}."
     else:
         limit = "that limit"
         if answer.is_within_limit:
@@ -139,15 +140,15 @@ def _details(answer: KeepingLimit) -> Iterator[str]:
             f"{_moment(answer)}."
         )
         if keeping.tried_every > 1:
-            yield f"Limits were tried {keeping.tried_every:,} apart."
+            yield f"Limits were tried in steps of {keeping.tried_every:,}."
         yield from _for_the_fact(answer, keeping.limit)
     if answer.leaves_out_changes:
         yield "The replay ignores that memory was also cleared or replaced."
     if answer.leaves_out_pins and keeping is not None:
         yield "The replay ignores pins: beside pinned messages, a larger limit is needed."
     if answer.need and answer.needed is None:
-        yield f"Up to step {answer.need.until:,}, it was not needed again."
-    yield "A higher limit now does not bring it back."
+        yield f"Up to step {answer.need.until:,}, #{answer.seq} was not needed again."
+    yield f"A higher limit now does not bring #{answer.seq} back."
 
 
 def _moment(answer: KeepingLimit) -> str:
@@ -169,4 +170,5 @@ def _for_the_fact(answer: KeepingLimit, limit: int) -> Iterator[str]:
     least = fact.keeping.limit if fact and fact.keeping else None
     if fact and least and least != limit and fact.last != answer.seq:
         enough = in_unit(least, answer.policy)
-        yield f"{_subject(answer)} itself needed {enough}: {named(fact.last)} mentions it too."
+        also = f"{named(fact.last)} mentions it too"
+        yield f"A limit of {enough} was enough for {_subject(answer)}: {also}."

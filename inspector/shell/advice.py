@@ -99,7 +99,7 @@ class AdviceCard:
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
-        subject = "Today’s window" if self.memory_id else "What is in force"
+        subject = "Today’s limit" if self.memory_id else "Keeping today’s policies"
         return f"{subject} {cost}{f': {cause}' if cause else ''}." if cost else ""
 
     @property
@@ -191,11 +191,10 @@ class AdviceCard:
         keeps, today = self.advice.keeps, self.advice.today
         if keeps is None:
             return ""
-        beside = f", today’s {words.cost_words(today.cost)}" if today else ""
-        is_priced = self.advice.measured.prices.priced == "cache"
-        verb, of = ("cost", "") if is_priced else ("send", " of the tokens")
+        name = words.cost_name(self.advice.measured.prices).capitalize()
+        beside = f", {words.cost_words(today.cost)} with today’s" if today else ""
         cost = words.cost_words(keeps.cost)
-        return f"This limit would {verb} {cost}{of}{beside}, relative to sending everything (1.00)."
+        return f"{name}: {cost} with this limit{beside}. Sending everything is 1.00."
 
     @property
     def offers_kept(self) -> bool:

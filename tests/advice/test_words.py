@@ -30,9 +30,9 @@ def test_blocks_and_what_only_measures_are_named():
 def test_the_effect_is_written_as_a_change():
     advice = advise([all_hold("a", [1_400, 1_430, 1_500], 1_430)])
     assert words.headline(advice) == "Send everything"
-    assert words.effect(advice) == "facts 20 → 20 of 20; tokens 1.43 → 1.00"
+    assert words.effect(advice) == "facts held: 20 → 20 of 20; relative tokens: 1.43 → 1.00"
     assert words.cost_of_today(advice) == "sends 43 % more tokens than sending everything"
-    assert words.dominated_words(advice) == "3 other windows cost more and hold no more."
+    assert words.dominated_words(advice) == "3 other limits cost more and hold no more facts."
 
 
 def test_what_was_measured_is_said_with_what_was_left_out():
@@ -41,8 +41,9 @@ def test_what_was_measured_is_said_with_what_was_left_out():
     short = all_hold("short", [700, 800, 850], calls=2)
     told = words.measured_words(advise([*fleet, huge, short], prices=PRICES).measured)
     assert told == (
-        "Measured on 12 conversations, each with the same weight, 96 calls, at prices of your own. "
-        "Not counted: 1 with fewer than 3 model calls; 1 far larger than the others (huge)."
+        "Measured on 12 conversations, each with the same weight, 96 model calls, at prices of "
+        "your own. Not counted: 1 with fewer than 3 model calls; 1 far larger than the others "
+        "(huge)."
     )
 
 
@@ -50,7 +51,7 @@ def test_where_only_the_newest_messages_were_measured_the_scope_says_so():
     one = all_hold("a", [700, 800, 850], 800)._replace(said=44)
     whole = all_hold("b", [700, 800, 850], 800)._replace(said=20)
     told = words.measured_words(advise([one], prices=PRICES).measured, is_one=True)
-    assert told.startswith("Measured on the newest 20 of its 44 messages, 8 calls, at ")
+    assert told.startswith("Measured on the newest 20 of its 44 messages, 8 model calls, at ")
     told = words.measured_words(advise([one], prices=PRICES).measured)
     assert told.startswith("Measured on the newest 20 of the 44 messages of 1 conversation, 8 ")
     several = advise([one, whole], prices=PRICES).measured
@@ -64,7 +65,7 @@ def test_where_only_the_newest_messages_were_measured_the_scope_says_so():
 def test_a_change_says_that_it_saves_in_both_halves():
     fleet = [all_hold(f"c{n}", [700, 800, 850], 800) for n in range(12)]
     said = words.why(advise(fleet))
-    assert "It also saves in each half of the conversations: tokens 0.70 and 0.70." in said
+    assert "It also saves in each half of the conversations: relative tokens 0.70 and 0.70." in said
 
 
 def test_where_nothing_fits_the_window_that_holds_most_is_named():
@@ -94,7 +95,9 @@ def test_the_cheapest_limit_is_named_but_not_advised_if_nothing_was_needed():
     points = {(0, 8): Tally(tokens=400)}
     advice = advise([conversation("a", points, Tally(tokens=1_000), window(16), recalls=0)])
     assert words.headline(advice) == "Cheapest: a limit of 8 messages"
-    assert "Whether answers need earlier messages is not measured." in words.why(advice)
+    assert "The measurement does not show whether answers need earlier messages." in words.why(
+        advice
+    )
     whole = advise([conversation("a", {}, Tally(tokens=1_400), window(8), recalls=0)])
     assert words.headline(whole) == "Send everything"
     assert "talk before" not in words.why(whole)
@@ -104,9 +107,9 @@ def test_a_window_that_saves_too_little_is_named_beside_everything():
     advice = advise([all_hold("a", [980, 990, 1_500], 1_430)])
     assert words.headline(advice) == "Send everything"
     assert words.why(advice) == (
-        "No window with 95 % of the facts, and no fewer than today, costs 10 % less than "
-        "sending everything. "
-        "4 messages sliding holds as many facts at tokens 0.98, but saves less than 10 %."
+        "No limit that holds enough facts costs 10 % less than sending everything. Enough facts "
+        "are 95 %, and no fewer than today. 4 messages sliding holds as many facts "
+        "(relative tokens 0.98), but saves less than 10 %."
     )
 
 
@@ -115,11 +118,13 @@ def test_a_window_that_saves_in_one_half_only_is_named_so():
     second = next(f"c{n}" for n in range(9) if not is_of_first_half(f"c{n}"))
     both = [all_hold(first, [500, 990, 990]), all_hold(second, [950, 990, 990])]
     assert words.why(advise(both, prices=PRICES)).endswith(
-        "holds as many facts at cost 0.73, but saves less than 10 % in one half of the "
+        "holds as many facts (relative cost 0.73), but saves less than 10 % in one half of the "
         "conversations."
     )
 
 
 def test_no_window_is_named_that_loses_facts_or_costs_as_much():
     lossless = advise([all_hold("a", [1_000, 1_100, 1_500], 1_430)])
-    assert words.why(lossless).endswith("costs 10 % less than sending everything.")
+    assert words.why(lossless).endswith(
+        "costs 10 % less than sending everything. Enough facts are 95 %, and no fewer than today."
+    )

@@ -245,7 +245,7 @@ BIG, SMALL = UserMessage("word " * 16), UserMessage("a small question")
         (
             "word " * 8,
             BIG,
-            "It was too big beside the system message.",
+            "It had no room beside the system message.",
             "With the system message, #2 needs 37 of 30 tokens.",
         ),
     ],
@@ -256,7 +256,7 @@ def test_what_leaves_beside_a_large_system_message_says_so(db, system, said, cau
     why = why_left(change, 2)
     assert (why.cause, why.detail) == (cause, detail)
     caption = captions.caption(change).summary
-    assert ("too big" in caption) == (said is BIG)
+    assert ("no room beside the system message" in caption) == (said is BIG)
     assert why.receipt[-1].kind == ("fits" if said is BIG else "over")
     assert verify("m") is None
 
@@ -270,7 +270,10 @@ def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, li
     ):
         (left,) = change.evicted
         why = why_left(change, left.seq)
-        assert why.cause in ("It was too big on its own.", "It would be too big on its own.")
+        assert why.cause in (
+            "It was too large for the limit.",
+            "It would be too large for the limit.",
+        )
         assert why.detail.endswith(f"alone needs 8 of {in_unit(limit, TokenWindow(limit))}.")
     assert verify("tiny") is None
 
@@ -283,7 +286,7 @@ def test_what_left_is_the_oldest_only_beside_pins(db):
     for words in ("#1 was the oldest.", "#3 was the oldest that could leave."):
         change = step("pinned", conversations.memory("pinned").last_step).change
         assert captions.caption(change).summary.endswith(words)
-        label = words.removesuffix(".").replace(" was", " User,")
+        label = words.removesuffix(".").replace(" was", " User leaves:")
         assert label in [line.label for line in receipts.receipt(change)]
         (simulated,) = simulate("pinned", [UserMessage("second")]).changes
         assert captions.caption(simulated).summary.endswith("the oldest that could leave.")
@@ -316,7 +319,8 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
         change = protocol.update_messages("client", users(*words))
     tokens = sum(each.tokens for each in change.evicted)
     assert captions.caption(change).summary == (
-        f"A message came that left at once. 2 messages left −{tokens}: #1 and #2 were the oldest."
+        f"A message arrived and left at once. 2 messages left, −{tokens} tokens: "
+        "#1 and #2 were the oldest."
     )
     assert (
         why_left(change, 1).cause == "The client left it out of its list, as its policy would have."

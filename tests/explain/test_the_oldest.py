@@ -114,7 +114,9 @@ def test_a_rule_of_its_own_is_named_everywhere(db, operator_client, api):
     create_and_add("m", FirstAndLast(3), numbered(4))
     (change,) = [step("m", 4).change, *simulate("m", users("one more")).changes][:1]
     assert caption(change).summary.endswith("#2 was chosen by the policy’s own rule.")
-    assert "#2 User, chosen by the policy’s own rule" in [line.label for line in receipt(change)]
+    assert "#2 User leaves: chosen by the policy’s own rule" in [
+        line.label for line in receipt(change)
+    ]
     why = why_left(change, 2).detail
     assert why.endswith("#2 was chosen by the policy’s own rule.")
     page = " ".join(operator_client.get("/c/m/?at=4&msg=2").text.split())
@@ -123,7 +125,8 @@ def test_a_rule_of_its_own_is_named_everywhere(db, operator_client, api):
     answer = api.get("/api/v1/memories/m/steps/4/").json()
     assert "oldest" not in str(answer)
     assert (
-        why_in(windows.outline("m"), 1).detail == "A rule of the policy’s own chooses what leaves."
+        why_in(windows.outline("m"), 1).detail
+        == "The policy’s own rule chooses which message leaves."
     )
 
 

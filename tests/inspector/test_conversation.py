@@ -70,8 +70,8 @@ def test_history_is_beside_memory_with_reasons_for_leaving(open_page, support):
     assert [row.row.seq for row in history if row.is_horizon] == [5]
     assert {row.row.seq: row.tag for row in history} == {
         1: "",
-        2: "left memory at step 5 · capacity",
-        3: "left memory at step 6 · capacity",
+        2: "left memory at step 5 · memory was full",
+        3: "left memory at step 6 · memory was full",
         4: "left memory at step 6 · left with its call",
         5: "",
         6: "",
@@ -223,7 +223,7 @@ def test_messages_that_a_clients_list_left_out_are_tagged(open_page, db):
     said = numbered(3)
     protocol.update_messages("support", said)
     protocol.update_messages("support", [*said[1:], UserMessage("one more")])
-    assert open_page().history_pane.rows[0].tag == "left memory at step 2 · left out"
+    assert open_page().history_pane.rows[0].tag == "left memory at step 2 · left out by the client"
 
 
 @pytest.mark.parametrize("first", [MessageWindow(3), None, "later"])

@@ -69,15 +69,16 @@ def test_one_behind_which_others_came_says_how_many_results_it_has(m, open_page)
     why = open_page("?msg=4").panel.why.explanation
     assert why.question == "Why does the model not see #4?"
     assert why.summary == (
-        "The call was not answered completely. It is a result of #3. 1 of 2 results came. The next "
-        "message that is no tool result removes it. History keeps it."
+        "The tool call was not answered completely. #4 is a result of #3. 1 of 2 results came. "
+        "The next message that is no tool result removes #4 from memory. History keeps #4."
     )
 
 
 def test_why_says_that_there_is_no_answer_yet(m, open_page):
     assert open_page("?msg=3").panel.why.explanation.summary == (
-        "No answer yet. 1 of 2 results came. The policy hides it until all have come; the next "
-        "message that is no tool result removes it. History keeps it."
+        "The tool call waits for results. 1 of 2 results came. The policy hides #3 until all "
+        "results have come. The next message that is no tool result removes #3 from memory. "
+        "History keeps #3."
     )
 
 
@@ -92,14 +93,14 @@ def test_after_it_left_the_step_says_why(m, open_page, operator_client):
     lines = [(line.label, line.amount, line.sub) for line in why.explanation.receipt]
     assert lines == [
         ("In memory before", 4, False),
-        ("#3 Tool call, not answered", -1, False),
-        ("#4 its result", -1, True),
+        ("#3 Tool call leaves: not answered", -1, False),
+        ("#4, its result", -1, True),
         ("#5 User arrives", 1, False),
         ("In memory after", 3, False),
     ]
     assert open_page("?msg=4").panel.why.explanation.detail == "#4 answers #3; both left at step 5."
     assert [row.tag for row in page.history_pane.rows][2:4] == [
-        "left memory at step 5 · not answered"
+        "left memory at step 5 · tool call not answered"
     ] * 2
     assert "#3 and #4 belonged to a call that was not answered completely" in words(
         operator_client.get("/c/m/?at=5").content

@@ -63,7 +63,7 @@ def test_a_message_window_is_answered_in_messages(operator_client, db, messages,
     create_and_add("c", MessageWindow(2), messages)
     assert limit(at, seq) == needed
     html = page_html(operator_client, f"msg={seq}" + (f"&at={at}" if at else ""))
-    assert f"<b>{needed} messages or more.</b>" in html
+    assert f"<b>A limit of {needed} messages or more.</b>" in html
 
 
 def test_a_lowered_limit_is_no_part_of_the_replay(db):
@@ -111,7 +111,7 @@ def test_a_clear_in_between_is_left_out_and_said(operator_client, db):
     services.clear_messages("c")
     services.add("c", users("one more"))
     html = page_html(operator_client, "msg=2")
-    assert "<b>4 messages or more.</b>" in html
+    assert "<b>A limit of 4 messages or more.</b>" in html
     assert "cleared or replaced" in html
 
 
@@ -148,7 +148,7 @@ def test_a_long_history_is_replayed_when_asked(operator_client, db):
     create_and_add("c", TokenWindow(20), numbered(520))
     services.change("c", policy=gpt_4(20))
     html = page_html(operator_client, "msg=2")
-    assert "It takes a replay of 519 messages." in html
+    assert "The page must replay 519 messages to find the limit." in html
     assert "/c/c/?msg=2&amp;replay=1&amp;open=kept" in html
     html = page_html(operator_client, "at=521&msg=2&replay=1")
     assert "tokens or more.</b>" in html

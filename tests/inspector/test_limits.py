@@ -88,7 +88,7 @@ def test_a_system_message_over_the_limit_is_named(operator_client, crowded):
     assert system.past + system.this <= page.memory_pane.bar_width
     assert (page.gauge.load, page.gauge.fill, page.gauge.over) == (68, 44.1, 55.9)
     (leaving,) = operator_client.get("/").context["feed"]
-    assert leaving.reason == "system too big"
+    assert leaving.reason == "system message larger than the limit"
     assert page.history_pane.rows[1].tag.endswith(leaving.reason)
     html = operator_client.get("/c/crowded/").content.decode()
     assert "g-over" in html
@@ -133,7 +133,7 @@ def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
     first = window.seqs[0]
     more = page.memory_pane.room + 1
     why = said(operator_client.get(f"/c/roomy/?msg={first}"), "why")
-    assert f"It leaves after {more} more tokens." in why
+    assert f"It leaves memory after {more} more tokens." in why
 
 
 def test_a_comparison_of_steps_has_the_unit_of_each(operator_client, db):

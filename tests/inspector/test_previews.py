@@ -89,8 +89,8 @@ def test_settings_name_what_is_hidden_already(operator_client, lowered, limit, w
 def test_settings_add_up_what_leaves_at_the_next_add(operator_client, lowered):
     words = settings(operator_client, 4)
     assert "How it adds up" in words
-    assert "Already 4 over 8 " in words
-    assert "#4 User, next oldest" in words
+    assert "Already 4 messages over the limit 8 " in words
+    assert "#4 User leaves: next oldest" in words
     assert "How it adds up" not in settings(operator_client, 8)
 
 

@@ -101,7 +101,7 @@ class IncidentReport:
             return ", the result before,"
         if self.is_last:
             return ", the last message that contained it,"
-        return " said it. The last mention"
+        return " said it. The last message that contained it"
 
     @property
     def pin(self) -> PinPreview | None:

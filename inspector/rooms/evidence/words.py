@@ -21,7 +21,8 @@ _BACK = {
 
 
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
-    """Return two texts: the limit that would have kept the fact, such as “60 messages”, and the
+    """Return two texts: the limit that would have kept the fact, such as “A limit of 60
+    messages”, and the
     rest of the sentence about this limit.
 
     If no limit would have kept the fact, or if the limit is unknown, the first text is "" and the
@@ -29,13 +30,13 @@ def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
     """
     keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:
-        return "", f"Which limit would have kept it is not known. {TRIED_TOO_LONG}"
+        return "", f"Which limit would have kept it in memory is not known. {TRIED_TOO_LONG}"
     if keeping.limit is None or not can_decide(policy):
-        return "", f"No limit would have kept it: {_why_no_limit(shown)}."
-    about = "About " if keeping.tried_every > 1 else ""
-    tried = f" Limits were tried {keeping.tried_every:,} apart." if about else ""
+        return "", f"No limit would have kept it in memory: {_why_no_limit(shown)}."
+    about = "about " if keeping.tried_every > 1 else ""
+    tried = f" Limits were tried in steps of {keeping.tried_every:,}." if about else ""
     comparison = _compared_with(today, keeping.limit, policy)
-    return f"{about}{in_unit(keeping.limit, policy)}", f"{comparison}.{tried}"
+    return f"A limit of {about}{in_unit(keeping.limit, policy)}", f"{comparison}.{tried}"
 
 
 def _why_no_limit(shown: ShownIncident) -> str:
@@ -52,12 +53,14 @@ def _why_no_limit(shown: ShownIncident) -> str:
 def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
     """Return a sentence that compares the limit that would have kept a fact with today's limit."""
     if today is None:
-        return "would have kept it (today the client decides)"
+        return "would have kept it in memory (today the client decides what memory holds)"
     if not can_decide(today) or today.unit != policy.unit:
-        return "would have kept it"
+        return "would have kept it in memory"
     if today.limit < limit:
-        return f"would have kept it ({today.limit:,} today)"
-    return f"from the first message on would have kept it; today’s limit is {today.limit:,}"
+        return f"would have kept it in memory (today’s limit is {today.limit:,})"
+    return (
+        f"from the first message on would have kept it in memory; today’s limit is {today.limit:,}"
+    )
 
 
 def used_words(used: UnseenUses) -> str:

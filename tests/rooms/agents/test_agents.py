@@ -92,14 +92,15 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     assert (fact["fact"], incident["asked"], fact["limit"]) == ("A-1182", 46, 902)
     assert (
         "a limit of 902 would have kept it. The assistant had asked for it in #46. How it left: "
-        "when #43 arrived: 55 tokens over the limit."
+        "when #43 arrived: memory was 55 tokens over the limit."
     ) in again["answer"]
 
     why = answer_json("why_did_it_leave", conversation=conversation, message=fact["said"])
     assert why["answer"].startswith(
         "Why did #25 leave? There was no room. When #43 arrived, memory needed 855 of 800 tokens"
     )
-    assert {"label": "Needed, 55 over the limit", "amount": 855, "kind": "over"} in why["receipt"]
+    over = {"label": "Needed: 55 tokens over the limit", "amount": 855, "kind": "over"}
+    assert over in why["receipt"]
 
     before = {"conversation": conversation, "phrase": "A-1182", "step": incident["asked"]}
     remembered = answer_json("does_it_remember", **before)

@@ -33,7 +33,9 @@ def test_the_report_of_the_demo_leads_to_its_card(open_page, demo_conversations,
     page.get_by_role("link", name="Show incident").click()
     card = page.locator("#incident")
     expect(card).to_contain_text("A-1182 had to be said again")
-    expect(card).to_contain_text("902 tokens would have kept it (800 today).")
+    expect(card).to_contain_text(
+        "A limit of 902 tokens would have kept it in memory (today’s limit is 800)."
+    )
     card.get_by_role("link", name="#25").click()
     expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_visible()
     assert "at=47" in page.url
@@ -81,8 +83,8 @@ def test_its_link_and_its_markdown_are_copied(open_page, demo_conversations):
     expect(page.locator("[data-id='markdown incident'] button")).to_have_text("Copied")
     lines = page.evaluate("copied").splitlines()
     assert lines[0] == "**A-1182 had to be said again**"
-    assert "- 902 tokens would have kept it (800 today)." in lines
-    assert "| Needed, 55 over the limit | 855 |" in lines
+    assert "- A limit of 902 tokens would have kept it in memory (today’s limit is 800)." in lines
+    assert "| Needed: 55 tokens over the limit | 855 |" in lines
     assert lines[-1].endswith("/c/order-7741/?at=47>")
     assert lines[-1].startswith("<http://")
     page.get_by_role("link", name="Copy report").click()

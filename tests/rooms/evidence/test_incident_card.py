@@ -102,8 +102,8 @@ def test_a_click_on_a_message_stays_at_the_step(order):
     own = "/c/order-7741/"
     messages = {f"{own}?at=50&amp;msg={seq}&amp;incident=1" for seq in (25, 46, 47)}
     assert links == messages | {f"{own}?at=43", f"{own}?at=47"}
-    assert "902 tokens would have kept it" in words(card.encode())
-    assert "relative to sending everything (1.00)" in words(card.encode())  # so it is no verb
+    assert "A limit of 902 tokens would have kept it in memory" in words(card.encode())
+    assert "Sending everything is 1.00." in words(card.encode())  # so it is no verb
     live = order()
     assert f'href="{own}?msg=25&amp;incident=1"' in live
 
@@ -171,10 +171,13 @@ def test_a_higher_limit_today_is_no_contradiction(operator_client):
     services.change("c", policy=MessageWindow(5))
     services.keep("c")
     words = text_of(page_html(operator_client))
-    assert "3 messages from the first message on would have kept it; today’s limit is 5." in words
+    kept = "A limit of 3 messages from the first message on would have kept it in memory"
+    assert f"{kept}; today’s limit is 5." in words
     services.change("c", policy=TokenWindow(500))
     services.keep("c")
-    assert "3 messages would have kept it. Try 3" in text_of(page_html(operator_client))
+    assert "A limit of 3 messages would have kept it in memory. Try 3" in text_of(
+        page_html(operator_client)
+    )
 
 
 def cleared(memory_id: str) -> None:
@@ -203,18 +206,26 @@ def too_big(memory_id: str) -> None:
 @pytest.mark.parametrize(
     ("make", "left", "cure"),
     [
-        (cleared, "step 2, memory was cleared", "No limit would have kept it: memory was cleared."),
+        (
+            cleared,
+            "step 2, memory was cleared",
+            "No limit would have kept it in memory: memory was cleared.",
+        ),
         (
             set_list,
             "step 2, the message list was replaced",
-            "No limit would have kept it: the message list was replaced.",
+            "No limit would have kept it in memory: the message list was replaced.",
         ),
         (
             by_client,
             "step 2, the client left it out of its list",
-            "No limit would have kept it: the client decided what memory holds.",
+            "No limit would have kept it in memory: the client decided what memory holds.",
         ),
-        (too_big, "step 1, it was too big on its own", "would have kept it (20 today)."),
+        (
+            too_big,
+            "step 1, it was too large for the limit",
+            "would have kept it in memory (today’s limit is 20).",
+        ),
     ],
 )
 def test_other_causes(operator_client, make, left, cure):
@@ -231,11 +242,13 @@ def test_limits_that_were_tried_apart_and_those_not_known():
     found = card_at("c")._shown
     coarse = with_keeping(found, Keeping(30, 5))
     assert cure(coarse, MessageWindow(2)) == (
-        "About 30 messages",
-        "would have kept it (2 today). Limits were tried 5 apart.",
+        "A limit of about 30 messages",
+        "would have kept it in memory (today’s limit is 2). Limits were tried in steps of 5.",
     )
     unknown = with_keeping(found, None)
-    assert cure(unknown, None)[1].startswith("Which limit would have kept it is not known.")
+    assert cure(unknown, None)[1].startswith(
+        "Which limit would have kept it in memory is not known."
+    )
 
 
 def with_keeping(found, keeping):
@@ -334,7 +347,7 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
 
 def test_a_message_that_was_not_needed_is_answered_for_the_step(order):
     words = text_of(order("?at=43&msg=20&open=kept"))
-    assert "would still be in memory at step 43. Up to step 58, it was not needed again." in words
+    assert "would still be in memory at step 43. Up to step 58, #20 was not needed again." in words
     KeptIncidents.objects.all().delete()
     words = text_of(order("?at=43&msg=25&open=kept"))
     assert "would still be in memory at step 43. A higher limit now" in words
@@ -478,11 +491,13 @@ def changed_row(row: list, **changes) -> list:
 def test_the_card_of_the_demo(order):
     words = text_of(order())
     assert words.startswith("Why? A-1182 had to be said again 1 of 1 said #25 Yes, my order number")
-    assert "left step 43, when #43 arrived: 55 tokens over the limit" in words
+    assert "left step 43, when #43 arrived: memory was 55 tokens over the limit" in words
     assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
     assert "said again #47 A-1182. Two saucers, please." in words
-    assert "902 tokens would have kept it (800 today)." in words
-    assert re.search(r"limit would cost 1\.\d\d, today’s 1\.\d\d, relative to .* Copy link", words)
+    assert "A limit of 902 tokens would have kept it in memory (today’s limit is 800)." in words
+    assert re.search(
+        r"Relative cost: 1\.\d\d with this limit, 1\.\d\d with today’s\. .* Copy link", words
+    )
     assert words.index("Copy link") < words.index("Step 58")
 
 
@@ -495,7 +510,7 @@ def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_
 
 
 def test_the_limit_of_a_card_costs_what_comparisons_say(order, operator_client):
-    told = re.search(r"This limit would cost (\S+), today’s (\S+), relative to", text_of(order()))
+    told = re.search(r"Relative cost: (\S+) with this limit, (\S+) with today’s", text_of(order()))
     address = "/c/order-7741/compare/?policy=token_window:902,token_window:800&as=json"
     costs = [f"{row['relative_cost']:.2f}" for row in operator_client.get(address).json()]
     assert costs == [told[1], told[2]]
@@ -566,7 +581,7 @@ def test_a_message_is_answered_for_when_it_was_next_needed(order):
     words = text_of(order("?at=43&msg=25&open=kept"))
     assert "925 tokens or more. With that limit from the first message on, #25 would still" in words
     assert "in memory just before #47, in which A-1182 came up again." in words
-    assert "A-1182 itself needed 902 tokens: #28 mentions it too." in words
+    assert "A limit of 902 tokens was enough for A-1182: #28 mentions it too." in words
     assert "902 tokens or more." in text_of(order("?msg=28&open=kept"))
     compared = "policy=token_window%3A925&amp;at=46&amp;phrase=A-1182"
     assert compared in order("?at=43&msg=25&open=kept")

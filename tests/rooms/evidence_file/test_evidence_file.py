@@ -106,7 +106,7 @@ def test_the_memory_of_a_file_is_without_interrupted_calls(db):
     services.add("c", [UserMessage("q"), CALL, UserMessage("Hello?")])
     before, in_flight, after = evidence("c", None, Masker(Choice())).data["steps"]
     ((seq, words, why),) = in_flight["unseen"]
-    assert (seq, words, why.split(".")[0]) == (2, "in flight", "No answer yet")
+    assert (seq, words, why.split(".")[0]) == (2, "in flight", "The tool call waits for results")
     assert (before["unseen"], after["unseen"]) == ([], [])
     assert in_flight["held"] == before["held"] == "1 of 9 messages, 5 tokens"
     assert [each["seq"] for each in after["left"]] == [2]
@@ -169,13 +169,15 @@ def test_incidents_are_cards_of_the_file(order, operator_client):
         ("asked for", 46, None),
         ("said again", 47, None),
     ]
-    assert incident["path"][1]["text"] == "when #43 arrived: 55 tokens over the limit"
+    assert incident["path"][1]["text"] == "when #43 arrived: memory was 55 tokens over the limit"
     assert (incident["enough"], incident["today"]) == ("902 tokens", "800")
     assert 'run.assert_holds("A-1182", at=46)' in incident["test"]
     page = operator_client.get("/c/order-7741/?at=47").text
     assert incident["test"] in unescape(page)
     assert "order-7741</span>: why <code>A-1182</code> had to be said again" in html
-    price = r"limit would cost 1\.\d\d, today’s 1\.\d\d, relative to sending everything \(1\.00\)"
+    price = (
+        r"Relative cost: 1\.\d\d with this limit, 1\.\d\d with today’s\. Sending everything is 1"
+    )
     live = operator_client.get("/c/order-7741/?incident=1").text
     assert re.search(price, html)[0] == re.search(price, live)[0]
 
@@ -348,7 +350,7 @@ def test_without_a_script_the_file_is_one_page(order, operator_client):
     """The history once, the cards, and a line for each step with arrivals and evictions."""
     html = file_of(operator_client, PAGE, at="43").partition('<script type="application/json"')[0]
     assert len(re.findall(r'<li class="said ', html)) == 58
-    assert "User message #43 arrived +57. 4 messages left −183" in html
+    assert "User message #43 arrived, +57 tokens. 4 messages left, −183 tokens" in html
     shown = re.sub(r"<(nav|section|svg|p|div)[^>]* hidden.*?</\1>", "", html, flags=re.DOTALL)
     assert "Step back" not in shown
     assert "Steps <span>what each did</span>" in shown

@@ -67,7 +67,7 @@ def test_the_report_and_the_comparison_give_the_same_cost(operator_client, monke
     create_and_add("dear", TokenWindow(limit), TALK)
     services.keep("dear")
     page = operator_client.get("/c/dear/").content.decode()
-    report = re.search(r"Today’s window costs (\d+) % more", page)
+    report = re.search(r"Today’s limit costs (\d+) % more", page)
     page = operator_client.get(f"/c/dear/compare/?policy=token_window:{limit}&as=json")
     assert report, "a sliding window costs more"
     assert 100 + int(report[1]) == round(100 * page.json()[0]["relative_cost"])

@@ -124,7 +124,7 @@ def crossed_labels(chart) -> list[str]:
 def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_client, airline):
     """Without a price of cached input, tokens are compared."""
     text = computed(operator_client, "input=2.5")
-    assert re.search(r"What is in force costs \d+ % more than sending everything", text)
+    assert re.search(r"Keeping today’s policies costs \d+ % more than sending everything", text)
     assert "costs 10 % less than sending everything in each half" in text
     assert "Measured on " in text
     html = operator_client.get("/lab/?input=2.5").text
@@ -148,7 +148,7 @@ def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_c
     cached = table(operator_client, "provider=own&input=2.5&cached=0.25")
     assert float(cached["2,000 sliding yours today"][-2]) > 1
     small = computed(operator_client, "provider=own&input=2.5&cached=0.25&context=3000")
-    assert "No window that fits the model holds 95 %" in small
+    assert "No limit within the model’s context window holds 95 %" in small
 
 
 def long_session(n: int) -> list:
@@ -165,7 +165,9 @@ def test_a_window_in_blocks_is_suggested_where_it_saves(operator_client, db):
     text = computed(operator_client, "provider=own&input=2.5&cached=0.25")
     assert re.search("Set the limit to .* trimmed to .* when full", text)
     assert "Measured on 4 conversations, each with the same weight" in text
-    assert re.search(r"It also saves in each half of the conversations: cost 0\.\d\d and", text)
+    assert re.search(
+        r"It also saves in each half of the conversations: relative cost 0\.\d\d and", text
+    )
     assert "Preview the change" in text
 
 
@@ -258,7 +260,7 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     computed(operator_client, "provider=own&input=2.5&cached=0.25")
     preview = words(operator_client.post("/lab/fix/", form).content)
     assert "team:agents 4 conversations: 1,500 sliding →" in preview
-    assert "Facts needed again, and held" in preview
+    assert "Facts in memory when needed again" in preview
     assert re.search(r"Cost, relative to sending everything \d\.\d\d → \d\.\d\d", preview)
     one = words(operator_client.post("/lab/fix/", {**form, "group": "other-"}).content)
     assert "other- 4 conversations" in one
@@ -394,7 +396,7 @@ def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db)
 
 def test_few_facts_are_too_few_to_choose_by(operator_client, db):
     create_and_add("m", TWO, SAID)
-    assert "2 facts are too few to recommend a limit by facts." in computed(operator_client)
+    assert "2 facts are too few to compare limits by facts." in computed(operator_client)
 
 
 def test_a_group_whose_limit_only_measures_sends_everything_today(operator_client, conversations):
@@ -408,7 +410,7 @@ def test_a_group_whose_limit_only_measures_sends_everything_today(operator_clien
 def test_without_a_fact_cost_decides_alone(operator_client, db):
     create_and_add("m", TWO, [each for n in numbered(4) for each in (n, AiMessage("Fine."))])
     page = computed(operator_client)
-    assert "No fact was needed again, so the cost alone decides." in page
+    assert "No fact was needed again, so limits are compared by cost alone." in page
     assert "Lost most" not in page
 
 

@@ -189,7 +189,7 @@ def test_a_message_that_cannot_stay_is_said_so(client, db):
     script = "user: hi\nuser: " + "very long " * 30
     page = page_words(client, script, kind="token_window", limit=20, at=1, ask=1, check=1, leaves=1)
     assert "Right. #1 leaves. #2 cannot stay." in page
-    assert "too big" in page
+    assert "too large for the limit" in page
 
 
 def test_a_script_leads_to_its_link(client, db, django_assert_num_queries):

@@ -62,7 +62,7 @@ class TestAPreview:
         assert texts_in_memory(response) == ["b", "c", "d"]
         assert [row.seq for row in page.memory_pane.just_evicted.rows] == [1]
         assert SimulationView(page.state).verdict.summary == "Would evict. 1 message: #1"
-        assert page.history_pane.rows[0].tag == "would leave · capacity"
+        assert page.history_pane.rows[0].tag == "would leave · memory was full"
         assert page.history_pane.rows[0].leaves_now
         assert "is-draft" in page.history_pane.rows[-1].css
         assert next(cell for cell in page.timeline.cells if cell.is_head).is_draft
