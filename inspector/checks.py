@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.apps import apps
@@ -44,7 +43,7 @@ _INCLUDES = {
 
 
 @register
-def check_project(**_: Any) -> list[CheckMessage]:
+def check_project(**_: object) -> list[CheckMessage]:
     """Return an error for each missing application, middleware, context processor and URL."""
     return [
         *(*_apps(), *_rooms(), *_middleware(), *_templates()),

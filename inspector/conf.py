@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from django.core.signals import setting_changed
 
@@ -100,7 +99,7 @@ def inspector_configuration() -> InspectorConfiguration:
     return read("INSPECTOR", InspectorConfiguration, '{"METRICS_TOKEN": "…"}')
 
 
-def _clear_cache(*, setting: str, **kwargs: Any) -> None:
+def _clear_cache(*, setting: str, **kwargs: object) -> None:
     if setting == "INSPECTOR":
         inspector_configuration.cache_clear()
 

@@ -7,6 +7,7 @@ own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -19,6 +20,7 @@ from inspector.forms.fields import first_problem
 PAGE, FRAGMENT = "inspector/base.html", "inspector/shared/_fragment.html"
 THEMES = ("light", "dark")
 DISPLAYS = {"type": "large", "foresight": "hidden"}
+PageContext = dict[str, Any]  # the template of a page knows the types of its values
 
 
 def cookie(name: str) -> str:
@@ -42,7 +44,7 @@ def switched_on(request: HttpRequest) -> dict[str, str]:
 
 
 def render_page_or_fragment(
-    request: HttpRequest, page: str, context: dict[str, Any]
+    request: HttpRequest, page: str, context: Mapping[str, object]
 ) -> HttpResponse:
     """Return a response with the whole page. An HTMX request gets a fragment: the title, and the
     block `fragment` of the page's template.
@@ -54,12 +56,14 @@ def render_page_or_fragment(
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request
     layout = FRAGMENT if wants_fragment else PAGE
-    response = render(request, page, context | {"layout": layout})
+    response = render(request, page, {**context, "layout": layout})
     patch_vary_headers(response, ["HX-Request"])
     return response
 
 
-def render_form(request: HttpRequest, page: str, form: forms.Form, **context: Any) -> HttpResponse:
+def render_form(
+    request: HttpRequest, page: str, form: forms.Form, **context: object
+) -> HttpResponse:
     """Return a page with a form, and with the form's first error as `problem`. With an error the
     status is 422.
     """

@@ -83,7 +83,7 @@ def keep_language(request: HttpRequest) -> None:
     """Make the URLs on this page begin with the request's language, in a project with
     i18n_patterns. The texts stay English.
     """
-    urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)
+    urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)  # a module, or its name
     if is_language_prefix_patterns_used(urlconf):
         request.urlconf = _urlconf_in(translation.get_language(), urlconf)
 
@@ -98,7 +98,7 @@ def _is_below(path: str, root: str) -> bool:
     return root != "/" and path.startswith(root)
 
 
-def _route(path: str, urlconf: Any = None) -> ResolverMatch | None:
+def _route(path: str, urlconf: str | None = None) -> ResolverMatch | None:
     try:
         return resolve(path, urlconf)
     except Resolver404:
@@ -127,7 +127,7 @@ class _Prefix(LocalePrefixPattern):
 
 
 @lru_cache
-def _urlconf_in(language: str | None, urlconf: Any) -> Any:
+def _urlconf_in(language: str | None, urlconf: Any) -> Any:  # a module, or its name
     """Return a copy of a project's URLs in which patterns of languages use one language."""
     resolver = get_resolver(urlconf)
 

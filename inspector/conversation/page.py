@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.utils.http import urlencode
 
@@ -24,7 +24,7 @@ from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
 from inspector.shell import rooms
 from inspector.shell.room import Fragment, Part, Place, View
-from inspector.shell.state import ConversationQuery, ConversationState
+from inspector.shell.state import ConversationQuery, ConversationState, ReadValues
 
 OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK, order=20),)
 
@@ -54,7 +54,7 @@ class StepLink:
 
 
 def page_of(
-    memory_id: str, query: ConversationQuery, read: dict[str, Any], is_posted: bool = False
+    memory_id: str, query: ConversationQuery, read: ReadValues, is_posted: bool = False
 ) -> ConversationPage:
     """Return the page of a conversation. If the URL asks for another view, such as a simulation,
     the page shows this view.

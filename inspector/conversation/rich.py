@@ -19,13 +19,13 @@ _MARKUP = frozenset("*_`#|[>~-+1")
 class _Renderer(RendererHTML):
     """Without headings, which would mix with the headings of the page."""
 
-    def heading_open(self, *_: Any) -> str:
+    def heading_open(self, *_: object) -> str:
         return "<p><b>"
 
-    def heading_close(self, *_: Any) -> str:
+    def heading_close(self, *_: object) -> str:
         return "</b></p>\n"
 
-    def link_open(self, tokens: list[Token], place: int, *rest: Any) -> str:
+    def link_open(self, tokens: list[Token], place: int, *rest: Any) -> str:  # as its base class
         tokens[place].attrSet("rel", "noopener noreferrer nofollow")
         tokens[place].attrSet("class", "link")
         return self.renderToken(tokens, place, *rest[:2])

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from django.db.models import Case, Q, When
 from django.db.models.functions import Left
@@ -48,6 +47,7 @@ from inspector.shell.highlights import Highlights
 from inspector.shell.state import (
     ConversationQuery,
     ConversationState,
+    ReadValues,
     Selection,
     ShownMessages,
     ShownStep,
@@ -63,7 +63,7 @@ TEXT_SIZE = 401
 
 @one_snapshot()
 def conversation_state(
-    memory_id: str, query: ConversationQuery, read: dict[str, Any] | None = None
+    memory_id: str, query: ConversationQuery, read: ReadValues | None = None
 ) -> ConversationState:
     """Return the state of a conversation for a page. `read` has values that rooms (features) have
     already read for the page.
@@ -75,7 +75,7 @@ def conversation_state(
 
 
 def _stored_state(
-    stored: StoredState, query: ConversationQuery, read: dict[str, Any]
+    stored: StoredState, query: ConversationQuery, read: ReadValues
 ) -> ConversationState:
     """Return the state of a conversation that is already read, without its texts."""
     window, step = stored.window, _shown_step(stored, query)

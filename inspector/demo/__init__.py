@@ -10,10 +10,10 @@ import json
 from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import groupby
-from typing import Any
 
 from chatmemory import MemoryExists, policy_from_dict, services
 from chatmemory.formats import parse_messages
+from chatmemory.messages.json_values import JsonMap
 
 ACTOR = "demo"
 
@@ -45,7 +45,7 @@ def _files() -> list[Traversable]:
     return sorted(files, key=lambda file: file.name)
 
 
-def _load(demo: dict[str, Any]) -> None:
+def _load(demo: JsonMap) -> None:
     services.create(demo["id"], policy_from_dict(demo["policy"]), demo["labels"], ACTOR)
     for is_policy, items in groupby(demo["script"], key=lambda item: "policy" in item):
         if is_policy:

@@ -43,14 +43,14 @@ def first_problem(form: forms.Form) -> str:
     return next((str(error) for errors in form.errors.values() for error in errors), "")
 
 
-def _share(**kwargs: Any) -> forms.Field:
+def _share(**kwargs: Any) -> forms.Field:  # of the field
     number = forms.NumberInput(
         attrs={"class": "sheet__number", "step": "any", "min": "0", "max": "1"}
     )
     return forms.CharField(max_length=12, widget=number, **kwargs)
 
 
-def _oversized(**kwargs: Any) -> forms.Field:
+def _oversized(**kwargs: Any) -> forms.Field:  # of the field
     return forms.ChoiceField(choices=list(_OVERSIZED.items()), widget=select(), **kwargs)
 
 
@@ -81,7 +81,7 @@ def option_field(name: str, type_: type, initial: object) -> forms.Field:
     return _FIELDS[type_](required=False, label=label, initial=initial)
 
 
-def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
+def policy_of(kind: str, limit: int, options: Mapping[str, object]) -> Policy:
     """Return a policy of this kind. An option that is empty in the form has its default.
 
     Raises InvalidValue for options that exclude each other, and UnknownEstimator.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
@@ -27,6 +26,7 @@ from inspector.shell.rooms import observing
 from inspector.views.errors import answer_to, not_allowed, not_found
 
 Respond = Callable[[HttpRequest], HttpResponse]
+ViewFunction = Callable[..., HttpResponseBase]
 
 # Pages have no inline code, and load nothing from other sites.
 _SECURITY_POLICY = {
@@ -123,7 +123,11 @@ class InspectorMiddleware:
         return response
 
     def process_view(
-        self, request: HttpRequest, view: Any, args: Any, options: Any
+        self,
+        request: HttpRequest,
+        view: ViewFunction,
+        args: tuple[object, ...],
+        options: dict[str, object],
     ) -> HttpResponseBase | None:
         if not is_own(request):
             return None
@@ -148,11 +152,11 @@ class LoginRequired(LoginRequiredMiddleware):
     since the URL that received the form may accept no GET.
     """
 
-    def get_login_url(self, view_func: Any) -> str:
+    def get_login_url(self, view_func: object) -> str:
         return str(getattr(view_func, "login_url", None) or sign_in_url())
 
     def handle_no_permission(  # type: ignore[override]  # narrower than the base class
-        self, request: HttpRequest, view_func: Any
+        self, request: HttpRequest, view_func: ViewFunction
     ) -> HttpResponse:
         if answer := throttle_anonymous(request):
             return answer

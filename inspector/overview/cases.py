@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Count, F, Min, OuterRef, Q, QuerySet, Subquery
 
@@ -105,5 +104,5 @@ def _moment(line: Line, at: datetime) -> datetime | int:
     return microseconds(at) if line.began_at else at
 
 
-def time_in(began: Any) -> datetime | None:
+def time_in(began: datetime | int | None) -> datetime | None:
     return time_of(began) if isinstance(began, int) else began

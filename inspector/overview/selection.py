@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
@@ -365,7 +364,7 @@ def _day_words(value: str) -> str:
     return f"{'Today' if is_today(at) else written(at, 'weekday')}{hour}"
 
 
-def pager(parameters: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:
+def pager(parameters: Mapping[str, str], found: CursorPage[object]) -> dict[str, str | None]:
     """Return the query strings of the previous page (`newer`) and the next page (`older`); None for
     a page that does not exist.
     """

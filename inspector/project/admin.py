@@ -14,7 +14,7 @@ from django.http import HttpRequest
 _ONLY_FOR_SUPERUSERS = ("is_superuser", "is_staff", "groups", "user_permissions")
 
 # In place of Django's two lists between which names are moved: screen readers find no labels there.
-_CHECKBOXES: Any = {ManyToManyField: {"widget": CheckboxSelectMultiple}}
+_CHECKBOXES: Any = {ManyToManyField: {"widget": CheckboxSelectMultiple}}  # of Django
 
 admin.site.unregister([Group, User])
 
@@ -36,14 +36,16 @@ class AccountAdmin(UserAdmin):  # type: ignore[type-arg]  # not generic at run t
     formfield_overrides = _CHECKBOXES
     readonly_fields = ("last_login", "date_joined")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: User | None = None
+    ) -> list[str] | tuple[str, ...]:
         own = super().get_readonly_fields(request, obj)
         return own if request.user.is_superuser else (*own, *_ONLY_FOR_SUPERUSERS)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         return _may_touch(request, obj) and super().has_change_permission(request, obj)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         return _may_touch(request, obj) and super().has_delete_permission(request, obj)
 
 

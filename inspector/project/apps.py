@@ -5,7 +5,6 @@ its admin, and its redirects.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from django.apps import AppConfig, apps
 from django.conf import settings
@@ -50,7 +49,7 @@ class AdminSite(admin.AdminSite):
     """
 
     def i18n_javascript(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
         with override("en"):
             return super().i18n_javascript(request, extra_context)

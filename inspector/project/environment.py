@@ -143,7 +143,10 @@ def _is_network(name: str) -> None:
         ) from error
 
 
-def database(name: str, default: str) -> dict[str, Any]:
+DatabaseSettings = dict[str, Any]  # each key has a type of its own
+
+
+def database(name: str, default: str) -> DatabaseSettings:
     """Return the SQLite or PostgreSQL database whose URL is in a variable, as an entry of Django's
     DATABASES.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from asgiref.sync import AsyncToSync, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
@@ -17,7 +16,7 @@ class Handler(ASGIHandler):
     happen a dozen times a request, and take longer than a short response.
     """
 
-    _middleware_chain: Callable[..., Any]
+    _middleware_chain: Callable[..., object]
 
     def load_middleware(self, is_async: bool = False) -> None:
         """Load the middleware for synchronous views. The handler itself still responds

@@ -11,13 +11,13 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
 
 from django.core.management.utils import get_random_secret_key
 from platformdirs import user_data_path
 
 import inspector
 from inspector.project.environment import (
+    DatabaseSettings,
     bounds,
     check_production,
     database,
@@ -102,7 +102,7 @@ def make_private(file: Path) -> None:
         file.touch(mode=0o600)
 
 
-def _database() -> dict[str, Any]:
+def _database() -> DatabaseSettings:
     settings = database("DATABASE_URL", f"sqlite:///{DATABASE_FILE}")
     if settings["ENGINE"].endswith("sqlite3"):
         file = Path(settings["NAME"])
@@ -255,7 +255,7 @@ REST_FRAMEWORK = {
     },
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
-CHATMEMORY: dict[str, Any] = {
+CHATMEMORY: dict[str, object] = {
     **bounds("CHATMEMORY", "WINDOW_MESSAGES", "WINDOW_BYTES", "TEXT_CHARACTERS", "MEDIA_BYTES"),
     **bounds("CHATMEMORY", "TOKEN_DAYS"),
     **bounds("CHATMEMORY", "POST_BYTES", "PUT_BYTES", "ADDED_MESSAGES", "LISTED_MESSAGES"),
@@ -266,7 +266,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = CHATMEMORY.get("PUT_BYTES", 4 * 2**20)
 # Caches
 
 
-def _counts() -> dict[str, Any]:
+def _counts() -> dict[str, object]:
     """Return the cache that counts requests: Redis, or the memory of this process."""
     if url := redis("REDIS_URL"):
         seconds = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import brotli
 from asgiref.sync import sync_to_async
@@ -72,7 +71,7 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
     def stored_name(self, name: str) -> str:
         return str(super().stored_name(name)) if self.is_current else name
 
-    def post_process(self, *args: Any, **options: Any) -> Iterator[Any]:
+    def post_process(self, *args: object, **options: object) -> Iterator[object]:
         before = {*self.hashed_files.values()}
         yield from super().post_process(*args, **options)
         if not options.get("dry_run"):
@@ -100,10 +99,10 @@ class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc
         new = {each for each in paths if not self.exists(f"{each}.gz")}
         yield from super().compress_files({each for each in new if not each.endswith(".map")})
 
-    def create_compressor(self, **options: Any) -> BoundedCompressor:
+    def create_compressor(self, **options: object) -> BoundedCompressor:
         return BoundedCompressor(**options)
 
-    def _save(self, name: str, content: Any) -> str:
+    def _save(self, name: str, content: object) -> str:
         is_there = _HASHED.search(name) and self.exists(name)
         return name if is_there else str(super()._save(name, content))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from chatmemory import InvalidValue
@@ -27,7 +26,7 @@ class Answer:
     shows the same.
     """
 
-    def __init__(self, words: Iterable[str], url: str | None, **values: Any) -> None:
+    def __init__(self, words: Iterable[str], url: str | None, **values: object) -> None:
         self.words, self.url, self.values = words, url, values
 
 

@@ -6,13 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.http import HttpResponse
 
 from chatmemory.explain.wording import sentence
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Mapping[str, object]]
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", *(chr(ord(sign) + 0xFEE0) for sign in "=+-@"))
 
 
@@ -38,7 +37,7 @@ def _file(content: str, type: str, name: str) -> HttpResponse:
     return HttpResponse(content, type, headers=headers)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     """A value for a spreadsheet: an apostrophe keeps a text from being read as a formula, which may
     also begin with a full-width sign.
     """

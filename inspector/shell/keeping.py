@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
 
 from django.db import connections
 
@@ -78,7 +77,7 @@ class KeeperThread(Thread):
             connections.close_all()
         return has_more
 
-    def _wake(self, **_: Any) -> None:
+    def _wake(self, **_: object) -> None:
         self._changed.set()
 
     def stop(self) -> None:

@@ -13,8 +13,8 @@ import secrets
 import traceback
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
 
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.patterns import declared_pattern
 
 logger = logging.getLogger("inspector.requests")
@@ -41,7 +41,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -70,7 +70,7 @@ class TextFormatter(logging.Formatter):
         return "\n".join(lines)
 
 
-def logging_settings(style: str, log_changes: bool) -> dict[str, Any]:
+def logging_settings(style: str, log_changes: bool) -> dict[str, object]:
     """Return Django's LOGGING setting for lines on stderr. `style` is "json" or "text".
 
     Warnings and errors are always logged; with `log_changes`, each request and each change too.
@@ -125,7 +125,7 @@ def _without_errors(value: object) -> object:
     return type(value).__qualname__ if isinstance(value, BaseException) else value
 
 
-def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
+def _plain_extras(record: logging.LogRecord) -> dict[str, object]:
     """Return the plain values of `extra=`. Objects are left out: their text may quote a message."""
     return {
         name: value
@@ -134,9 +134,9 @@ def _plain_extras(record: logging.LogRecord) -> dict[str, Any]:
     }
 
 
-def _error_chain(error: BaseException | None) -> list[dict[str, Any]]:
+def _error_chain(error: BaseException | None) -> list[JsonDict]:
     """Return the type and the positions of an error and of its causes, outermost first."""
-    chain: list[dict[str, Any]] = []
+    chain: list[JsonDict] = []
     visited: set[int] = set()
     while error is not None and id(error) not in visited:
         visited.add(id(error))

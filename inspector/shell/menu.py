@@ -27,7 +27,7 @@ def menu_of(request: HttpRequest) -> Iterator[tuple[MenuItem, bool]]:
             yield item, match is not None and match.url_name in (item.route, *item.others)
 
 
-def _is_for(item: MenuItem, user: Any) -> bool:
+def _is_for(item: MenuItem, user: Any) -> bool:  # of the project's model, or nobody
     if not getattr(user, "is_authenticated", False):
         return item.is_public
     return not item.permission or bool(user.has_perm(item.permission))

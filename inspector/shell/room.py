@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from django.db.models import Q
 
@@ -66,7 +66,7 @@ class Fragment:
     """
 
     template: str
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ class SiteRoom(kernel.Room):
     value_columns: Mapping[str, str] = {}  # of filters: a derived row's column by a filter's name
     parameters: Mapping[str, type] = {}  # in the URL of the conversation page: each `str` or `int`
 
-    def tools(self) -> Iterable[Callable[..., Any]]:
+    def tools(self) -> Iterable[Callable[..., object]]:
         """Return the functions that coding agents may call; see `inspector.shell.agents`."""
         return ()
 

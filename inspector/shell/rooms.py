@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Q
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch, URLPattern, URLResolver, reverse
 
 from chatmemory import rooms as kernel
 from chatmemory.room import ListColumn
@@ -61,7 +61,7 @@ def _first(answer: Callable[[SiteRoom], Item | None]) -> Item | None:
     return next((each for each in found if each is not None), None)
 
 
-def urlpatterns() -> list[Any]:
+def urlpatterns() -> list[URLPattern | URLResolver]:
     """Return the URL patterns of all rooms."""
     return kernel.patterns_of(room.urls for room in rooms())
 
@@ -92,7 +92,7 @@ def rooms_on(request: HttpRequest) -> list[SiteRoom]:
     ]
 
 
-def tools() -> list[Callable[..., Any]]:
+def tools() -> list[Callable[..., object]]:
     """Return the tools that coding agents may call."""
     return [tool for room in rooms() for tool in room.tools()]
 
@@ -106,7 +106,7 @@ def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]
         surrounding = (room.observing(method, headers) for room in rooms())
         recording = [stack.enter_context(each) for each in surrounding if each]
 
-        def record(*answer: Any) -> None:
+        def record(*answer: Any) -> None:  # as RecordAnswer gets it
             for each in recording:
                 each(*answer)
 
@@ -263,7 +263,7 @@ def news(size: int) -> list[FeedEntry]:
 
 
 def _of_each(
-    make: Callable[[str, Mapping[str, Any]], Item], hook: Callable[[SiteRoom], Iterable[Item]]
+    make: Callable[[str, Mapping[str, object]], Item], hook: Callable[[SiteRoom], Iterable[Item]]
 ) -> list[Item]:
     """Return the answers of all rooms. If a room fails, make a line that it is not available."""
     found: list[Item] = []

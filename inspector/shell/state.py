@@ -30,6 +30,7 @@ from inspector.shell.highlights import NO_HIGHLIGHTS, Highlights
 from inspector.shell.needs import NextNeed
 
 NO_HISTORY = Page(())
+ReadValues = dict[str, Any]  # by the name that a room has given: of any type
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class ConversationState:
     shown: ShownMessages
     selection: Selection
     simulation: SimulatedChanges = STORED
-    read: dict[str, Any] = field(default_factory=dict, compare=False)
+    read: ReadValues = field(default_factory=dict, compare=False)
 
     @property
     def is_live(self) -> bool:

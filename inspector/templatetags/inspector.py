@@ -36,6 +36,7 @@ from inspector.shell.rooms import rooms_on
 from inspector.shell.times import is_today, written
 
 register = template.Library()
+ShownPage = Any  # also a query, or a row: a template uses each that has the attributes
 ENDS_TAIL = 8  # characters
 register.filter("moment", microseconds)
 for _filter in (
@@ -122,7 +123,7 @@ def drawn_once(
 
 
 @register.filter
-def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
+def fields(rows: Iterable[object]) -> list[dict[str, object]]:
     """Return the fields of each row as a dictionary.
 
     Templates look up a key first, and an attribute only after an exception, so that dictionaries
@@ -132,7 +133,7 @@ def fields(rows: Iterable[object]) -> list[dict[str, Any]]:
 
 
 @register.simple_tag
-def drawn_rows(template_name: str, rows: Sequence[Any], between: str = "") -> SafeString:
+def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "") -> SafeString:
     """Return the markup of many rows of one class. The class attribute `drawn` names the fields
     that the template of a row gets. The template also gets `text` and `href` if the row has them.
     `between` is put between two rows.
@@ -210,7 +211,7 @@ def chosen_display(context: Context) -> SafeString:
 
 @register.simple_tag
 def to(
-    page: Any, at: int | None = None, keeps: bool = True, **chosen: int | str | None
+    page: ShownPage, at: int | None = None, keeps: bool = True, **chosen: int | str | None
 ) -> SafeString:
     """Return the HTML attributes of a link to another view of the page: its URL, also for HTMX.
 
@@ -221,7 +222,7 @@ def to(
 
 
 @register.inclusion_tag("inspector/conversation/_fold.html")
-def fold(page: Any, name: str, title: str) -> dict[str, object]:
+def fold(page: ShownPage, name: str, title: str) -> dict[str, object]:
     """Return the context for the heading of a section: a link that unfolds the section, or folds it
     again.
     """
@@ -282,7 +283,7 @@ def absolute(context: Context, address: str) -> str:
 
 
 @register.simple_tag
-def sort_link(query: Any, key: str) -> str:
+def sort_link(query: ShownPage, key: str) -> str:
     """Return the URL of the overview in another order, with the same filters."""
     return str(query.link(sort=key))
 
@@ -308,7 +309,7 @@ def signed(number: int) -> str:
 
 
 @register.filter
-def row_text(text: str, page: Any) -> str:
+def row_text(text: str, page: ShownPage) -> str:
     """Return a text cut to the length of a row, with marks around the phrase that the page
     highlights, such as searched words.
     """
@@ -343,7 +344,7 @@ def day_or_time(moment: datetime) -> str:
 
 
 @register.simple_tag
-def query_with(query: Any, **changes: str) -> str:
+def query_with(query: ShownPage, **changes: str) -> str:
     """Return the query string of a list with `changes` to its filters. All other filters stay."""
     return str(query.link(**changes))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.apps import apps
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
@@ -33,13 +31,13 @@ class SignIn(LoginView):
     http_method_names = ("get", "head", "post")
     next_page = "inspector:overview"
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         place = sign_in_url()
         if place != request.path:
             return HttpResponseRedirect(place)
         return super().dispatch(request, *args, **kwargs)
 
-    def get_context_data(self, **context: Any) -> dict[str, Any]:
+    def get_context_data(self, **context: object) -> dict[str, object]:
         has_links = apps.is_installed("inspector.project")
         return super().get_context_data(has_links=has_links, **context)
 

@@ -30,7 +30,7 @@ from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
 from inspector.forms.fields import number_in_text
 from inspector.shell import rooms
-from inspector.shell.state import ConversationQuery
+from inspector.shell.state import ConversationQuery, ReadValues
 
 PAGE = "inspector/conversation/conversation.html"
 NUMBER_DIGITS = 18
@@ -52,7 +52,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
     query = _query(request)
-    selected, read = rooms.selected(query.room_parameters), dict[str, Any]()
+    selected, read = rooms.selected(query.room_parameters), ReadValues()
     query = query if selected is None else replace(query, msg=selected)
     with one_snapshot():
         try:
@@ -116,7 +116,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
     covering = Covering(windows.outline(memory_id, step), first, last)
     if form.is_valid():
         summary, terms = form.cleaned_data["summary"], form.cleaned_data["append_terms"]
-        chosen: Any = {"covering": covering.seqs, "append_terms": terms}
+        chosen: Any = {"covering": covering.seqs, "append_terms": terms}  # arguments
         try:
             if "store" in request.POST:
                 services.compact(memory_id, summary, actor=actor_of(request), **chosen)

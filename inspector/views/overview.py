@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
@@ -31,7 +30,7 @@ from chatmemory.streaming import json_list, streamed
 from inspector import demo
 from inspector.conversation.guide import COOKIE, ENDED, first_stops, is_ended
 from inspector.conversation.links import conversation_url
-from inspector.display import render_page_or_fragment
+from inspector.display import PageContext, render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
 from inspector.overview.causes import ages_of, current_headlines
@@ -57,7 +56,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
     return render_page_or_fragment(request, "inspector/overview/overview.html", context)
 
 
-def _has_only_examples(request: HttpRequest, context: dict[str, Any]) -> bool:
+def _has_only_examples(request: HttpRequest, context: PageContext) -> bool:
     """Return whether there is nothing but the examples, and nobody has ended the tour."""
     listed = {row.memory.id for row in context["rows"]}
     is_all = len(listed) == context["total"] and not context["query"].parameters
@@ -116,7 +115,7 @@ def add_demo(request: HttpRequest) -> HttpResponse:
     return redirect("inspector:overview")
 
 
-def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> dict[str, Any]:
+def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> PageContext:
     """Return the context of a page. Changes during the read are newer than its `moment`."""
     moment = newest_change()
     headlines = current_headlines(moment, query)
@@ -166,7 +165,7 @@ def _found(query: OverviewQuery) -> CursorPage[OverviewRow]:
         return page(cursor="")
 
 
-def _feed(last_seen: int | None = None) -> dict[str, Any]:
+def _feed(last_seen: int | None = None) -> PageContext:
     rows = current_feed(last_seen)
     return {"feed": rows, "newest": max((row.moment for row in rows), default=0)}
 

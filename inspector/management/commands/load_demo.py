@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from django.core.management.base import CommandParser
 
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.reading.conversations import any_memory
@@ -15,14 +15,14 @@ REFUSED = (
 class Command(DatabaseCommand):
     help = "Store the example conversations if the database has no conversations yet."
 
-    def add_arguments(self, parser: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--force",
             action="store_true",
             help="Store the example conversations even if the database has other conversations.",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         if not options["force"] and any_memory():
             self.stdout.write(REFUSED)
             return

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import CommandParser
@@ -22,7 +21,7 @@ class Command(Serve):
             "--no-demo", action="store_true", help="do not store the demo conversations"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         call_command("migrate", verbosity=0)
         if not options["no_demo"] and not any_memory():
             call_command("load_demo", stdout=sys.stderr)  # with --json, stdout has the addresses

@@ -4,7 +4,6 @@ import json
 import socket
 from argparse import ArgumentTypeError
 from contextlib import suppress
-from typing import Any
 
 import uvicorn
 from django.core.management import call_command
@@ -12,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.printing import OptionValue
 from chatmemory.reading.conversations import is_writable
 from inspector.access import OPERATOR, sign_in_link
 from inspector.conf import inspector_configuration
@@ -49,7 +49,7 @@ class Command(ServerCommand):
             help="print the URLs of the site and of the sign-in link as JSON",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         self.check_migrated()
         port = options["port"]
         listener = listening_socket(port)

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError, CommandParser
 
+from chatmemory.printing import OptionValue
 from inspector.access import OPERATOR, sign_in_link
 from inspector.project.management.commands.serve import ServerCommand, command_line
 
@@ -19,7 +18,7 @@ class Command(ServerCommand):
         super().add_arguments(parser)
         parser.add_argument("--username", default=OPERATOR, help="Default: operator.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         self.check_migrated()
         name = options["username"]
         try:
