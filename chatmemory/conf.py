@@ -61,6 +61,7 @@ _PROVIDERS = Expected(
 _NAME = Expected(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"')
 
 
+# Wide: people write these settings, each under its own name in CHATMEMORY.
 @dataclass(frozen=True)
 class Configuration:
     """The settings in CHATMEMORY and their defaults.

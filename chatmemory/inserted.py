@@ -34,6 +34,7 @@ class NewMessage:
     columns: Mapping[str, object] | None = field(default=None, hash=False)
 
 
+# Wide: a row of the table, with a field for each column.
 @dataclass(slots=True)
 @with_columns(Message)
 class InsertedMessage:
@@ -80,6 +81,7 @@ class InsertedMessage:
         return row
 
 
+# Wide: a row of the table, with a field for each column.
 @dataclass(slots=True)
 @with_columns(Stay)
 class InsertedStay:
@@ -121,6 +123,7 @@ class InsertedStay:
         return row
 
 
+# Wide: a row of the table, with a field for each column.
 @dataclass(slots=True)
 @with_columns(Step)
 class InsertedStep:

@@ -47,6 +47,7 @@ _COMMAND = Expected(
 )
 
 
+# Wide: people write these settings, each under its own name in INSPECTOR.
 @dataclass(frozen=True)
 class InspectorConfiguration:
     """The members of the setting INSPECTOR, and their defaults.

@@ -7,6 +7,7 @@ to the last record is the conversation, and each other path is a branch of it. S
 files of Claude Code 2.0.76 to 2.1.42, and test files of other readers.
 """
 
+# Long: one format: the tree of records, and the messages of a path through it.
 from __future__ import annotations
 
 from bisect import bisect

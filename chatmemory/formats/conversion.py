@@ -1,5 +1,6 @@
 """Base classes of readers and writers. They convert message by message and record each loss."""
 
+# Long: base classes of all formats, and the small functions by which they take JSON apart.
 from __future__ import annotations
 
 import json

@@ -204,6 +204,7 @@ class Kinds:
     silent: Mapping[str, str] = field(default_factory=dict)
 
 
+# Wide: authors of formats outside this project write these arguments by name.
 @dataclass(frozen=True)
 class Format:
     """A format of conversations, as JSON or as text for people, by the functions that read and

@@ -33,6 +33,7 @@ def totals_before(
     return Totals(before.count, before.tokens, after.cost - gained + lost)
 
 
+# Wide: receivers of the signal read these names, and an import makes a result for each message.
 @dataclass(unsafe_hash=True)
 class ChangeResult:
     """The result of one change of a conversation. `step` is the number of the step, or None if

@@ -53,6 +53,8 @@ def is_unchanged(memory: Memory, before: Memory) -> bool:
     return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
 
 
+# Long: every change of a conversation becomes a step here, and all share the window and the rows to
+# write.
 class Recorder:
     """Records the changes of one conversation, one step per change.
 

@@ -35,6 +35,7 @@ HEAD_PAGE = 8  # stays; most adds need two or three
 STAY = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size", "overrides")
 
 
+# Wide: a row of one SELECT, with a field for each column, in the order of the columns.
 class WindowMessage(NamedTuple):
     """A message in a window, with columns of three rows: of its stay, of the message and of the
     conversation.

@@ -41,6 +41,7 @@ Check = Callable[[ProviderWindow], Iterator[Fault]]
 Example = Sequence[ChatMessage] | Sequence[JsonMap]
 
 
+# Wide: written by hand in the catalog, with a name beside each optional value.
 @dataclass(frozen=True)
 class Law:
     """The behavior of one provider if a window has a fault: whether the provider rejects the
@@ -115,6 +116,7 @@ class Law:
         return _BRACES.sub(lambda found: str(values.get(found[1], found[0])), self.error)
 
 
+# Wide: written by hand in the catalog, with a name beside each optional value.
 @dataclass(frozen=True)
 class Rule:
     """A provider rule: what can be wrong with a window. `laws` says how each provider treats the
@@ -163,6 +165,7 @@ class Rule:
         return next(iter(self.laws), OPENAI)
 
 
+# Wide: the public result of lint(), of which programs read these names.
 @dataclass(frozen=True)
 class Finding:
     """A reason why a provider would reject a window, or misunderstand it.

@@ -40,6 +40,7 @@ COMBINING = frozenset({ANTHROPIC})
 _BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt beside the list
 
 
+# Wide: the one form of a message that every check reads; each window makes thousands.
 class Turn(NamedTuple):
     """One message, in the form that provider rules check.
 

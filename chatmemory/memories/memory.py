@@ -70,6 +70,7 @@ _METHODS_OF_STORES = ("get_messages", "update_messages", "delete_messages")
 _METHODS_OF_ESTIMATORS = ("estimate_token_count_in_message", "estimate_token_count_in_messages")
 
 
+# Long: the public methods that every memory has, each with its documentation.
 class ChatMemory(ABC):
     """A list of messages with a limit, kept in a store under `id`.
 

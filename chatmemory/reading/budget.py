@@ -24,6 +24,7 @@ _WITH_CONTENTS = (MessageType.USER, MessageType.TOOL_EXECUTION_RESULT)
 HEAVY_PERCENT = 40  # of the limit, for a system message
 
 
+# Wide: eight kinds of message, of which each has a number, and the limit beside them.
 @dataclass(frozen=True)
 class Budget:
     """The tokens of a window by the kind of message. Each message counts in one field.

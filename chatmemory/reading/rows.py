@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     EndedStay = WithAnnotations[Stay, _LeftOut]
 
 
+# Wide: a row of the table, with a field for each column that pages and the API show.
 @dataclass(frozen=True)
 class MemoryRow:
     """A conversation as it is now. `last_step` is the number of the newest step, and `last_seq` the
@@ -114,6 +115,7 @@ class MemoryRow:
         return user_labels(self.labels)
 
 
+# Wide: a row of the table, with a field for each column that pages and the API show.
 @dataclass(frozen=True)
 @with_columns(Step, only_shown=True)
 class StepRow:
@@ -160,6 +162,7 @@ class StayDetail:
         return self.entered_step <= step and (self.left_step is None or self.left_step > step)
 
 
+# Wide: a row of the table, with a field for each column that pages and the API show.
 @dataclass
 @with_columns(Message, only_shown=True)
 class MessageDetail:

@@ -222,6 +222,7 @@ def shapes_of(kind: str) -> Sequence[str]:
     return shapes
 
 
+# Wide: the lists of phrases.toml under their names there, and two patterns made of them.
 @dataclass(frozen=True, eq=False)
 class Language:
     """The phrases of a language, compiled to regular expressions; phrases.toml explains them under

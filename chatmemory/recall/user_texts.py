@@ -70,6 +70,7 @@ _CLAUSES_END = "\n"
 _COLONS = (":", "：")
 
 
+# Long: one text, read in many ways; each way keeps what it has found for the others.
 class UserText:
     """A user's text, with the nouns in it that name kinds of facts, such as "order number"."""
 

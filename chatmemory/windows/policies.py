@@ -106,6 +106,8 @@ class TokenOptions(PolicyOptions, total=False):
     fixed_overhead: int
 
 
+# Wide: people write these options by name, and rows of policies store them by name.
+# Long: the one rule of eviction, with what a kind of policy may decide in another way.
 @dataclass(frozen=True)
 class Policy(ABC):
     """A rule for the messages that leave memory: a limit, its unit, and options.

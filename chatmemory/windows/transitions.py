@@ -66,6 +66,7 @@ class Change(StrEnum):
     INDEX = "index"
 
 
+# Wide: every add makes a transition, and a value inside it would cost another object.
 class Transition(NamedTuple):
     """The effect of one change on a window: the messages that come and leave, and the totals
     `before` and `after` the change.

@@ -41,6 +41,7 @@ NOTHING = Totals()
 SAID = "SAID"  # the origin of messages of the history; others are SYNTHETIC
 
 
+# Wide: a window has thousands of entries, and a value inside each would double the objects.
 @dataclass(slots=True, eq=False)
 class Entry:
     """A message in a window, with the values by which eviction decides.

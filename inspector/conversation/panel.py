@@ -126,6 +126,7 @@ class RawMessage(NamedTuple):
     lost: list[str]
 
 
+# Long: presents one template; each property is what a line of the panel shows.
 class Why:
     """Explains why the selected message is in memory or has left.
 

@@ -1,5 +1,6 @@
 """The provider rules about the messages themselves: tool calls and results, roles and contents."""
 
+# Long: a catalog of rules, which are read one by one and share nothing.
 from __future__ import annotations
 
 from chatmemory.lint import checks, rendered, since

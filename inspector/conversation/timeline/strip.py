@@ -38,6 +38,7 @@ UNANSWERED = "is-unseen"
 DIGIT, INSET = 6.5, 3.0
 
 
+# Wide: a strip has a cell for each step, and its template draws one field after the other.
 @dataclass
 class Cell:
     """A cell of the strip, for one step. `css` has the classes of its states, and `words` is its

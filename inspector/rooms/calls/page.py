@@ -125,6 +125,7 @@ class ShownMessage(NamedTuple):
     is_after_break: bool
 
 
+# Long: presents one page; each property is what a part of the page shows.
 @dataclass(frozen=True)
 class CallPage:
     """Presents the page of a model call. The page compares the call with the previous call

@@ -21,6 +21,7 @@ SAMPLE = 1_000
 DIGITS = 9
 
 
+# Wide: the parameters of a URL, with a field for each name.
 @dataclass(frozen=True)
 class FleetAddress(ChosenConversations):
     """The settings in a URL of the lab: conversations, kind of policy, and prices.

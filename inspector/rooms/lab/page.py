@@ -128,6 +128,7 @@ def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
     return [each.id for each in members if each.id not in apart]
 
 
+# Long: presents one page; each property is what a part of the page shows.
 class FleetPage:
     """Presents the lab page for many conversations: advice, chart, controls and tables."""
 

@@ -31,6 +31,7 @@ class NoOtlp(ChatMemoryError):
     """Raised if the body is not an OTLP request."""
 
 
+# Wide: a record of OpenTelemetry, with a field for each of its parts that is read.
 @dataclass(frozen=True)
 class Record:
     """A span, or a log record that belongs to a span. IDs are in hexadecimal, times in nanoseconds.

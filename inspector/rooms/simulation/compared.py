@@ -99,6 +99,7 @@ class ComparedColumn:
         self.more_lost = len(each.lost) - len(self.lost)
 
 
+# Long: presents one page; each property is what a part of the page shows.
 class ComparePage:
     """Presents a comparison of policies: its answer, its chart and its tables."""
 
