@@ -177,8 +177,8 @@ def summarise(page: Page) -> None:
 
 def make_token(page: Page) -> None:
     page.get_by_label("Name").fill("support-bot")
-    page.get_by_label("Only IDs that begin with").fill("acme/")
-    page.get_by_label("Valid for how many days").fill("90")
+    page.get_by_label("Only conversation IDs that begin with").fill("acme/")
+    page.get_by_label("Days until the token expires").fill("90")
     page.get_by_role("button", name="Create a token").click()
     page.get_by_text("Copy it now").wait_for()
 

@@ -16,19 +16,24 @@ from chatmemory import Oversized, Policy, policy_from_dict, policy_kinds
 # The largest whole number that JavaScript and JSON clients read exactly.
 STEP_MAX = 2**53
 LABELS = {
-    "low_water": "When full, trim down to this share of the limit",
-    "snap_to_user": "After a trim, begin with a user message",
-    "oversized": "A message that is too big for the limit",
-    "index_terms": "Exact terms of messages that left, in one message (0: off, up to 200)",
-    "clear_tool_results": "When full, first clear tool results, except the newest N (0: off)",
-    "free_system": "The system message does not count",
-    "auto_recover_orphaned_tool_messages": "Leave out tool calls that were not answered completely",
-    "meters_only": "Only measure: evict and refuse nothing",
+    "low_water": "When memory is full, trim to this share of the limit",
+    "snap_to_user": "After a trim, start memory at a user message",
+    "oversized": "A message that is larger than the limit",
+    "index_terms": (
+        "Number of exact terms of evicted messages in an index (0: no index, at most 200)"
+    ),
+    "clear_tool_results": (
+        "When memory is full, first clear tool results, except this many newest ones (0: clear "
+        "none)"
+    ),
+    "free_system": "Do not count the system message toward the limit",
+    "auto_recover_orphaned_tool_messages": "Leave out tool calls with missing tool results",
+    "meters_only": "Only measure memory: no message leaves or is refused",
 }
 _OVERSIZED = {
-    Oversized.EVICT: "leaves after all other messages have left",
-    Oversized.REJECT: "is refused",
-    Oversized.KEEP: "stays while it is the newest",
+    Oversized.EVICT: "leaves memory after all other messages",
+    Oversized.REJECT: "is refused and not added",
+    Oversized.KEEP: "stays in memory while it is the newest",
 }
 SEARCH_LENGTH = 200
 

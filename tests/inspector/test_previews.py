@@ -62,7 +62,7 @@ def composer_words(page):
             4,
             (
                 f"1 message would leave at the next add: #4; {HIDDEN} it. "
-                "Message window 4: the model would see 4 messages. It sees 5 messages now."
+                "Message window 4: the model would see 4 messages. Now the model sees 5 messages."
             ),
         ),
         (
@@ -76,7 +76,7 @@ def composer_words(page):
             6,
             (
                 "1 message comes back: #3. #1 and #2 are hidden already and leave at the next add. "
-                "Message window 6: the model would see 6 messages. It sees 5 messages now."
+                "Message window 6: the model would see 6 messages. Now the model sees 5 messages."
             ),
         ),
         (8, "3 messages come back: #1, #2 and #3. Message window 8: the model would see 8"),
@@ -88,10 +88,10 @@ def test_settings_name_what_is_hidden_already(operator_client, lowered, limit, w
 
 def test_settings_add_up_what_leaves_at_the_next_add(operator_client, lowered):
     words = settings(operator_client, 4)
-    assert "How it adds up" in words
+    assert "How memory adds up" in words
     assert "Already 4 messages over the limit 8 " in words
     assert "#4 User leaves: next oldest" in words
-    assert "How it adds up" not in settings(operator_client, 8)
+    assert "How memory adds up" not in settings(operator_client, 8)
 
 
 @pytest.mark.parametrize(

@@ -122,12 +122,12 @@ REMEDIES: Mapping[DropReason, Remedy] = {
     DropReason.NO_MESSAGES: Remedy(
         "without messages",
         "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only in the app. A provider’s "
-        "own library may trace each call a second time, without messages: that one does no harm.",
+        "own library may trace each call a second time, without messages: this second trace does "
+        "no harm.",
     ),
     DropReason.HIDDEN: Remedy(
         "with hidden content",
-        "Unset OPENINFERENCE_HIDE_INPUTS, or let the agent be instrumented with "
-        "include_content=True.",
+        "Unset OPENINFERENCE_HIDE_INPUTS, or instrument the agent with include_content=True.",
     ),
     DropReason.DROPPED_ATTRIBUTES: Remedy(
         "that lost attributes in the app",
@@ -136,13 +136,13 @@ REMEDIES: Mapping[DropReason, Remedy] = {
     ),
     DropReason.PER_MESSAGE_EVENTS: Remedy(
         "sent as one event per message",
-        "Use opentelemetry-instrumentation-genai-openai in place of "
+        "Use opentelemetry-instrumentation-genai-openai instead of "
         "opentelemetry-instrumentation-openai-v2, or set "
         "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only.",
     ),
     DropReason.UNREADABLE: Remedy(
-        "whose messages cannot be read", "chatmemory does not know the format of these messages."
+        "whose messages cannot be read", "chatmemory cannot read the format of these messages."
     ),
     DropReason.ENCODING: Remedy(
         "in an encoding that cannot be decoded",
@@ -151,10 +151,10 @@ REMEDIES: Mapping[DropReason, Remedy] = {
     DropReason.TOO_LARGE: Remedy(
         "in bodies larger than the limit",
         "For spans, raise INSPECTOR['OTLP_BYTES'], or set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=16 in the "
-        "app. The recorder keeps 32 MB of a request and passes the rest on.",
+        "app. The recorder stores at most 32 MB of a request, and passes on the rest.",
     ),
     DropReason.TOO_MANY: Remedy(
-        "beyond the 1,000 of one body",
+        "beyond the first 1,000 of one request",
         "Set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=512 in the app.",
     ),
     DropReason.INVALID: Remedy(
@@ -163,14 +163,17 @@ REMEDIES: Mapping[DropReason, Remedy] = {
     ),
     DropReason.REFUSED: Remedy(
         "that could not be stored",
-        "The log says why. Files of the recorder are kept in calls/refused of the data folder.",
+        (
+            "Read the cause in the log. Files of the recorder are kept in calls/refused of the "
+            "data folder."
+        ),
     ),
     DropReason.PASSED: Remedy(
         "passed on without being recorded",
-        "The recorder keeps requests for answers of models, and passes all others on.",
+        "The recorder stores requests for answers of models, and passes on all other requests.",
     ),
     DropReason.UNWRITTEN: Remedy(
         "that the recorder could not write to its disk",
-        "Give the folder of the recorder’s files more room, or choose another one with --spool.",
+        "Free disk space for the recorder’s folder, or choose another folder with --spool.",
     ),
 }

@@ -39,7 +39,7 @@ class Learned(NamedTuple):
     def words(self) -> str:
         times = "" if self.factor == 1 else f" × {self.factor:g}"
         sign = "−" if self.addition < 0 else "+"
-        return f"our count{times} {sign} {abs(self.addition):,}, of {self.calls} calls"
+        return f"our estimate{times} {sign} {abs(self.addition):,}, learned from {self.calls} calls"
 
 
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:

@@ -263,13 +263,15 @@ class CallsPage:
 
     @property
     def title(self) -> str:
-        """The title, such as `100 calls today, $0.74`. Without a price, it has the prompts' tokens
-        instead of money.
+        """The title, such as `100 calls today, cost $0.74`. Without a price, it has the input
+        tokens instead of money.
         """
         if not self.today.calls:
             return f"No calls today, {counted(self.all.calls, 'call')} in {DAYS} days"
         cost = (
-            self.cost(self.today) if self.prices.has_money else f"{short(self.today.input)} tokens"
+            f"cost {self.cost(self.today)}"
+            if self.prices.has_money
+            else f"{short(self.today.input)} input tokens"
         )
         return f"{counted(self.today.calls, 'call')} today, {cost}"
 
@@ -278,11 +280,16 @@ class CallsPage:
         return [
             self._day_row("Calls", lambda each: each.calls, lambda each: f"{each.calls:,}"),
             self._day_row("Cost", lambda each: each.cost, self.cost),
-            self._day_row("Tokens in", lambda each: each.input, lambda each: short(each.input)),
-            self._day_row("From the cache", lambda each: each.from_cache or 0, percent),
-            self._day_row("Tokens out", lambda each: each.output, lambda each: short(each.output)),
+            self._day_row("Input tokens", lambda each: each.input, lambda each: short(each.input)),
+            self._day_row("Cached input", lambda each: each.from_cache or 0, percent),
             self._day_row(
-                "Errors", lambda each: each.errors, lambda each: f"{each.errors:,}", is_red=True
+                "Output tokens", lambda each: each.output, lambda each: short(each.output)
+            ),
+            self._day_row(
+                "Failed calls",
+                lambda each: each.errors,
+                lambda each: f"{each.errors:,}",
+                is_red=True,
             ),
         ]
 

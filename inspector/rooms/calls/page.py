@@ -165,7 +165,7 @@ class CallPage:
         if found is None or not found.is_broken:
             return ""
         if not found.shared:
-            return "at the first word"
+            return "at the first token"
         if not found.place:
             return "after the tools"
         return f"after {_name(self.call.rows[found.place - 1])}"
@@ -249,11 +249,11 @@ class CallPage:
     @cached_property
     def parts(self) -> list[Segment]:
         looks = {
-            "tools": ("Tools", "call", "b-tool"),
-            "idle": ("Never called", "call", "b-idle"),
-            "system": ("System", "system", "b-sys"),
-            "results": ("Results", "result", "b-res"),
-            "talk": ("Talk", "user", "b-talk"),
+            "tools": ("Called tools", "call", "b-tool"),
+            "idle": ("Tools without a call", "call", "b-idle"),
+            "system": ("System message", "system", "b-sys"),
+            "results": ("Tool results", "result", "b-res"),
+            "talk": ("User and assistant", "user", "b-talk"),
         }
         kinds = [(*looks[name], tokens) for name, tokens in self.sums.items()]
         return segments(kinds, max(1, self.counted), GAP)
@@ -279,9 +279,11 @@ class CallPage:
             text = f"{' and '.join(same).capitalize()}, unchanged"
             yield Change("same", text, self.difference.shared or 0)
         if self.difference.is_broken:
-            yield Change("break", "First difference. The cache ends here", self.difference.again)
+            yield Change(
+                "break", "First difference: the shared prefix ends here", self.difference.again
+            )
         if not has_same_tools:
-            yield Change("on", "other tools", self.tool_tokens, glyph="call")
+            yield Change("on", "changed tool definitions", self.tool_tokens, glyph="call")
         sent_before = {each.seq: each for each in self.before.prompt.places[place:]}
         sent_now = self.call.prompt.places[place:]
         stayed = [each for each in sent_now if each.is_same(sent_before.get(each.seq))]
@@ -289,7 +291,7 @@ class CallPage:
         yield from (_change("off", row) for row in before[place:] if row.seq not in seqs)
         if stayed:
             tokens = sum(each.tokens for each in stayed)
-            yield Change("same", f"{_range(stayed)}, unchanged but in another place", tokens)
+            yield Change("same", f"{_range(stayed)}, unchanged, but at another position", tokens)
         yield from (_change("on", row) for row in now[place:] if row.seq not in seqs)
 
     # Memory
@@ -305,24 +307,24 @@ class CallPage:
         if self.policy is not None:
             window = self._window_under(self.policy)
             sent = {row.seq: row.tokens for row in self.call.rows}
-            yield Line(
-                "What memory would have sent", sum(window.values()), counted(len(window), "message")
-            )
+            yield Line("Messages in memory", sum(window.values()), counted(len(window), "message"))
             put_in = {seq: tokens for seq, tokens in sent.items() if seq not in window}
             left = {seq: tokens for seq, tokens in window.items() if seq not in sent}
-            yield Line("Sent besides", sum(put_in.values()), _numbers(put_in))
-            yield Line("Held, but not sent", -sum(left.values()), _numbers(left))
+            yield Line("Sent, but not in memory", sum(put_in.values()), _numbers(put_in))
+            yield Line("In memory, but not sent", -sum(left.values()), _numbers(left))
         else:
             yield Line("Messages", sum(row.tokens for row in self.call.rows))
         if self.call.tools:
-            yield Line("Tool definitions", self.tool_tokens, "beside memory")
+            yield Line("Tool definitions", self.tool_tokens, "not part of memory")
         if self.overhead:
             yield Line(receipts.OVERHEAD, self.overhead)
-        yield Line("Sent", self.counted, f"our count, {configuration().ESTIMATOR}", is_sum=True)
-        yield Line("Counted by the provider", self.row.input)
+        yield Line(
+            "Whole prompt", self.counted, f"our estimate, {configuration().ESTIMATOR}", is_sum=True
+        )
+        yield Line("Whole prompt, counted by the provider", self.row.input)
         if learned := learned_for(self.row):
             tokens = learned.estimate(self.counted)
-            yield Line("Learned of this model and tools", tokens, learned.words)
+            yield Line("Whole prompt, predicted from earlier calls", tokens, learned.words)
         yield from self._costs()
 
     def _window_under(self, policy: Policy) -> dict[int, int]:
@@ -350,10 +352,10 @@ class CallPage:
         if row.is_broken and row.again:
             whole = Bill(1, row.again, written=row.again if row.written else 0)
             more = chosen.weight(whole) - chosen.weight(Bill(1, row.again, row.again))
-            yield Line("More by the break", round(more), "of what was sent again, by our count")
+            yield Line("Extra cost of the prefix change", round(more), "by our estimate")
         if self.prices.has_money:
             money = self.prices.money(cost, THOUSAND)
-            yield Line(f"{THOUSAND:,} such prompts", note=self.prices.source, money=money)
+            yield Line(f"Cost of {THOUSAND:,} such prompts", note=self.prices.source, money=money)
 
     # The request
 
@@ -413,9 +415,9 @@ class CallPage:
         """Where the request comes from, in words."""
         match self.row.source:
             case Source.RECORDER:
-                return "as the recorder saw it"
+                return "recorded by the recorder"
             case Source.OPENINFERENCE if self.row.is_exact:
-                return "as the app traced it"
+                return "traced by the app"
         return "reconstructed from the trace span" if not self.row.is_exact else "as it was sent"
 
 

@@ -136,7 +136,9 @@ class SettingsForm(PolicyForm):
 
     def _offer_to_keep(self, policy: Policy | None) -> None:
         """Offer to keep a policy that the form cannot show."""
-        name = f"As it is: {policy.kind}, not installed" if policy else "The client decides"
+        name = (
+            f"Keep {policy.kind}, which is not installed" if policy else "The client decides memory"
+        )
         field = cast(forms.ChoiceField, self.fields["kind"])
         field.choices = [("", name), *_kinds()]
         field.required = False

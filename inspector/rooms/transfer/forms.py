@@ -27,7 +27,11 @@ class ExportForm(forms.Form):
         choices=lambda: [(name, name) for name in writable_formats()], widget=select()
     )
     what = forms.ChoiceField(
-        choices=[("history", "Everything said"), ("window", "The window")], widget=select()
+        choices=[
+            ("history", "History: all messages"),
+            ("window", "Memory: messages that the model sees"),
+        ],
+        widget=select(),
     )
     at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
 
@@ -37,7 +41,10 @@ class ImportForm(forms.Form):
 
     file = forms.FileField()
     format = forms.ChoiceField(
-        choices=lambda: [("auto", "Detect"), *((name, name) for name in readable_formats())],
+        choices=lambda: [
+            ("auto", "Detect the format"),
+            *((name, name) for name in readable_formats()),
+        ],
         widget=select(),
     )
     kind = forms.ChoiceField(

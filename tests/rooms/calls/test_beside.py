@@ -176,7 +176,7 @@ def test_a_list_refers_to_the_history_and_keeps_the_rest(desk, operator_client, 
     assert answer["request"] == a_call(1, SENT).request
     text = operator_client.get("/c/m/calls/1/").text
     assert text.count("not in this history") == 3  # two messages, and a line
-    assert "Memory, against what was sent" in text
+    assert "Memory compared with the prompt" in text
     assert "at=None" not in text
     assert (second.shared, second.again, second.is_broken) == (
         sum(row.tokens for row in views_of(first)),

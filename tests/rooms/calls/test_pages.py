@@ -114,14 +114,14 @@ def page_of(n: int) -> CallPage:
 def test_the_page_says_where_the_beginning_broke(desk, operator_client):
     text = operator_client.get("/c/desk/calls/3/").text
     assert "ended after the system message" in text
-    assert "First difference. The cache ends here" in text
+    assert "First difference: the shared prefix ends here" in text
     assert "&lt;b&gt;Book&lt;/b&gt; it." in text
     assert "<b>Book" not in text
     assert "Authorization: Bearer $OPENAI_API_KEY" in text
     raw = operator_client.get("/c/desk/calls/3/?as=json").text
     assert "&quot;user&quot;: &quot;D-6630&quot;" in raw
     assert operator_client.get("/c/desk/calls/").url == "/c/desk/calls/3/"
-    assert "Call 3, the newest" in operator_client.get("/c/desk/").text
+    assert "Newest model call: call 3" in operator_client.get("/c/desk/").text
     assert operator_client.get("/c/desk/calls/9/").status_code == 404
 
 
@@ -153,11 +153,11 @@ def test_the_lines_above_what_was_sent_add_up_to_it(desk, policy):
 
 def test_memory_against_what_was_sent(desk, operator_client, django_assert_max_num_queries):
     lines = {each.text: each for each in page_of(3).lines}
-    assert lines["Sent"].tokens == page_of(3).counted
-    assert lines["Counted by the provider"].tokens == 103
+    assert lines["Whole prompt"].tokens == page_of(3).counted
+    assert lines["Whole prompt, counted by the provider"].tokens == 103
     with django_assert_max_num_queries(30):
         answer = operator_client.get("/c/desk/calls/3/?policy=token_window:60&input=2.5")
-    assert "What memory would have sent" in answer.text
+    assert "Messages in memory" in answer.text
     assert 'role="alert"' in operator_client.get("/c/desk/calls/3/?policy=nothing").text
 
 
@@ -181,7 +181,7 @@ def test_a_prompt_and_its_break_have_a_cost_where_the_cache_has_a_price(desk, op
     assert "1,000 such prompts $0.11" in shown
     lines = {each.text: each.tokens for each in priced(3).lines}
     assert lines["Cost, in tokens at the input price"] == 45
-    assert lines["More by the break"] == round(0.9 * ModelCall.objects.get(n=3).again)
+    assert lines["Extra cost of the prefix change"] == round(0.9 * ModelCall.objects.get(n=3).again)
     assert "must be a number" in operator_client.get("/c/desk/calls/3/?input=x").text
     assert "Cost" not in {each.text[:4] for each in page_of(3).lines}
 
@@ -197,10 +197,14 @@ def test_the_count_of_the_provider_is_learned_of_other_calls_with_the_same_tools
         ModelCall.objects.filter(n=n).update(counted=counted)
     ModelCall.objects.filter(n__lt=4).update(tools="[]", input=900)
     page = page_of(7)
-    learned = next(each for each in page.lines if each.text.startswith("Learned"))
+    learned = next(
+        each for each in page.lines if each.text.endswith("predicted from earlier calls")
+    )
     assert learned.tokens == round(1.25 * page.counted) + 30
-    assert learned.note == "our count × 1.25 + 30, of 3 calls"
-    assert not any(each.text.startswith("Learned") for each in page_of(3).lines)  # of two others
+    assert learned.note == "our estimate × 1.25 + 30, learned from 3 calls"
+    assert not any(
+        each.text.endswith("predicted from earlier calls") for each in page_of(3).lines
+    )  # of two others
 
 
 def test_one_odd_call_hardly_changes_the_learned_count():
@@ -238,7 +242,9 @@ def test_calls_come_first_with_totals_by_day_and_model(desk, operator_client):
     assert {row.model: row.totals.calls for row in page.models} == Counter(r.model for r in rows)
     assert [len(row.bars) for row in page.days] == [DAYS] * 6
     text = operator_client.get("/calls/").text
-    assert text.index("Newest calls") > text.index("By model") > text.index("Record more…")
+    assert (
+        text.index("Newest calls") > text.index("Calls by model") > text.index("Record more calls…")
+    )
     assert "failed: no &lt;b&gt;" in text
     before = operator_client.get(f"/calls/?day={day - timedelta(days=1)}").context["page"]
     assert [each.call.n for each in before.newest] == [1]
@@ -262,7 +268,7 @@ def test_the_cost_of_calls_is_that_of_their_prompts(desk, operator_client):
 
 def test_before_the_first_call_the_page_says_how_to_record_one(db, operator_client):
     text = operator_client.get("/calls/").text
-    assert "No calls yet" in text
+    assert "No model calls yet" in text
     assert "OPENAI_BASE_URL" in text
     assert 'hx-trigger="every 5s"' in text
 

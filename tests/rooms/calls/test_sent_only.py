@@ -159,7 +159,9 @@ def test_a_search_says_which_call_sent_it(desk, operator_client, api):
     store(a_call(3, CALL[1:]))
     page = " ".join(operator_client.get("/c/m/?find=desk is d-6630").text.split())
     assert "Nobody said these words." in page
-    assert "sent by model calls: 1 message with these words, last in" in page
+    assert (
+        "Model calls sent 1 message with these words that is not in this history, last in" in page
+    )
     assert 'href="/c/m/calls/2/">call 2</a>' in page
     assert "sent by model calls" not in operator_client.get("/c/m/?find=A-1182").text
     assert len(api.get("/api/v1/memories/?search=D-6630").json()["results"]) == 1

@@ -437,7 +437,7 @@ def test_what_is_rejected_is_counted_by_its_reason(app, monkeypatch, operator_cl
     }
     assert all(each["what"] and each["remedy"] for each in listed)
     page = operator_client.get("/calls/").text
-    assert "beyond the 1,000 of one body" in page
+    assert "beyond the first 1,000 of one request" in page
     assert "in records that OpenTelemetry’s protocol does not allow" in page
 
 

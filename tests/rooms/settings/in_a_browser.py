@@ -25,8 +25,8 @@ def test_another_kind_of_policy_shows_its_own_options(open_page, violations_in_b
     expect(page.get_by_label("When full, first clear tool results")).to_have_count(0)
     expect(page.get_by_role("button", name="Show its options")).to_be_hidden()
     page.get_by_label("Limit in messages").fill("20")
-    page.get_by_text("Further options").first.click()
-    page.get_by_label("After a trim, begin with a user message").check()
+    page.get_by_text("More options").first.click()
+    page.get_by_label("After a trim, start memory at a user message").check()
     assert violations_in_both_schemes(page) == []
-    page.get_by_role("button", name="Set the policy", exact=True).click()
+    page.get_by_role("button", name="Set default policy", exact=True).click()
     expect(page.get_by_role("rowheader", name="shop-")).to_be_visible()

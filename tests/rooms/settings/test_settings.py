@@ -68,8 +68,8 @@ class TestThePreview:
         html = page(operator_client, limit="2")
         assert "7 messages would leave at the next add: #1 to #7." in html
         assert "Message window 2: the model would see 2" in html
-        assert "It sees 9 messages now." in html
-        assert "The policy stays as it is." in page(operator_client)
+        assert "Now the model sees 9 messages." in html
+        assert "The policy would not change." in page(operator_client)
         assert "nothing comes back" in page(operator_client, limit="12")
         assert conversations.memory("c").policy == MessageWindow(9)
 
@@ -85,7 +85,7 @@ class TestThePreview:
         html = page(operator_client, kind="token_window", limit="30")
         assert "Limit in tokens" in html
         assert "would leave at the next add" in html
-        assert "It sees 9 messages now." in html
+        assert "Now the model sees 9 messages." in html
 
     def test_counts_very_many_messages_anew_only_if_asked(self, operator_client, monkeypatch):
         monkeypatch.setattr("chatmemory.reading.simulation.RECOUNTED_AT_ONCE", 8)
@@ -187,7 +187,7 @@ class TestWhatTheFormCannotShow:
     ):
         services.create("free", None)
         html = operator_client.get("/c/free/settings/").content.decode()
-        assert '<option value="" selected>The client decides</option>' in html
+        assert '<option value="" selected>The client decides memory</option>' in html
         typed = {"kind": "", "limit": "", "estimator": "", "name": "team", "value": "a"}
         assert operator_client.post("/c/free/change/", typed).status_code == 302
         row = conversations.memory("free")
@@ -203,7 +203,7 @@ class TestWhatTheFormCannotShow:
     ):
         before = conversations.memory("c").policy
         html = operator_client.get(URL).content.decode()
-        assert "As it is: frugal_window, not installed" in html
+        assert "Keep frugal_window, which is not installed" in html
         typed = {"kind": "", "limit": "900", "estimator": "gpt-4o", "name": "team", "value": "b"}
         assert operator_client.post(SAVE, typed).status_code == 302
         row = conversations.memory("c")

@@ -57,7 +57,7 @@ def test_a_window_at_a_step(operator_client, said):
 def test_the_page_says_what_a_format_loses(operator_client, said):
     page = operator_client.get(f"{URL}?format=openai_chat").content.decode()
     assert "thinking" in page
-    assert "nothing is lost" in operator_client.get(URL).content.decode()
+    assert "loses nothing of these messages" in operator_client.get(URL).content.decode()
 
 
 def test_a_format_that_is_an_object_is_downloaded_whole(operator_client, said, object_format):
@@ -114,7 +114,10 @@ def post(client, content: bytes | str, name: str = "chats.json", **fields: str):
 def test_it_imports_and_reports_like_the_command(operator_client):
     response = post(operator_client, json.dumps([CHAT[:1], CHAT]), kind="token_window", limit="99")
     page = " ".join(response.content.decode().split())
-    assert "1 conversation imported (openai_chat), 0 already there, 1 refused." in page
+    assert (
+        "1 conversation imported (format: openai_chat), 0 conversations already stored, 1 "
+        "conversation refused." in page
+    )
     assert "robot" in page
     assert conversations.memory("chats-1").policy == TokenWindow(99)
     assert steps.step("chats-1", 1).row.actor == "operator"
@@ -124,7 +127,7 @@ def test_the_report_lists_what_was_lost(operator_client):
     blank, said = {"role": "system", "content": " "}, {"role": "user", "content": "hi"}
     page = post(operator_client, json.dumps([blank, said])).content.decode()
     assert "1 conversation imported" in page
-    assert "<h2>Not taken over</h2>" in page
+    assert "<h2>Lost in this import</h2>" in page
     assert "<li>a blank system message, first at .[0]</li>" in page
     page = post(operator_client, json.dumps([blank, blank, said]), begin="b/").content.decode()
     assert "<li>a blank system message, first at .[0] · 2 times</li>" in page
@@ -135,8 +138,8 @@ def test_a_reader_that_fails_ends_one_conversation_and_the_next_file_is_imported
 ):
     lines = [{"lines": [{"said": "no"}, {"said": said}]} for said in ("no", "oops", "no")]
     page = unescape(post(operator_client, json.dumps(lines)).content.decode())
-    assert "2 conversations imported (failing)" in " ".join(page.split())
-    refused = page.partition("<h2>Refused</h2>")[2].partition("</section>")[0]
+    assert "2 conversations imported (format: failing)" in " ".join(page.split())
+    refused = page.partition("<h2>Refused conversations</h2>")[2].partition("</section>")[0]
     assert "conversation 2, .[1].lines[1]: chatmemory failed to read this (KeyError)" in refused
     assert "please report" in refused
     assert "Traceback" not in page
@@ -164,7 +167,7 @@ def test_a_database_of_an_agent_is_imported(operator_client, tmp_path):
     assert ".db," in page.partition(' accept="')[2].partition('"')[0]
     content = database(tmp_path / "opencode.db").read_bytes()
     page = post(operator_client, content, "opencode.db").content.decode()
-    assert "imported (opencode)" in " ".join(page.split())
+    assert "imported (format: opencode)" in " ".join(page.split())
 
 
 def test_the_prefix_can_be_chosen(operator_client):
@@ -229,6 +232,9 @@ def test_importing_again_is_safe(operator_client):
     for _ in range(2):
         response = post(operator_client, json.dumps(CHAT[:1]))
     page = response.content.decode()
-    assert "1 already there" in page
-    assert '<a class="link" href="/c/chats-1/"' in page.partition("<h2>Already there</h2>")[2]
+    assert "1 conversation already stored" in page
+    assert (
+        '<a class="link" href="/c/chats-1/"'
+        in page.partition("<h2>Already stored conversations</h2>")[2]
+    )
     assert conversations.memory("chats-1").last_step == 1
