@@ -251,11 +251,12 @@ class _Difference:
 
 
 def applied(difference: JsonValue, written: JsonValue, texts: Texts) -> JsonValue:
-    """Return the original value, restored from the written value and the stored difference. If the
-    message was edited since, its new texts stay.
+    """Return the original JSON values of a message: `written`, which a writer makes of the message
+    now, changed back by the stored `difference`. If the message was edited since, its new texts
+    stay. `texts` is the result of `sources_of`.
 
-    Raises ValueError if the function `difference` cannot have made this difference: clients can
-    send any attributes.
+    The difference comes from the message's attributes, in which a client can send anything. A part
+    that is no difference is ignored, or raises ValueError.
     """
     try:
         found = _Applied(texts).to(difference, written)

@@ -185,10 +185,9 @@ def branch_of(
     """Read a branch: another path through a session's records than the `main` conversation. Return
     the whole conversation along the path, and the losses in the branch's own records.
 
-    `own` are the indexes of the records that only the branch has. `read_way` reads the path.
-    `outer` is the account of the main conversation: it says for each record whether it was read,
-    lost or refused. In this account, the branch's own records are marked as records of a branch, or
-    as refused.
+    `read_way` reads the path. `own` are the indexes of the records that only the branch has.
+    `outer` is the account of the main conversation. This function marks the branch's own records in
+    it, as records of a branch or as refused, so that they are no losses of the main conversation.
     """
     account = Account(outer)
     read = read_way(account)

@@ -13,11 +13,11 @@ _UNSTORABLE = declared_pattern("[\x00\ud800-\udfff]")
 
 
 def string_id(memory_id: object, limit_name: str = "") -> str:
-    """Return an id if it is a string. Other types are refused, because a database would take 42 and
-    "42" for one conversation.
+    """Return an id if it is a string, else raise InvalidValue: a database would take 42 and "42"
+    for one conversation.
 
-    For a number, the error suggests the argument `limit_name`, such as `max_messages=20`. Raises
-    InvalidValue.
+    An integer may be a limit that was passed instead of the id. If `limit_name` is given, the error
+    suggests this argument: `max_messages=20`.
     """
     if memory_id is None:
         raise InvalidValue("id cannot be null")

@@ -58,7 +58,9 @@ def _in_plain_letters(found: re.Match[str]) -> str:
 
 
 def squashed(text: str) -> str:
-    """Return a text in lowercase without accents, spaces, and the separators of codes."""
+    """Return a text in lowercase, without accents, spaces, dashes and the characters _ . / : #. So
+    the code `A-1182` is found however it is separated: "A 1182" becomes "a1182", too.
+    """
     return _without_separators(folded(text))
 
 

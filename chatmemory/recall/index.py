@@ -100,7 +100,9 @@ class Index:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The terms that somebody left out."""
+        """The terms that the message must not list, because somebody chose to leave them out of the
+        index.
+        """
         return frozenset(row.term for row in self.rows if row.is_left_out)
 
     def message(self) -> UserMessage:

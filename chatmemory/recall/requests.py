@@ -144,10 +144,12 @@ def _is_short_or_statement(sentence: str) -> bool:
 
 
 def question_in(text: str, requests: Iterable[Request]) -> Question | None:
-    """Return what an assistant's text asks. `requests` are the requests for facts in the text.
+    """Return what an assistant's text asks the user, or None if the text asks nothing. `requests`
+    are the requests for facts in the text.
 
-    None if the text only offers something, such as `anything else?`. None also if the text neither
-    asks something nor tells that something is lacking.
+    An offer, such as `anything else?`, asks nothing. A text without a question that says that
+    something is lacking, such as `the floor is not in our notes`, is a question with `is_silent`,
+    but not if an offer follows.
     """
     whole = folded(text)
     spoken = spoken_in(whole)

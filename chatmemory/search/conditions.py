@@ -1,9 +1,9 @@
 """The condition that a text contains words, in the SQL of each database.
 
-In SQLite, the condition calls Python functions of this library, and so do the triggers of an index.
-Every connection gets these functions from `add_functions`. PostgreSQL normalizes texts with
-functions of its own, whose results an index can store. It removes accents by Unicode's
-decomposition.
+In SQLite, the condition calls Python functions of this library, which `add_functions` defines on
+every new connection. The triggers that update the search index call such functions, too. In
+PostgreSQL, the condition uses only built-in functions, so that a database index can be built on
+their results. There, accents are removed by Unicode's decomposition.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Agents' tools for any conversation: its memory, its history, and why a message left memory.
+"""Tools of the MCP server for coding agents: they find conversations, show the memory and history
+of a conversation, and explain why a message left memory.
 
-A server for the model of one conversation has only `search_history`.
+`search_history` is not among these tools. It is the only tool of a server that is started for the
+model of one conversation.
 """
 
 from __future__ import annotations

@@ -217,7 +217,9 @@ class DoctorPage:
 
     @cached_property
     def short(self) -> Line | None:
-        """The line of conversations whose limit is too small for their largest turn, or None."""
+        """The line of the page about conversations whose limit is too small for their largest turn,
+        or None if there are none.
+        """
         found = short_windows()
         return ShortLine(found, self._midnight) if found else None
 

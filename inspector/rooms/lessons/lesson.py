@@ -72,11 +72,12 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The question of a step; `ask` is None if the step asks nothing. `why` explains the result,
-    and is shown after the answer.
+    """The question of a lesson's step. `ask` is the kind of question, None for a step that has only
+    a text. `why` explains the result, and is shown after the answer.
 
-    `choices` are the answers of CHOOSE. LIMIT asks for the smallest of `limits` that keeps the
-    message with the number `keep`, or that keeps a `fact` until it is needed again.
+    For Ask.CHOOSE, `choices` are the answers to choose from. For Ask.LIMIT, the answer is the
+    smallest of `limits` that keeps the message with the number `keep`, or that keeps the `fact`
+    until it is needed again.
     """
 
     ask: Ask | None = None
