@@ -22,13 +22,12 @@ from chatmemory.recall.asked import (
     opens_with,
 )
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
-from chatmemory.recall.neighbours import phrases_in
-from chatmemory.recall.reminded import Reminded
-from chatmemory.recall.requests import Request, question_in, requests_in
+from chatmemory.recall.reminded import reminded_in
+from chatmemory.recall.requests import Asked, asked_in
 from chatmemory.recall.sessions import is_by_program
-from chatmemory.recall.user_texts import Said, UserText, sentences
+from chatmemory.recall.user_texts import Said, UserText, user_text
 from chatmemory.recall.value_search import Search
-from chatmemory.recall.values import Value, codes_in, longest_first, words_in
+from chatmemory.recall.values import Value, longest_first, words_in
 
 _NO_KINDS: frozenset[str] = frozenset()
 
@@ -77,26 +76,18 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     The text is also read without its reminders, such as "as I said", so that these do not hide a
     short answer.
     """
-    read = UserText(text, words.reminders)
-    rest = words_in(read.plain) if read.reminders else []
-    opening = phrases_in(read.plain, *read.opening)
-    reminded = Reminded(read).phrases()
-    return [*codes_in(text), *words_in(text), *rest, *opening, *reminded, *_contradicting(read)]
-
-
-def _contradicting(text: UserText) -> list[Value]:
-    """Return the words of a text that contradicts something; an empty list for another text."""
-    spans = sentences(text.text) if text.contradicts else ()
-    return [each for span in spans for each in phrases_in(text.plain, *span)]
+    read = user_text(text, words.reminders)
+    rest = read.words if read.reminders else []
+    phrases = [*read.first_phrases, *reminded_in(read).phrases, *read.contradicting]
+    return [*read.codes, *words_in(text), *rest, *phrases]
 
 
 class _Rules:
     """What makes a value of one text of a user an answer."""
 
-    def __init__(self, text: UserText, before: str, requests: Sequence[Request]) -> None:
-        self._text, self._requests = text, requests
-        self._question = question_in(before, requests) if before else None
-        self._reminded = Reminded(text)
+    def __init__(self, text: UserText, asked: Asked) -> None:
+        self._text, self._requests, self._question = text, asked.requests, asked.question
+        self._reminded = reminded_in(text)
 
     @property
     def take_words(self) -> bool:
@@ -106,15 +97,13 @@ class _Rules:
         return is_asked or bool(self._reminded)
 
     def phrases(self) -> list[Value]:
-        found = self._reminded.phrases()
-        if self._question and self._question.is_request:
-            found += phrases_in(self._text.plain, *self._text.opening)
-        return found
+        is_asked = self._question is not None and self._question.is_request
+        return [*self._reminded.phrases, *(self._text.first_phrases if is_asked else ())]
 
     def corrections(self) -> list[Value]:
         """Return the words by which the text may correct a message that asked for nothing."""
         is_asked = self._question is not None and not self._question.is_silent
-        return [] if is_asked or self._reminded else _contradicting(self._text)
+        return [] if is_asked or self._reminded else self._text.contradicting
 
     def corrects(self, value: Value, given: Iterable[Given]) -> bool:
         """Return whether the user says words again that nobody says again by chance."""
@@ -147,13 +136,12 @@ class _Reader:
     def __init__(self, messages: Sequence[ChatMessage], words: Words) -> None:
         self._messages, self._words = messages, words
         self._said = Said()
-        self._requests: dict[int, list[Request]] = {}
         self._asked: dict[int, frozenset[str]] = {}
 
     def read(self, position: int) -> list[Answer]:
-        text = UserText(text_of(self._messages[position]), self._words.reminders)
-        rules = _Rules(text, self._text_before(position), self.requests_before(position))
-        values = [*text.codes, *words_in(text.plain)] if rules.take_words else text.codes
+        text = user_text(text_of(self._messages[position]), self._words.reminders)
+        rules = _Rules(text, asked_in(self._text_before(position), self._words.requests))
+        values = [*text.codes, *text.words] if rules.take_words else text.codes
         known = self._known(position, longest_first(values))
         found = [*_answers(rules, known, self._known(position, rules.phrases()))]
         for value, given in self._known(position, rules.corrections()):
@@ -161,13 +149,6 @@ class _Reader:
                 found.append(Answer(value))
         self._said.add(position, text)
         return found
-
-    def requests_before(self, position: int) -> list[Request]:
-        """Return the requests of the assistant's message directly before a position."""
-        if position not in self._requests:
-            text = self._text_before(position)
-            self._requests[position] = requests_in(text, self._words.requests) if text else []
-        return self._requests[position]
 
     def _text_before(self, position: int) -> str:
         """Return the text of the assistant's message directly before a position, or ""."""
@@ -191,7 +172,8 @@ class _Reader:
     def _asked_before(self, position: int) -> frozenset[str]:
         """Return the kinds for which the assistant asks directly before a position."""
         if position not in self._asked:
-            kinds = (each.kinds for each in self.requests_before(position))
+            asked = asked_in(self._text_before(position), self._words.requests)
+            kinds = (each.kinds for each in asked.requests)
             self._asked[position] = _NO_KINDS.union(*kinds)
         return self._asked[position]
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from string import ascii_letters, digits
 from time import process_time
@@ -33,6 +33,9 @@ from chatmemory.patterns import declared_pattern
 from chatmemory.recall.dates import Date, dates_in, without_times
 
 SHORTEST, LONGEST = 4, 200
+# Texts of users, and of assistants, whose reading is kept in the process, and the characters of the
+# longest one. Of a thousand messages, five hundred are by users.
+MOST_KEPT, LONGEST_KEPT = 512, 2_000
 # A number that follows one of these words, or #, is a fact.
 NAMES_OF_NUMBERS = ("order", "number", "id", "ticket", "account", "code", "ending in")
 # Names that compilers, linters and machines give.
@@ -194,28 +197,52 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     marks the number as a fact (see NAMES_OF_NUMBERS). The placeholder text of a redaction contains
     no facts.
     """
+    found = [facts_in(text, words) for text in texts_with_facts(message)]
+    if len(found) == 1:
+        return found[0]
+    dates: dict[Date, str] = {}
+    for each in found:
+        dates |= each.dates
+    none = frozenset[str]()
+    terms = none.union(*(each.terms for each in found))
+    codes = none.union(*(each.codes for each in found))
+    return NamedFacts(terms, dates, codes, none.union(*(each.named for each in found)))
+
+
+def facts_in(text: str, words: Words = NO_WORDS) -> NamedFacts:
+    """Return the facts in a text; see `found_in`. Short texts are read once while they are kept,
+    as each message of a conversation is read whenever another one comes.
+    """
+    return _kept(text, words) if len(text) <= LONGEST_KEPT else _facts_in(text, words)
+
+
+@lru_cache(maxsize=2 * MOST_KEPT)
+def _kept(text: str, words: Words) -> NamedFacts:
+    return _facts_in(text, words)
+
+
+def _facts_in(text: str, words: Words) -> NamedFacts:
     terms: set[str] = set()
     dates: dict[Date, str] = {}
     codes: set[str] = set()
     named: set[str] = set()
-    for text in texts_with_facts(message):
-        if is_tombstone(text):
-            continue
-        if has_digit(text) or _CAPITALS.search(text):
-            dates |= dates_in(text)
-            named.update(_named_numbers(text))
-            rest = without_times(text)
-            if grouped := set(_GROUPED.findall(rest)):
-                terms |= grouped
-                rest = _GROUPED.sub(" ", rest)
-            for run in runs_in(rest, only_telling=True):
-                if _CODE.fullmatch(run):
-                    codes.add(run)
-                elif is_term(run):
-                    terms.add(run)
-        named.update(each for each in strings_in(json_of(text)) if _CODE.fullmatch(each))
-        if words != NO_WORDS:
-            terms.update(_words_in(text, words))
+    if is_tombstone(text):
+        return NamedFacts(frozenset(), {}, frozenset(), frozenset())
+    if has_digit(text) or _CAPITALS.search(text):
+        dates = dates_in(text)
+        named.update(_named_numbers(text))
+        rest = without_times(text)
+        if grouped := set(_GROUPED.findall(rest)):
+            terms |= grouped
+            rest = _GROUPED.sub(" ", rest)
+        for run in runs_in(rest, only_telling=True):
+            if _CODE.fullmatch(run):
+                codes.add(run)
+            elif is_term(run):
+                terms.add(run)
+    named.update(each for each in strings_in(json_of(text)) if _CODE.fullmatch(each))
+    if words != NO_WORDS:
+        terms.update(_words_in(text, words))
     return NamedFacts(frozenset(terms), dates, frozenset(codes | named), frozenset(named))
 
 

@@ -523,7 +523,9 @@ def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
 
     The text is in lowercase without accents. `own` are phrases of the project.
     """
-    patterns = [*(each.reminders for each in spoken_in(text)), own_phrases(own)]
+    patterns = [each.reminders for each in spoken_in(text)]
+    if own:
+        patterns.append(own_phrases(own))
     spans = [found.span() for each in patterns for found in each.finditer(text)]
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans, key=itemgetter(0)):

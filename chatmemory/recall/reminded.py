@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.asked import Given
+from chatmemory.recall.facts import MOST_KEPT
 from chatmemory.recall.neighbours import phrases_in
 from chatmemory.recall.phrases import HAS_CJK, fillers, folded, reported, rhetorical
 from chatmemory.recall.user_texts import UserText, sentences
@@ -23,6 +25,12 @@ _WORDS_OF_QUESTION = 2  # words of a clause that asks by itself
 _WORD = declared_pattern(r"[^\W_]+")
 
 
+@lru_cache(maxsize=MOST_KEPT)
+def reminded_in(text: UserText) -> Reminded:
+    """Return what a text reminds of. A text is read once while it is kept, like `user_text`."""
+    return Reminded(text)
+
+
 class Reminded:
     """Finds the values in a user's text that stand near a reminder, such as "as I said". A reminder
     says that something was said before.
@@ -37,9 +45,10 @@ class Reminded:
     def __bool__(self) -> bool:
         return bool(self._parts)
 
+    @cached_property
     def phrases(self) -> list[Value]:
-        """Return the words near the reminders as values: each word, and a few adjacent words
-        together. Small words are left out.
+        """The words near the reminders as values: each word, and a few adjacent words together.
+        Small words are left out.
         """
         spans = sentences(self._text.text) if self._parts else ()
         short = [span for span in spans if _has_few_words(self._text.plain[slice(*span)])]

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
+from chatmemory.recall.facts import LONGEST_KEPT, MOST_KEPT
 from chatmemory.recall.phrases import (
     HAS_CJK,
     Language,
@@ -66,6 +67,27 @@ class Question(NamedTuple):
     is_request: bool = False
     is_silent: bool = True
     is_other: bool = False
+
+
+class Asked(NamedTuple):
+    """What an assistant's text asks: the requests for facts, and the question as a whole."""
+
+    requests: tuple[Request, ...] = ()
+    question: Question | None = None
+
+
+def asked_in(text: str, own: tuple[str, ...] = ()) -> Asked:
+    """Return what an assistant's text asks. Short texts are read once while they are kept, as each
+    message of a conversation is read whenever another one comes.
+    """
+    read = _asked_in if len(text) <= LONGEST_KEPT else _asked_in.__wrapped__
+    return read(text, own) if text else Asked()
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _asked_in(text: str, own: tuple[str, ...]) -> Asked:
+    requests = requests_in(text, own)
+    return Asked(tuple(requests), question_in(text, requests))
 
 
 def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:

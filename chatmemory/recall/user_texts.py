@@ -7,9 +7,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from chatmemory.patterns import declared_pattern
+from chatmemory.recall.facts import MOST_KEPT
+from chatmemory.recall.neighbours import phrases_in
 from chatmemory.recall.numerals import numbers_in
 from chatmemory.recall.phrases import (
     CJK,
@@ -32,7 +34,7 @@ from chatmemory.recall.phrases import (
     reported,
     sign_fillers,
 )
-from chatmemory.recall.value_search import Searched, stem_of
+from chatmemory.recall.value_search import Searched, searched, stem_of
 from chatmemory.recall.values import (
     UNIT_WORDS,
     UNITS,
@@ -43,6 +45,7 @@ from chatmemory.recall.values import (
     names_like,
     spans_between,
     words_for_numbers,
+    words_in,
 )
 
 _NEAR = 40  # signs before a value in which nouns name its kind
@@ -68,6 +71,14 @@ _FEW_QUOTED = 3  # words in quotation marks that may be a value
 _NO_KINDS: frozenset[str] = frozenset()
 _CLAUSES_END = "\n"
 _COLONS = (":", "：")
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def user_text(text: str, own_reminders: tuple[str, ...] = ()) -> UserText:
+    """Return a user's text to read. A text is read once while it is kept: all messages of a
+    conversation are read whenever another one comes.
+    """
+    return UserText(text, own_reminders)
 
 
 # Long: one text, read in many ways; each way keeps what it has found for the others.
@@ -123,6 +134,33 @@ class UserText:
         return codes_in(self.text)
 
     @cached_property
+    def words(self) -> list[Value]:
+        """The words that may be a name, a whole short answer or an address."""
+        return words_in(self.plain)
+
+    @cached_property
+    def first_phrases(self) -> list[Value]:
+        """The phrases of the first clause (`opening`)."""
+        return [*phrases_in(self.plain, *self.opening)]
+
+    @cached_property
+    def contradicting(self) -> list[Value]:
+        """The phrases of a text that contradicts something; an empty list for another text."""
+        spans = sentences(self.text) if self.contradicts else ()
+        return [each for span in spans for each in phrases_in(self.plain, *span)]
+
+    @cached_property
+    def cut_names(self) -> frozenset[str]:
+        """The names of codes that are only parts of longer codes here."""
+        whole = {each.name for each in self.codes if not each.is_cut}
+        return frozenset({each.name for each in self.codes} - whole)
+
+    @cached_property
+    def anchors(self) -> frozenset[str]:
+        """What values in this text are looked up by: its words, their stems and its codes."""
+        return frozenset(_anchors(self.lowered)).union(map(_anchor, self.codes))
+
+    @cached_property
     def _addresses(self) -> list[Value]:
         return addresses_in(self.text)
 
@@ -145,7 +183,7 @@ class UserText:
 
     @cached_property
     def searched(self) -> Searched:
-        return Searched(self.text)
+        return searched(self.text)
 
     @cached_property
     def nouns(self) -> list[Noun]:
@@ -433,15 +471,10 @@ class Said:
     def __init__(self) -> None:
         self._at: defaultdict[str, list[int]] = defaultdict(list)
         self.texts: dict[int, UserText] = {}
-        self._anchors: dict[int, set[str]] = {}
-        self._cut: dict[int, frozenset[str]] = {}  # names of parts of longer codes
 
     def add(self, position: int, text: UserText) -> None:
         self.texts[position] = text
-        whole = {each.name for each in text.codes if not each.is_cut}
-        self._cut[position] = frozenset({each.name for each in text.codes} - whole)
-        anchors = self._anchors[position] = {*_anchors(text.lowered), *map(_anchor, text.codes)}
-        for anchor in anchors:
+        for anchor in text.anchors:
             self._at[anchor].append(position)
 
     def has(self, value: Value) -> bool:
@@ -460,11 +493,8 @@ class Said:
         if value.shape != "words" or HAS_CJK.search(value.key):
             return positions
         stems = frozenset(map(stem_of, words))
-        return [
-            each
-            for each in positions
-            if stems <= self._anchors[each] or whole in self._anchors[each]
-        ]
+        known = ((each, self.texts[each].anchors) for each in positions)
+        return [each for each, anchors in known if stems <= anchors or whole in anchors]
 
     def holding(self, value: Value) -> Iterator[int]:
         """Yield the positions of the latest messages that contain a value.
@@ -472,8 +502,9 @@ class Said:
         A part that two longer codes share is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
         """
         for position in self._positions(value):
-            is_cut = value.is_cut and value.name in self._cut[position]
-            if not is_cut and self.texts[position].searched.holds(value):
+            text = self.texts[position]
+            is_cut = value.is_cut and value.name in text.cut_names
+            if not is_cut and text.searched.holds(value):
                 yield position
 
 

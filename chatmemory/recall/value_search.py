@@ -6,19 +6,22 @@ grouping of digits do not matter, nor do a plural ending and a unit after a numb
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import compress, count, islice
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.days import days_in
+from chatmemory.recall.facts import LONGEST_KEPT, MOST_KEPT
 from chatmemory.recall.numerals import numbers_in, times_in
 from chatmemory.recall.phrases import CJK, HAS_CJK, folded, in_one_kana
-from chatmemory.recall.values import UNIT, Value, signs_in, signs_of
+from chatmemory.recall.values import UNIT, Value, signs_of
 
 MOST_VALUES = 200  # of a conversation; texts are searched for all of them
 _MOST_BETWEEN = 2  # words that may stand between two words of an address
 _ENDINGS = "ens"  # letters of the endings of plurals and cases
+_ENDS = tuple(_ENDINGS)
 _LONGEST_ENDING, _SHORTEST_STEM = 4, 6
 _WORD = declared_pattern(r"[^\W_]+")
 _WORD_OF_LETTERS = declared_pattern(rf"[^\W_{CJK}]+")  # of a language with spaces
@@ -66,19 +69,30 @@ class Search:
         """Return the names of the values that a text contains, however they are written."""
         if not self._values or not text:
             return set()
-        searched = Searched(text)
-        has = searched.signs
-        lowered = searched.lowered
+        read = searched(text)
+        has, lowered = read.signs, read.lowered
         likely = [(name, each) for signs, name, each in self._by_signs if signs in has]
         likely += [(name, each) for first, name, each in self._places if first in lowered]
-        found = {name for name, each in (*likely, *self._always) if searched.holds(each)}
+        found = {name for name, each in (*likely, *self._always) if read.holds(each)}
         if self._dates:
-            found.update(name for key, name in self._dates.items() if key in searched.days)
+            found.update(name for key, name in self._dates.items() if key in read.days)
         if self._times:
-            found.update(name for key, name in self._times.items() if key in searched.times)
+            found.update(name for key, name in self._times.items() if key in read.times)
         if self._numbers:
-            found.update(name for key, name in self._numbers.items() if key in searched.numbers)
+            found.update(name for key, name in self._numbers.items() if key in read.numbers)
         return found
+
+
+def searched(text: str) -> Searched:
+    """Return a text to search for values. Short texts are read once while they are kept, as each
+    message of a conversation is searched whenever another one comes.
+    """
+    return _kept(text) if len(text) <= LONGEST_KEPT else Searched(text)
+
+
+@lru_cache(maxsize=2 * MOST_KEPT)
+def _kept(text: str) -> Searched:
+    return Searched(text)
 
 
 class Searched:
@@ -97,7 +111,7 @@ class Searched:
 
     @cached_property
     def signs(self) -> str:
-        return signs_in(self.lowered)
+        return "".join(self._words)
 
     @cached_property
     def times(self) -> set[str]:
@@ -123,7 +137,16 @@ class Searched:
     @cached_property
     def _latin(self) -> frozenset[str]:
         """The words of the text in letters of languages with spaces."""
-        return frozenset(_WORD_OF_LETTERS.findall(self.lowered))
+        has_signs = HAS_CJK.search(self.lowered)
+        return frozenset(_WORD_OF_LETTERS.findall(self.lowered) if has_signs else self._words)
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, Sequence[str]]:
+        """The same words by what they are without endings of plurals and cases."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for word in self._latin:
+            found[stem_of(word)].append(word)
+        return found
 
     @cached_property
     def _words(self) -> list[str]:
@@ -182,10 +205,16 @@ class Searched:
         joined = "".join(words)
         if joined in self._latin and (len(words) == 1 or len(joined) >= _SHORTEST_STEM):
             return True
-        stems = [*map(stem_of, words)]
-        return all(stem in self.lowered for stem in stems) and any(
-            self._follow_at(at, words) for at in _found(stems[0], self.lowered)
+        if len(words) == 1:
+            return any(_is_inflected(each, key) for each in self._words_like(key))
+        return all(map(self._words_like, words)) and any(
+            self._follow_at(at, words) for at in _found(stem_of(words[0]), self.lowered)
         )
+
+    def _words_like(self, word: str) -> Collection[str]:
+        """Return words of the text, among them all that differ from a word by their ending only."""
+        stem = stem_of(word)
+        return self._latin if stem.endswith(_ENDS) else self._by_stem.get(stem, ())
 
     def _follow_at(self, start: int, words: Sequence[str]) -> bool:
         if _WITHIN_WORD.match(self.lowered, start):
