@@ -43,28 +43,42 @@ class Named(NamedTuple):
 
 
 COMMANDS = {
-    "run": Named("run", "serve the inspector on this machine, with a sign-in link"),
-    "import": Named("import_transcripts", "store transcripts, or files that export wrote"),
+    "run": Named("run", "serve the inspector to this machine, and print a sign-in link"),
+    "import": Named(
+        "import_transcripts",
+        "store the conversations of transcripts, or of files that export wrote",
+    ),
     "list": Named("list_memories", "list the stored conversations, the newest first"),
-    "show": Named("show_memory", "show history beside memory, now or after a step"),
+    "show": Named(
+        "show_memory", "show the history of a conversation beside its memory, now or after a step"
+    ),
     "export": Named(
-        "export_conversations", "write conversations with everything that is stored of them"
+        "export_conversations",
+        "write conversations to a file, with everything that is stored about them",
     ),
     "recall": Named(
-        "recall", "the share of needed facts that each limit would have held", "reports"
+        "recall",
+        "show the share of facts needed again that each limit would have kept in memory",
+        "reports",
     ),
     "strategies": Named(
-        "strategies", "what the memory of each agent framework would have held, and cost", "reports"
+        "strategies",
+        "show which facts the memory of each agent framework would have kept, and the cost",
+        "reports",
     ),
-    "incidents": Named("incidents", "facts that left memory and came up again", "reports"),
-    "compactions": Named("compactions", "exact terms that the summaries of agents lost", "reports"),
-    "hook": Named("hook", "put back what a summary lost, as a hook of a coding agent"),
-    "doctor": Named("doctor", "windows that a provider would reject, and why", "reports"),
-    "check": Named("check", "test a policy on recorded conversations", "testing"),
-    "verify": Named("verify_memories", "replay conversations and check their digests"),
-    "record": Named("record", "record the calls between programs and their providers"),
-    "calls": Named("calls", "list the calls of models, or show one as it was sent"),
-    "mcp": Named("mcp", "serve coding agents by MCP over stdin and stdout"),
+    "incidents": Named("incidents", "list the facts that left memory and came up again", "reports"),
+    "compactions": Named(
+        "compactions", "list the exact terms that the summaries of agents lost", "reports"
+    ),
+    "hook": Named("hook", "print the exact terms that a summary lost, as a hook of a coding agent"),
+    "doctor": Named("doctor", "list the windows that a provider would reject, and why", "reports"),
+    "check": Named("check", "check a policy with recorded conversations", "testing"),
+    "verify": Named(
+        "verify_memories", "replay conversations, and compare the result with the stored rows"
+    ),
+    "record": Named("record", "record the model calls between programs and their providers"),
+    "calls": Named("calls", "list the recorded model calls, or show the request of one call"),
+    "mcp": Named("mcp", "serve tools to a coding agent by MCP, over stdin and stdout"),
 }
 COMPLETION = "print a script that completes commands in bash, zsh or fish"
 
@@ -87,12 +101,12 @@ def overview() -> str:
     width = max(map(len, rows))
     return "\n".join(
         (
-            "usage: chatmemory COMMAND …   (chatmemory COMMAND --help tells its options)",
+            "usage: chatmemory COMMAND …   (chatmemory COMMAND --help lists its options)",
             "",
             *(f"  {name:<{width}}  {words}" for name, words in rows.items()),
             "",
-            "All other commands of manage.py work here, too: chatmemory create_token NAME.",
-            "Exit codes: 0 done; 1 failed, or found problems; 2 the arguments cannot be used.",
+            "All other commands of manage.py work, too, such as: chatmemory create_token NAME.",
+            "Exit codes: 0 done; 1 failed, or found problems; 2 something named cannot be used.",
         )
     )
 
@@ -149,7 +163,9 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
         code = 2
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            _print_error(f"CommandError: the output cannot be written further: {error.strerror}")
+            _print_error(
+                f"CommandError: the rest of the output cannot be written: {error.strerror}"
+            )
         elif error.errno != errno.EPIPE:  # a reader such as `head` causes it
             raise
         code = 1
@@ -187,7 +203,7 @@ def _command(name: str) -> BaseCommand:
 
     known = COMMANDS[name].command if name in COMMANDS else name
     if (app := get_commands().get(known)) is None:
-        _print_error(f"chatmemory has no command {name!r}: see chatmemory --help")
+        _print_error(f"chatmemory has no command {name!r}: chatmemory --help lists the commands")
         sys.exit(2)
     command = load_command_class(app, known) if isinstance(app, str) else app
     # These options would come too late, and the environment names the settings.
@@ -199,9 +215,15 @@ _TOO_LATE = ("--settings", "--pythonpath")
 
 
 def _what_is_missing(name: str, error: ModuleNotFoundError) -> str:
-    install = f"needs {error.name}: pip install '.[inspector]' in a checkout"
+    install = (
+        f"needs the package {error.name}, which is not installed: pip install '.[inspector]' in a "
+        "checkout"
+    )
     if name in COMMANDS and COMMANDS[name].folder:
-        return f"chatmemory {name} of stored conversations {install}; files that you name need none"
+        return (
+            f"chatmemory {name} for stored conversations {install}. To report on files, name the "
+            "files: this needs no such package"
+        )
     return f"chatmemory {name} {install}"
 
 

@@ -87,7 +87,7 @@ def test_a_command_has_its_own_name_in_its_usage(typed):
 
 
 def test_an_unknown_name_exits_with_2(db, typed):
-    told = "chatmemory has no command 'nonsense': see chatmemory --help\n"
+    told = "chatmemory has no command 'nonsense': chatmemory --help lists the commands\n"
     assert typed("nonsense") == (2, "", told)
     assert typed("import")[0] == 2
 
@@ -354,7 +354,7 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_word(printing, comma
 
 def test_a_full_disk_is_explained(printing):
     with full() as output:
-        told = "CommandError: the output cannot be written further: No space left on device\n"
+        told = "CommandError: the rest of the output cannot be written: No space left on device\n"
         assert run("recall", printing, output) == (1, told)
 
 

@@ -147,7 +147,7 @@ LOST = {
     "INSERT INTO chatmemory_search_places (memory_id, seq) VALUES ('m', 99);"
     "INSERT INTO chatmemory_search (rowid, text) "
     "SELECT id, 'never said' FROM chatmemory_search_places WHERE seq = 99": (
-        "message #99: the search index has it, but it was not said"
+        "message #99: is in the search index, but not in the history"
     ),
     "DELETE FROM chatmemory_search_places WHERE seq = 0": "its id and labels are missing in the",
     f"DELETE FROM chatmemory_search_docsize WHERE id IN ({WORDS_OF_NAMES})": "its id and labels",
@@ -163,7 +163,7 @@ def test_a_search_index_that_differs_is_named_and_repaired(conversation, capsys,
     found = str(verify(conversation))
     assert LOST[statements] in found
     assert "search index" in found
-    assert "use --repair-index" in found
+    assert "run verify_memories --repair-index" in found
     Step.objects.filter(n=25).update(actor="mallory")
     assert verify(conversation).row == "step 25", "what is missing there hides no alteration"
     Step.objects.filter(n=25).update(actor="")

@@ -259,7 +259,7 @@ def test_reports_on_files_need_only_what_the_wheel_asks_for(run, tmp_path):
     assert [ended for *_, ended in found] == ["0"] * 3, found
     assert checked == ["", "1 conversation; 0 of 1 checks failed", "0"]
     assert compactions == ["", "2"]
-    assert "files that you name need none" in unnamed[1]
+    assert "To report on files, name the files" in unnamed[1]
     assert rest == [""]
     assert not (tmp_path / "chatmemory").exists()  # nothing is stored
 
@@ -347,7 +347,10 @@ def test_a_project_that_mounts_the_pages_needs_only_the_extra_pages(run, tmp_pat
 def test_the_command_says_what_is_missing(run):
     code = "try: main()\nexcept SystemExit as ended: print(ended)"
     assert run("", "-c", f"{TYPED}{code}", "verify") == [
-        "chatmemory verify needs django: pip install '.[inspector]' in a checkout"
+        (
+            "chatmemory verify needs the package django, which is not installed: "
+            "pip install '.[inspector]' in a checkout"
+        )
     ]
     assert run("", "-c", f"{TYPED}{code}", "--help")[0].startswith("usage: chatmemory COMMAND")
 

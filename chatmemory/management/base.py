@@ -52,7 +52,7 @@ class DatabaseCommand(BaseCommand):
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise CommandError(
-                    f"the output cannot be written further: {error.strerror}"
+                    f"the rest of the output cannot be written: {error.strerror}"
                 ) from error
             raise
         return output

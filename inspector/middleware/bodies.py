@@ -35,7 +35,9 @@ from inspector.mount import is_api, is_own_route, needs_account, path_in, route_
 BODY_SECONDS = 20
 BYTES_A_SECOND = 16 * 1024
 _TOO_SLOW = Problem(
-    408, "Request timeout", "the body arrives too slowly: send it faster, or less at a time"
+    408,
+    "Request timeout",
+    "the body of the request arrived too slowly: send the body faster, or a smaller one",
 )
 _DISCONNECT = {"type": "http.disconnect"}
 _WITHOUT_A_BODY = ("GET", "HEAD")
@@ -211,7 +213,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, problem: Problem) 
 
 
 def _too_large(limit: BodyLimit) -> Problem:
-    return body_too_large(f"the body is larger than {limit}")
+    return body_too_large(f"the body of the request is larger than {limit}")
 
 
 def _limit_in(scope: Scope) -> BodyLimit | None:

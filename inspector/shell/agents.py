@@ -60,7 +60,7 @@ def check_words(text: str, what: str) -> None:
     """Raise InvalidValue for a text that is too long, or that no database can store."""
     check_text(text, what)
     if len(text) > TEXT:
-        raise InvalidValue(f"{what} can have {TEXT} characters, and has {len(text):,}")
+        raise InvalidValue(f"{what} can have at most {TEXT} characters, but has {len(text):,}")
 
 
 def short(text: str) -> str:

@@ -45,12 +45,12 @@ class ChosenConversations:
         texts["flagged"] = today(texts["flagged"])
         names, problem = [flag.name for flag in flags()], ""
         if texts["flagged"] and texts["flagged"] not in names:
-            texts["flagged"], problem = "", f"flagged is {' or '.join(names)}"
+            texts["flagged"], problem = "", f"flagged must be {' or '.join(names)}"
         if texts["since"] and date_in(texts["since"]) is None:
-            texts["since"], problem = "", "A date is written as 2026-01-31."
+            texts["since"], problem = "", "A date must be written like 2026-01-31."
         texts["ids"] = parameters.get("ids", "")
         if len(ids_in(texts["ids"])) > IDS_MAX:
-            texts["ids"], problem = "", f"up to {IDS_MAX} conversations can be chosen by ID"
+            texts["ids"], problem = "", f"at most {IDS_MAX:,} conversations can be chosen by ID"
         return cls(**texts, problem=problem)
 
     @property
@@ -109,5 +109,5 @@ def wrong_number(parameters: Mapping[str, str], names: Iterable[str]) -> str:
     """Return a sentence about the first invalid number in a URL, or ""."""
     for name in names:
         if parameters.get(name) and number_in_text(parameters[name], DIGITS) is None:
-            return f"{name} must be a whole number of up to {DIGITS} digits"
+            return f"{name} must be a whole number with at most {DIGITS} digits"
     return ""

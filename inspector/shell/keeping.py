@@ -59,7 +59,10 @@ class KeeperThread(Thread):
                 if self._stopped.is_set():
                     break
                 if not is_failing:
-                    logger.exception("nothing can be kept of conversations; trying again")
+                    logger.exception(
+                        "the derived data of conversations, such as incidents, cannot be stored; "
+                        "trying again"
+                    )
                 is_failing, has_more, began = True, False, monotonic()
             self._stopped.wait(max(LEAST, REST * (monotonic() - began)))
             if not has_more:

@@ -151,7 +151,10 @@ def marks(view: ConversationState) -> Highlights:
             if found := room.marks(view):
                 return found
         except Exception:
-            logger.exception("the room %s has no marks", room.room)
+            logger.exception(
+                "the room %s failed to mark a conversation, which is shown without its marks",
+                room.room,
+            )
     return NO_HIGHLIGHTS
 
 
@@ -174,7 +177,7 @@ def hits_beside(words: str, rows: Sequence[OverviewRow]) -> dict[str, HitBeside]
         try:
             found |= room.hits_beside(words, ids)
         except Exception:
-            logger.exception("the room %s has no hits", room.room)
+            logger.exception("the room %s failed to search, so its hits are missing", room.room)
     return found
 
 
@@ -188,7 +191,9 @@ def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
             for memory_id, shown in room.badges(rows).items():
                 found[memory_id].extend(shown)
         except Exception:
-            logger.exception("the room %s has no badges", room.room)
+            logger.exception(
+                "the room %s failed to make badges, so its badges are missing", room.room
+            )
     return found
 
 
@@ -206,7 +211,10 @@ def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
         try:
             found |= room.cells(rows)
         except Exception:
-            logger.exception("the room %s has no cells", room.room)
+            logger.exception(
+                "the room %s failed to make the cells of its columns, so these cells are empty",
+                room.room,
+            )
     of_columns = [found.get(column.name, {}) for column in columns()]
     return {row.id: [column.get(row.id) for column in of_columns] for row in rows}
 
@@ -248,7 +256,7 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
             if found := room.over_time(listed, at_once):
                 return found
         except Exception:
-            logger.exception("the room %s shows nothing over time", room.room)
+            logger.exception("the room %s failed to show conversations over time", room.room)
     return None
 
 
@@ -271,7 +279,7 @@ def _of_each(
         try:
             found += list(hook(room))
         except Exception:
-            logger.exception("the room %s fails", room.room)
+            logger.exception("the room %s failed, so its part of the page is missing", room.room)
             named = {"verbose_name": room.verbose_name}  # so that a cache can keep it
             found.append(make(NOT_AVAILABLE, {"room": named}))
     return found

@@ -81,7 +81,7 @@ def display(request: HttpRequest) -> HttpResponse:
     """
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:
-        raise Http404("there is no such switch")
+        raise Http404("the form names an unknown display switch")
     is_on = name in switched_on(request)
     return _remember(request, name, "" if is_on else DISPLAYS[name])
 

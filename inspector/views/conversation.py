@@ -192,7 +192,7 @@ def _moment(text: str) -> datetime:
             return moment.replace(microsecond=moment.microsecond or 999_999).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise Http404("in the address, 'time' must be one such as 2026-11-24T14:32Z")
+    raise Http404("'time' in the address must be a date and time such as 2026-11-24T14:32Z")
 
 
 def _number(request: HttpRequest, name: str) -> int | None:
@@ -201,5 +201,5 @@ def _number(request: HttpRequest, name: str) -> int | None:
         return None
     number = number_in_text(text, NUMBER_DIGITS)
     if number is None:
-        raise Http404(f"in the address, '{name}' must be a number")
+        raise Http404(f"'{name}' in the address must be a whole number")
     return number

@@ -28,7 +28,7 @@ from inspector.mount import is_api
 
 logger = logging.getLogger("inspector")
 
-_BAD_REQUEST = Problem(400, "Bad request", "The server could not read this request")
+_BAD_REQUEST = Problem(400, "Bad request", "The server could not understand this request")
 _OTHER_HOST = Problem(
     400,
     "Bad request",
@@ -36,7 +36,11 @@ _OTHER_HOST = Problem(
     "Its operator can add the name to CHATMEMORY_HOSTS",
 )
 _FORBIDDEN = Problem(403, "Forbidden", "You do not have permission for this")
-_SERVER_ERROR = Problem(500, "Server error", "The server failed; its log has the details")
+_SERVER_ERROR = Problem(
+    500,
+    "Server error",
+    "The server failed because of a fault in its program. Its log has the details",
+)
 
 
 def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None:
@@ -48,7 +52,7 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
     if isinstance(exception, PermissionDenied):
         return forbidden(request, exception)
     if isinstance(exception, CorruptRow):
-        logger.error("a stored row is corrupt: %s", exception, exc_info=exception)
+        logger.error("a stored row cannot be read: %s", exception, exc_info=exception)
         return render(request, "inspector/errors/500.html", {"problem": exception}, status=500)
     if isinstance(exception, ChatMemoryError):
         context = {"problem": exception}

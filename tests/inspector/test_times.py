@@ -174,7 +174,10 @@ def test_an_invalid_time_is_refused(operator_client, db, time):
     date(*after(60))
     response = operator_client.get(f"/c/c/?time={time}")
     assert response.status_code == 404
-    assert "“time” must be one such as 2026-11-24T14:32Z" in response.content.decode()
+    assert (
+        "“time” in the address must be a date and time such as 2026-11-24T14:32Z"
+        in response.content.decode()
+    )
 
 
 def test_a_conversation_without_steps_has_no_times(operator_client, db):

@@ -53,7 +53,7 @@ class _Server(MCPServer[Any]):
             known = tool.input_schema["properties"]
             unknown = next((each for each in arguments if each not in known), None)
             if tool.name == name and unknown is not None:
-                what = f"{name} has no argument {_quoted(repr(unknown))}: its arguments are "
+                what = f"the tool {name} has no argument {_quoted(repr(unknown))}: use only "
                 raise ToolError(what + ", ".join(known))
         return await super().call_tool(name, arguments, context)
 

@@ -73,7 +73,11 @@ def find_conversations(
             line += f"; {hit.where}: {short(hit.text)}"
         lines.append(line)
         rows.append({**MemorySerializer(memory).data, "url": agent.page_of(memory.id)})
-    more = ["There are more results: narrow the question."] if page.next else []
+    more = (
+        [("More conversations match: ask again with more words, a label or a flag.")]
+        if page.next
+        else []
+    )
     count = wording.counted(len(rows), "conversation")
     return Answer(
         [f"{count}.", *lines, *more],
@@ -94,7 +98,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
         {"seq": row.seq, "type": row.type, "tokens": row.tokens, "text": short(texts[row.seq])}
         for row in shown
     ]
-    left_out = [f"The last {SIZE} of them:"] if len(window.rows) > SIZE else []
+    left_out = [f"The last {SIZE} messages in memory:"] if len(window.rows) > SIZE else []
     return Answer(
         [
             f"At step {window.step:,} memory holds {size}.",
@@ -113,7 +117,7 @@ def _filled(budget: Any) -> list[str]:
     """Return one line about the contents of a window."""
     kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
     parts = [f"{name} {budget[name]:,}" for name in kinds if budget[name]]
-    return [f"Its tokens: {', '.join(parts)}."] if parts else []
+    return [f"Tokens in memory by kind: {', '.join(parts)}."] if parts else []
 
 
 def history(
@@ -127,7 +131,10 @@ def history(
     page = history_reads.history(agent.visible(conversation), part, step)
     rows = [_BriefMessage(row).data for row in page.rows]
     lines = [row_words(row.seq, row.type, row.has_calls, row.readable) for row in page.rows]
-    numbers = f"{page.earlier:,} earlier messages, {page.later:,} later ones."
+    numbers = (
+        f"{page.earlier:,} messages of the history are before this part, and {page.later:,} after "
+        "it."
+    )
     url = agent.page_of(conversation, at=step, msg=around)
     counts = {"earlier": page.earlier, "later": page.later}
     return Answer([numbers, *lines], url, messages=rows, **counts)

@@ -21,8 +21,8 @@ from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
 class DoctorQuery(Query):
     provider = fields.NameField(
         lambda: PROVIDERS,
-        "Only conversations that this provider would reject; by default, that "
-        "a provider in use would reject.",
+        "Only conversations that this provider would reject. Without it, conversations that any "
+        "provider in use would reject.",
     )
     rule = fields.NameField(listed_rules, "Only conversations that break this rule.")
     size = fields.PageSizeField()

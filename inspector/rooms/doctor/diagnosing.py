@@ -184,7 +184,7 @@ def diagnosis_of_rows(
 
 
 def _too_many(count: int) -> str:
-    return f"a page examines up to {AT_ONCE:,} messages, and memory holds {count:,}"
+    return f"memory holds {count:,} messages, and a page examines at most {AT_ONCE:,}"
 
 
 # Keeping diagnoses

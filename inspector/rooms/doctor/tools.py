@@ -22,7 +22,7 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     lines = (
         []
         if which.choices.is_made
-        else ["No providers chosen: showing problems for all providers."]
+        else ["No providers are chosen for this site, so problems for all providers are listed."]
     )
     if counts.refused is None:
         lines.append("No conversation has been examined yet.")
@@ -31,7 +31,7 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     if counts.changed:
         changed = wording.counted(counts.changed, "conversation")
         keep = f"{inspector_configuration().MANAGE} keep --once"
-        lines.append(f"{changed} not examined yet: `{keep}` examines them.")
+        lines.append(f"{changed} not examined yet. The command `{keep}` examines them.")
     for ill in page.rows:
         lines += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]
     rows = [{**IllSerializer(ill).data, "url": agent.page_of(ill.memory.id)} for ill in page.rows]

@@ -71,12 +71,13 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
         lost = [term for term in each.listed if term.counts_at(level)][:SIZE]
         needed = wording.counted(len(terms.needed(level)), f"{level} term")
         lines.append(
-            f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
-            f"{each.evidence.replaced:,} "
-            f"messages; of {needed} needed again it holds {terms.held(level):,}."
+            f"Step {each.evidence.step}: the summary #{each.evidence.summary} replaced "
+            f"{each.evidence.replaced:,} messages. Of {needed} needed again, the summary "
+            f"holds {terms.held(level):,}."
         )
         lines += [
-            f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
+            f"  lost: {term.term}, said in #{term.said}, used again in #{term.used}: "
+            f"{words.came_back(term.back)}"
             for term in lost
         ]
         fields = EvidenceSerializer({**evidence_fields(each), "lost": lost}).data

@@ -55,9 +55,9 @@ class FleetAddress(ChosenConversations):
         numbers = {name: number_in_text(parameters.get(name, ""), DIGITS) for name in names}
         problem = wrong_number(parameters, names) or wrong_price(parameters) or chosen.problem
         if numbers["limit"] == 0:
-            problem = "limit must be greater than zero"
+            problem = "the limit must be greater than zero"
         if is_unknown := parameters.get("kind", cls.kind) not in policy_kinds():
-            problem = f"the kind of a policy is {' or '.join(policy_kinds())}"
+            problem = f"the kind of a policy must be {' or '.join(policy_kinds())}"
         address = cls(
             **{**vars(chosen), "problem": problem},
             options=parameters.get("options", "").strip(),
@@ -94,9 +94,12 @@ class FleetAddress(ChosenConversations):
         parts = (f"{self.kind}:{limit}", self.options, estimator)
         policy = policies_from_text(",".join(filter(None, parts)))[0]
         if policy is None:
-            raise InvalidValue("choose a policy with a limit")
+            raise InvalidValue("this comparison needs a policy with a limit, such as token_window")
         if policy.meters_only:
-            raise InvalidValue("with meters_only nothing is lost at any limit: leave it out here")
+            raise InvalidValue(
+                "a policy with meters_only loses no message at any limit: leave out meters_only "
+                "to compare limits"
+            )
         return policy
 
     @property

@@ -48,9 +48,11 @@ def recall(
     found = recall_of_stored(which, policies, READ_AT_ONCE, rules_of(provider))
     answer = RecallSerializer(recall_answer(found, prices)).data
     rows = [
-        f"{row['policy']}: {row['held']:,} of {row['recalls']:,} held, "
-        f"{row['user_repeated']:,} repeated by users, {row['call_repeated']:,} called again, "
-        f"{row['prompt_tokens']:,} prompt tokens{_relative(row)}"
+        (
+            f"{row['policy']}: {row['held']:,} of {row['recalls']:,} needed facts in memory, "
+            f"{row['user_repeated']:,} messages repeated by users, {row['call_repeated']:,} tool "
+            f"results fetched again, {row['prompt_tokens']:,} prompt tokens{_relative(row)}"
+        )
         for row in answer["results"]
     ]
     several = wording.counted(found.rows[0].conversations, "conversation")

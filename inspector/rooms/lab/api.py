@@ -43,10 +43,16 @@ class _Priced(serializers.Serializer[Any]):
     """Prices of prompts, and the provider with the cache."""
 
     input = _price("The price of a million input tokens.")
-    cached = _price("The price of a million input tokens that are read from the provider's cache.")
-    write = _price("The price of a million tokens that are written to the provider's cache.")
+    cached = _price(
+        "The price of a million input tokens that the provider reads from its prompt cache."
+    )
+    write = _price(
+        "The price of a million input tokens that the provider writes to its prompt cache."
+    )
     provider = fields.CacheField(
-        providers, "Whose cache it is: its least length, steps and life; by default no bounds."
+        providers,
+        "The provider whose prompt cache is used: its shortest prompt, step size and lifetime. "
+        "Without a provider, every shared prefix counts as cached.",
     )
 
 
@@ -55,9 +61,12 @@ class RecallRequest(_Priced, Body):
 
     conversations = serializers.ListField(
         child=fields.MessagesField(),
-        help_text="Lists of messages, in all as many as one list may have.",
+        help_text="The conversations, each a list of messages. All lists together can have as "
+        "many messages as a single list.",
         error_messages={
-            "not_a_list": "must be a list of conversations, each a list of messages",
+            "not_a_list": (
+                "must be a list of conversations, and each conversation a list of messages"
+            ),
         },
     )
     format = fields.FormatField()
@@ -78,54 +87,62 @@ class RecallRequest(_Priced, Body):
 
 class RecallQuery(_Priced, Query):
     label = _text(  # type: ignore[assignment]  # the name of a field hides an attribute of the class
-        "A label, as `name` or `name:value`."
+        "Only conversations with this label, as `name` or `name:value`."
     )
-    prefix = _text("The beginning of the ids.")
+    prefix = _text("Only conversations whose id begins with this text.")
     policies = fields.PoliciesField()
 
 
 class RecallRowSerializer(Json):
     """The figures of one policy: how many needed facts it would have held, and its cost."""
 
-    policy = serializers.SerializerMethodField(help_text="As it was asked for.")
+    policy = serializers.SerializerMethodField(
+        help_text="The policy of the request, written with all options that differ from their "
+        "defaults."
+    )
     conversations = serializers.IntegerField()
     recalls = serializers.IntegerField(
-        help_text="Facts that the assistant used again, and messages in which users or calls had "
-        "to repeat something."
+        help_text="The number of needed facts: facts that the assistant used again, messages that "
+        "users repeated, and tool calls made again."
     )
     held = serializers.IntegerField(
-        help_text="Needed facts that were in the window when they were needed."
+        help_text="The number of needed facts that were in memory when they were needed."
     )
     nothing_lost = serializers.IntegerField(
-        help_text="Conversations that held all their needed facts."
+        help_text="The number of conversations in which all needed facts were in memory."
     )
     user_repeated = serializers.IntegerField(
-        help_text="Messages in which users repeated something that was forgotten by then."
+        help_text="The number of messages in which users repeated something that had left memory."
     )
     call_repeated = serializers.IntegerField(
-        help_text="Tool results that were fetched again after they had left memory."
+        help_text="The number of tool results that were fetched again after they had left memory."
     )
     prompt_tokens = serializers.IntegerField()
-    calls = serializers.IntegerField(help_text="AI messages.")
+    calls = serializers.IntegerField(
+        help_text="The number of model calls: the messages of the assistant."
+    )
     reusable_tokens = serializers.IntegerField(
-        help_text="Prompt tokens that begin like the previous call's prompt."
+        help_text="The number of prompt tokens in the prefix shared with the previous prompt."
     )
     read_tokens = serializers.IntegerField(
-        help_text="Prompt tokens that are read from the provider's cache."
+        help_text="The number of prompt tokens that the provider would read from its prompt cache."
     )
     written_tokens = serializers.IntegerField(
-        help_text="Prompt tokens that are not, of prompts that are long enough for the cache."
+        help_text="The number of prompt tokens that the provider would write to its prompt cache: "
+        "not read from it, in prompts long enough for the cache."
     )
     by_index = serializers.IntegerField(
-        help_text="Lost recalls whose facts an index named. They are not among `held`."
+        help_text="The number of needed facts that had left memory, but that the index named. "
+        "`held` does not count them."
     )
     relative_cost = serializers.FloatField(
         allow_null=True,
-        help_text="Of the prompts: 1.0 is sending everything; the mean over conversations, each "
-        "counted alike. Null without any prompt.",
+        help_text="The cost of the prompts, divided by the cost of sending everything. The mean "
+        "over conversations, each with the same weight. Null without any prompt.",
     )
     priced = serializers.CharField(
-        help_text="`cache` where a cached price was given; else `tokens` are compared."
+        help_text="`cache` if a cached price was given, so that costs are compared; `tokens` if "
+        "tokens are compared."
     )
 
     def get_policy(self, row: Any) -> str:
@@ -136,19 +153,27 @@ class MeasuredSerializer(Json):
     """The conversations on which advice was measured, and the ones that were left out."""
 
     conversations = serializers.IntegerField(
-        help_text="The conversations that were counted, each with the same weight."
+        help_text="The number of conversations that were counted, each with the same weight."
     )
-    of = serializers.IntegerField(help_text="Of so many.")
+    of = serializers.IntegerField(
+        help_text="The number of conversations that the request chose, counted or left out."
+    )
     left_out = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="The conversations that were left out, by reason, such as `outlier`.",
+        help_text="The number of conversations that were left out, by reason, such as `outlier`.",
     )
-    messages = serializers.IntegerField(help_text="The messages that were replayed.")
-    said = serializers.IntegerField(help_text="All messages of the counted conversations.")
+    messages = serializers.IntegerField(help_text="The number of messages that were replayed.")
+    said = serializers.IntegerField(
+        help_text="The number of all messages of the counted conversations."
+    )
     in_part = serializers.IntegerField(
-        help_text="The long conversations of which only the newest messages were replayed."
+        help_text="The number of long conversations of which only the newest messages were "
+        "replayed."
     )
-    calls = serializers.IntegerField(help_text="The AI messages among them.")
+    calls = serializers.IntegerField(
+        help_text="The number of model calls among the replayed messages: the messages of the "
+        "assistant."
+    )
     prices = serializers.CharField(help_text="Whose prices, or `tokens`.")
     rules = serializers.CharField(
         help_text="The version of the rules that decide what a needed fact is."
@@ -159,13 +184,15 @@ class RecallSerializer(Json):
     results = RecallRowSerializer(many=True)
     recommended = serializers.CharField(
         allow_null=True,
-        help_text="The policy that is worth its cost, of all windows that were tried, or "
-        "`everything`; null if no advice is possible.",
+        help_text="The recommended policy of all policies that were tried, or `everything`; null "
+        "if no advice is possible.",
     )
     verdict = serializers.CharField(
         help_text=f"What to do about the policy in force: one of {', '.join(Verdict)}."
     )
-    why = serializers.CharField(help_text="The advice with its effect, in a sentence.")
+    why = serializers.CharField(
+        help_text="The advice in one sentence, with the effect that it would have."
+    )
     measured = MeasuredSerializer(help_text="What the advice was measured on.")
 
 

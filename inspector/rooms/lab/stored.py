@@ -52,8 +52,8 @@ def recall_of_stored(
     rows = which.rows().order_by("id").values_list("id", "said_count")
     if most is not None and (amount := sum(count for _, count in rows)) > most:
         raise InvalidValue(
-            f"these conversations have {amount:,} messages, and an answer reads up to {most:,}: "
-            "choose fewer, or use manage.py recall"
+            f"the chosen conversations have {amount:,} messages, and one request measures at most "
+            f"{most:,}: choose fewer conversations, or use manage.py recall"
         )
     found = Recalls(policies, rules)
     for each in measured_stored(which, rules):

@@ -61,9 +61,9 @@ def catalogue() -> Catalogue:
 
 def _unusable_name(slug: str, taken: Container[str]) -> str:
     if not _SLUG.fullmatch(slug):
-        return "its name is no part of an address (letters, digits, - and _)"
+        return "the name of the file can contain only letters, digits, - and _"
     is_taken = slug in taken or slug in RESERVED
-    return f"there is something else with the name {slug}" if is_taken else ""
+    return f"the name {slug!r} is already taken by a lesson or a page" if is_taken else ""
 
 
 def _folder() -> Path | None:
@@ -95,7 +95,9 @@ def lesson_named(name: str) -> Staged:
         return found
     known = catalogue().lessons
     if name not in known:
-        raise LookupError(f"there is no lesson {name!r}: use a .toml file, or {', '.join(known)}")
+        raise LookupError(
+            f"no lesson has the name {name!r}: name a .toml file, or one of {', '.join(known)}"
+        )
     return known[name]
 
 
@@ -134,12 +136,14 @@ def check_lessons(**_: Any) -> list[CheckMessage]:
     if not own.is_dir():
         return [
             Error(
-                f"INSPECTOR['LESSONS'] names {own}, which is no folder.",
-                hint="Make the folder, or take the setting away.",
+                f"INSPECTOR['LESSONS'] names {own}, which is not a folder.",
+                hint="Create the folder, or remove the setting.",
                 id="inspector.E007",
             )
         ]
     return [
-        Error(problem, hint="docs/lessons.md has the fields of a lesson.", id="inspector.E008")
+        Error(
+            problem, hint="docs/lessons.md describes the fields of a lesson.", id="inspector.E008"
+        )
         for problem in catalogue().problems
     ]

@@ -189,15 +189,23 @@ def read_lesson(content: bytes, source: str) -> Lesson:
     file's name. Raises InvalidLesson.
     """
     if len(content) > BYTES_MAX:
-        raise InvalidLesson((), f"is larger than {BYTES_MAX:,} bytes", line=1)
+        raise InvalidLesson(
+            (),
+            f"the file has {len(content):,} bytes, and a lesson can have at most {BYTES_MAX:,}",
+            line=1,
+        )
     try:
         values = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise InvalidLesson((), "is not UTF-8", line) from error
+        raise InvalidLesson(
+            (), "this line is not valid UTF-8: save the file as UTF-8", line
+        ) from error
     except (ValueError, RecursionError) as error:  # tomllib raises them for numbers and depth, too
         place = _LINE.search(str(error))
-        raise InvalidLesson((), f"no TOML: {error}", int(place[1]) if place else 1) from error
+        raise InvalidLesson(
+            (), f"the file is not valid TOML: {error}", int(place[1]) if place else 1
+        ) from error
     return _lesson(Table(values), source)
 
 
@@ -229,7 +237,9 @@ def _messages(table: Table) -> tuple[ChatMessage, ...]:
     except ChatMemoryError as error:
         raise table.invalid("script", str(error)) from error
     if not 1 <= len(messages) <= MESSAGES_MAX:
-        raise table.invalid("script", f"must have 1 to {MESSAGES_MAX} messages")
+        raise table.invalid(
+            "script", f"must have 1 to {MESSAGES_MAX} messages, but has {len(messages):,}"
+        )
     return messages
 
 
@@ -245,7 +255,9 @@ def _step(table: Table) -> LessonStep:
     recovers: bool = table.value("recovers", bool, "true or false", False)
     if "ask" not in table:
         if "question" in table:
-            raise table.invalid("question", f"needs ask beside it: {', '.join(Ask)}")
+            raise table.invalid(
+                "question", f"needs the field ask in the same step: {', '.join(Ask)}"
+            )
         table.only(STEP)
         return LessonStep(text=table.line("text"), said=said, limit=limit, recovers=recovers)
     ask = Ask(table.one_of("ask", list(Ask)))
@@ -290,7 +302,11 @@ def _choice(table: Table) -> Choice:
     table.only(("text", "why", *CLAIMS))
     made = [name for name in CLAIMS if name in table]
     if len(made) != 1:
-        raise table.invalid("text", f"a choice makes one claim: {', '.join(CLAIMS)}")
+        raise table.invalid(
+            "text",
+            f"a choice must have exactly one of the fields {', '.join(CLAIMS)}, but has "
+            f"{len(made)}",
+        )
     return Choice(table.line("text"), _claim(table, made[0]), table.line("why", default=""))
 
 
@@ -327,7 +343,7 @@ class Table:
         """Raise InvalidLesson if the table has a field whose name is not in `names`."""
         for name in self._values:
             if name not in names:
-                raise self.invalid(name, f"there is no such field here: use {_listed(names)}")
+                raise self.invalid(name, f"this field does not exist here: use {_listed(names)}")
 
     def value(self, name: str, type_: type, words: str, default: Any = None) -> Any:
         value = self._values.get(name, default)
@@ -367,13 +383,13 @@ class Table:
     def limits(self, name: str) -> tuple[int, ...]:
         values = self.list_of(name, int, "whole numbers from 1")
         if not values or min(values) < 1:
-            raise self.invalid(name, "must be a list of whole numbers from 1")
+            raise self.invalid(name, "must be a list of at least one whole number from 1")
         return tuple(sorted(values))
 
     def tables(self, name: str, most: int = OFFERS_MAX) -> list[Table]:
         values = self.list_of(name, dict, f"tables, [[{name}]]", most)
         if not values:
-            raise self.invalid(name, f"must be a list of tables, [[{name}]]")
+            raise self.invalid(name, f"must be a list of at least one table, written as [[{name}]]")
         return [Table(value, (*self._path, name, i)) for i, value in enumerate(values)]
 
     def list_of(self, name: str, type_: type, words: str, most: int = OFFERS_MAX) -> list[Any]:
@@ -381,7 +397,7 @@ class Table:
         if any(type(value) is not type_ for value in values):
             raise self.invalid(name, f"must be a list of {words}")
         if len(values) > most:
-            raise self.invalid(name, f"there are {len(values)}; {most} are the most")
+            raise self.invalid(name, f"can have at most {most} entries, but has {len(values)}")
         return values
 
     def invalid(self, name: str, why: str) -> InvalidLesson:

@@ -35,8 +35,8 @@ DEFAULT_LIMIT = 6
 CHARACTERS_MAX = 8_000
 PACKED_MAX = 5_800  # a link of 6,000 characters, less its address and the other fields
 _BYTES_MAX = 4 * CHARACTERS_MAX
-_DAMAGED = "This link is damaged: ask for it again, or write a chat."
-_TOO_LONG = f"A chat may have {CHARACTERS_MAX:,} characters: leave something out."
+_DAMAGED = "This link is damaged. Ask its sender for a new link, or write a chat."
+_TOO_LONG = f"The chat can have at most {CHARACTERS_MAX:,} characters. Remove some text."
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ class Play:
         """Read the state from the parameters of a URL. Raises InvalidValue."""
         kind = parameters.get("kind", DEFAULT_KIND)
         if kind not in policy_kinds():
-            raise InvalidValue("There is no such kind of memory.")
+            raise InvalidValue(
+                "The link names an unknown kind of policy. Choose a kind in the list."
+            )
         asks = "ask" in parameters
         return cls(
             unpack(parameters.get("chat", "")),
@@ -98,7 +100,8 @@ class Play:
             raise InvalidValue("Write a chat: a line such as “user: Hello” for each message.")
         if len(messages) > MESSAGES_MAX:
             raise InvalidValue(
-                f"{len(messages):,} messages are more than {MESSAGES_MAX}: leave some out."
+                f"The chat can have at most {MESSAGES_MAX} messages, but has {len(messages):,}. "
+                "Remove some messages."
             )
         return messages
 
@@ -181,10 +184,12 @@ def pack(script: str) -> str:
     try:
         content = script.encode()
     except UnicodeEncodeError as error:
-        raise InvalidValue("The chat has characters that are no text.") from error
+        raise InvalidValue(
+            "The chat contains characters that are not valid Unicode. Remove these characters."
+        ) from error
     packed = urlsafe_b64encode(zlib.compress(content, 9)).decode().rstrip("=")
     if len(packed) > PACKED_MAX:
-        raise InvalidValue("This chat does not fit into a link: leave something out.")
+        raise InvalidValue("This chat is too long for a link. Remove some text.")
     return packed
 
 

@@ -233,7 +233,9 @@ class _Script:
         if step.said is not None:
             if step.said < self._message_count:
                 raise InvalidLesson(
-                    ("step", i, "said"), f"{self._message_count} messages are said already"
+                    ("step", i, "said"),
+                    f"is {step.said}, but {self._message_count} messages have been said before: "
+                    f"use {self._message_count} or more",
                 )
             self._say(i, "said", step.said - self._message_count)
         before = len(self._events)
@@ -250,7 +252,9 @@ class _Script:
     def _go_back(self, i: int) -> Outcome:
         """Go back before the last summary; return the outcome that it was a part of."""
         if self._summary is None:
-            raise InvalidLesson(("step", i, "append_terms"), "no step before it has a summary")
+            raise InvalidLesson(
+                ("step", i, "append_terms"), "needs a step before this step that makes a summary"
+            )
         events, self._message_count, outcome = self._summary
         del self._events[events:]
         return outcome
@@ -258,7 +262,10 @@ class _Script:
     def _say(self, i: int, field: str, count: int) -> None:
         messages = self._lesson.messages[self._message_count : self._message_count + count]
         if len(messages) < count:
-            rest = f"the script has only {len(self._lesson.messages)} messages"
+            rest = (
+                f"needs {self._message_count + count} messages in the script, but the script has "
+                f"{len(self._lesson.messages)}"
+            )
             raise InvalidLesson(("step", i, field), rest)
         self._events += messages
         self._message_count += count
@@ -283,13 +290,23 @@ def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
         case Ask.CHOOSE:
             true = [choice.text for choice in question.choices if moment.holds(choice)]
             if len(true) != 1:
-                yield "choice", f"one choice must be right, but {len(true)} are: {true}"
+                found = f"{len(true)} choices are right: {true}"
+                yield "choice", f"exactly one choice must be right, but {found}"
         case Ask.LIMIT if question.fact:
             if moment.keeping not in question.limits:
                 why = f"{moment.keeping} would have kept it" if moment.keeping else "it never left"
                 yield "limits", f"{question.fact} comes up again, and {why}: offer that limit"
         case Ask.LIMIT:
             if not moment.after.has(question.keep):
-                yield "keep", f"#{question.keep} is not said at this step"
+                yield (
+                    "keep",
+                    (
+                        f"message #{question.keep} has not been said at this step: name a message "
+                        "that has been said"
+                    ),
+                )
             elif not moment.keeping:
-                yield "limits", f"none of them keeps #{question.keep}"
+                yield (
+                    "limits",
+                    (f"no limit in this list keeps message #{question.keep}: add a larger limit"),
+                )

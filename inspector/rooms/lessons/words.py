@@ -77,7 +77,10 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
         if name == "tokens" and argument:
             return f"{_tokens(moment.after, argument):,}"
         if name not in FACTS or argument:
-            raise LookupError(f"there is no {found[0]}: use {', '.join(sorted(FACTS))}, tokens:3")
+            raise LookupError(
+                f"the placeholder {found[0]} is unknown: use one of {', '.join(sorted(FACTS))}, "
+                "or tokens:3 for the tokens of message #3"
+            )
         return FACTS[name](moment, scene)
 
     return _FACT.sub(fact, text)
@@ -112,7 +115,11 @@ def check_moment_texts(moment: LessonMoment) -> None:
             raise InvalidLesson(path, str(error)) from error
         for seq in _MESSAGE.findall(words):
             if not moment.after.has(int(seq)):
-                raise InvalidLesson(path, f"#{seq} is not said at this step")
+                raise InvalidLesson(
+                    path,
+                    f"message #{seq} has not been said at this step: name a message that has been "
+                    "said",
+                )
 
 
 def _texts(moment: LessonMoment) -> Iterator[tuple[tuple[str | int, ...], str, Scene]]:
@@ -131,7 +138,9 @@ def _tokens(scene: Scene, seq: str) -> int:
     for line in scene.lines:
         if str(line.seq) == seq:
             return line.tokens
-    raise LookupError(f"#{seq} is not said at this step")
+    raise LookupError(
+        f"message #{seq} has not been said at this step: name a message that has been said"
+    )
 
 
 def _verdict(scene: Scene, provider: str) -> str:

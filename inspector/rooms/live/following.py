@@ -157,7 +157,10 @@ class Follower:
                         await self._refresh(list(self._watchers))
             except Exception:
                 if not is_failing:
-                    logger.exception("listening for changes failed; polling every second")
+                    logger.exception(
+                        "listening for changes of the database failed; live pages ask for changes "
+                        "every second"
+                    )
                 is_failing = True
             await asyncio.sleep(RETRY_SECONDS)
 

@@ -7,7 +7,7 @@ from prometheus_client import Gauge
 _open = Gauge("chatmemory_live_streams", "Open live streams", multiprocess_mode="livesum")
 _waiting = Gauge(
     "chatmemory_live_streams_waiting",
-    "Live streams whose reader has not yet received the newest event",
+    "Number of live streams whose reader has not received the newest event",
     multiprocess_mode="livesum",
 )
 

@@ -119,7 +119,10 @@ class Audience:
             try:
                 await self.check()
             except Exception:
-                logger.exception("readers of live streams could not be checked; their streams end")
+                logger.exception(
+                    "the permissions of the readers of live streams could not be checked, so all "
+                    "live streams are closed"
+                )
                 self.end_all()
 
 

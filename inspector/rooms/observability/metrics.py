@@ -35,59 +35,59 @@ from inspector.project.metrics_files import reading
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
 _added = Counter("chatmemory_messages_added", "Messages added")
-_left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
+_left = Counter("chatmemory_messages_left", "Number of messages that left memory", ["reason"])
 _incidents = Counter(
     "chatmemory_incidents",
-    "Messages in which something came up again that had left memory, when they were found",
+    "Number of messages that repeat something that had left memory, counted when found",
     ["kind"],
 )
-_steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
+_steps = Counter("chatmemory_steps", "Number of steps recorded in ledgers", ["kind"])
 _problems = Counter(
     "chatmemory_problems",
-    "Windows that break a rule of a provider, and did not at the look before",
+    "Number of windows that began to break a rule of a provider since the previous examination",
     ["rule"],
 )
 _cases = Counter(
     "chatmemory_cases",
-    "Conversations with a new case of a red cause of the overview",
+    "Number of conversations with a new case of a red cause in the overview",
     ["cause"],
 )
 _fill = Histogram(
     "chatmemory_window_fill",
-    "Fill of a window after a change; 1 is its limit",
+    "Size of memory after a change, as a share of its limit; 1 is full",
     buckets=(0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 2.0),
 )
 _requests = Histogram(
     "chatmemory_request_seconds",
-    "Time from a request to its response, without live streams",
+    "Seconds from a request to its response, without live streams",
     ["method", "route", "status"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
 _refused = Counter(
     "chatmemory_requests_refused",
-    "Requests that were refused, by reason",
+    "Number of requests that were refused, by reason",
     ["reason"],
 )
 _waiting = Gauge(
     "chatmemory_requests_waiting",
-    "Requests that wait for their turn",
+    "Number of requests that wait to be carried out",
     multiprocess_mode="livesum",
 )
 _working = Gauge(
     "chatmemory_requests_working",
-    "Requests in progress, each of which may hold a connection to the database",
+    "Number of requests in progress; each can hold a connection to the database",
     multiprocess_mode="livesum",
 )
 _connections = Gauge(
     "chatmemory_connections",
-    "Connections of the pools to PostgreSQL, by state",
+    "Number of connections in the pools to PostgreSQL, by state",
     ["state"],
     multiprocess_mode="livesum",
 )
 _processes = Gauge("chatmemory_processes", "Server processes", multiprocess_mode="livesum")
 _database = Gauge(
     "chatmemory_database_up",
-    "Whether the database could be read when these metrics were",
+    "Whether the database could be read when these metrics were made; 1 is yes",
     multiprocess_mode="livemostrecent",
 )
 _build = Gauge(

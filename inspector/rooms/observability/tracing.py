@@ -77,7 +77,7 @@ def set_up(*processors: SpanProcessor) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise ImproperlyConfigured(
-            "traces need the extra otel: pip install '.[otel]' in a checkout"
+            "traces need the packages of OpenTelemetry: pip install '.[otel]' in a checkout"
         ) from error
     provider = TracerProvider(resource=Resource.create({"service.name": "chatmemory"}))
     for processor in processors or (BatchSpanProcessor(OTLPSpanExporter()),):

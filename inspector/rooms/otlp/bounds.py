@@ -40,8 +40,8 @@ class TooMuch(ValueError):
     def __init__(self, what: str, count: int, size: int) -> None:
         most = MOST[what]
         super().__init__(
-            f"the body has {count:,} {what} or more in {size:,} bytes, and at most {most:,} are "
-            "read: send fewer at a time"
+            f"the body has at least {count:,} {what} in {size:,} bytes, and at most {most:,} are "
+            "read: send less in one request"
         )
 
 
@@ -134,7 +134,7 @@ def _fields(body: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]
         else:
             place += _fixed(kind)
         if place + size > end:
-            raise NoProtobuf("a field is longer than its message")
+            raise NoProtobuf("the length of a field goes beyond the end of its message")
         yield number, place, size
         place += size
 
@@ -149,10 +149,10 @@ def _varint(body: bytes, place: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, place
         shift += 7
-    raise NoProtobuf("a number has no end")
+    raise NoProtobuf("a number is cut off or too long")
 
 
 def _fixed(kind: int) -> int:
     if kind not in _SIZES:
-        raise NoProtobuf(f"wire type {kind} is not used by OTLP")
+        raise NoProtobuf(f"OTLP has no fields of the wire type {kind}")
     return _SIZES[kind]

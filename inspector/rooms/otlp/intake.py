@@ -39,7 +39,7 @@ from inspector.rooms.otlp.records import (
 from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans, without_doubles
 
 AT_ONCE = 1_000  # calls in a request: an SDK sends at most 512 spans by default
-_TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
+_TOO_MANY = f"one request can store at most {AT_ONCE:,} calls"
 _ANY_OF = f"send {PROTOBUF} or {JSON}"
 
 
@@ -90,7 +90,7 @@ class Otlp(Guarded):
         prefix = prefix_of(request)
         try:
             if content_type not in (PROTOBUF, JSON):
-                why = f"the body is {content_type!r}: {_ANY_OF}"
+                why = f"the body has the Content-Type {content_type!r}: {_ANY_OF}"
                 raise _Undecodable(UnsupportedMediaType(content_type, why), content_type)
             batch = read_batch(self._unpacked(request), self.signal, content_type)
         except _Undecodable as error:
@@ -108,7 +108,7 @@ class Otlp(Guarded):
         found = calls_of_logs if self.signal == LOGS else calls_of_spans
         failed = _stored(found(batch.records), prefix, actor_of(request))
         rejected = batch.rejected + len(failed)
-        why = next(iter(failed), "they are no records of OTLP")
+        why = next(iter(failed), "the records do not follow the protocol OTLP")
         return HttpResponse(answer(self.signal, content_type, rejected, why), content_type)
 
     def _unpacked(self, request: Request) -> bytes:
@@ -119,22 +119,30 @@ class Otlp(Guarded):
         # Not `request.body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
         body: bytes = request._request.read(limit.size + 1)
         if len(body) > limit.size:
-            raise RequestDataTooBig(f"the body is larger than {limit}")
+            raise RequestDataTooBig(
+                f"the body of the request is larger than {limit}: send fewer records in one request"
+            )
         encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding in ("identity", ""):
             return body
         if encoding != "gzip":
-            why = f"the body is encoded as {encoding!r}: use gzip"
+            why = f"the body has the Content-Encoding {encoding!r}: send gzip, or no encoding"
             raise _Undecodable(UnsupportedMediaType(encoding, why), encoding)
         unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
         try:
             found = unpacker.decompress(body, limit.size + 1)
         except zlib.error as error:
-            raise _Undecodable(ParseError(f"the body is no gzip: {error}"), encoding) from error
+            raise _Undecodable(
+                ParseError(f"the body of the request is not valid gzip: {error}"), encoding
+            ) from error
         if len(found) > limit.size:
-            raise RequestDataTooBig(f"the body is larger than {limit}")
+            raise RequestDataTooBig(
+                f"the body of the request is larger than {limit}: send fewer records in one request"
+            )
         if not unpacker.eof:
-            raise _Undecodable(ParseError("the body is no whole gzip"), encoding)
+            raise _Undecodable(
+                ParseError("the gzip data of the body is cut off: send the whole body"), encoding
+            )
         return found
 
 

@@ -93,9 +93,11 @@ def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
         return batch
     outer, middle, inner = _LISTS[signal]
     if not isinstance(value, dict) or not isinstance(value.get(outer, []), list):
-        raise NoOtlp(f"the body is no object with a list {outer!r}")
+        raise NoOtlp(f"the body must be a JSON object with a list {outer!r}")
     if value and outer not in value:
-        raise NoOtlp(f"the body has no {outer!r}")
+        raise NoOtlp(
+            f"the body has no list {outer!r}: send this signal to its own URL, such as /v1/traces"
+        )
     read_id = _id_of_json if content_type == JSON else _id_of_protobuf
     for scope, found in _scoped(value[outer] if value else (), middle, inner):
         try:
@@ -109,7 +111,7 @@ def _json_of(body: bytes) -> Any:
     try:
         return load_json(body.decode())
     except (UnicodeDecodeError, InvalidMessage) as error:
-        raise NoOtlp(f"the body is no JSON: {error}") from error
+        raise NoOtlp(f"the body is not valid JSON: {error}") from error
 
 
 def _scoped(resources: Iterable[Any], middle: str, inner: str) -> Iterator[tuple[str, Any]]:
@@ -117,11 +119,11 @@ def _scoped(resources: Iterable[Any], middle: str, inner: str) -> Iterator[tuple
     for resource in resources:
         scopes = resource.get(middle, []) if isinstance(resource, dict) else None
         if not isinstance(scopes, list):
-            raise NoOtlp(f"a resource has no list {middle!r}")
+            raise NoOtlp(f"each resource must have a list {middle!r}")
         for scope in scopes:
             found = scope.get(inner, []) if isinstance(scope, dict) else None
             if not isinstance(found, list):
-                raise NoOtlp(f"a scope has no list {inner!r}")
+                raise NoOtlp(f"each scope must have a list {inner!r}")
             named = scope.get("scope")
             name = _text(named.get("name") if isinstance(named, dict) else None)
             yield from ((name, each) for each in found)
@@ -184,7 +186,7 @@ def _named(values: Iterable[Any], depth: int = 0) -> dict[str, Any]:
     """Return values by their keys. Raises KeyError, TypeError or AttributeError if invalid."""
     found = {each["key"]: _value(each.get("value"), depth) for each in values}
     if not all(isinstance(key, str) for key in found):
-        raise TypeError("a key is no text")
+        raise TypeError("the key of an attribute must be a string")
     return found
 
 
@@ -206,12 +208,14 @@ def _of_protobuf(body: bytes, signal: str) -> Any:
         bounds.check(body, request.DESCRIPTOR)
         request.ParseFromString(body)
     except (bounds.NoProtobuf, DecodeError) as error:
-        raise NoOtlp(f"the body is no protobuf: {error}") from error
+        raise NoOtlp(f"the body is not valid protobuf: {error}") from error
     if signal == METRICS:
         return {}
     found = MessageToDict(request)
     if body and not found:
-        raise NoOtlp(f"the body has no {signal}")
+        raise NoOtlp(
+            f"the body has no {signal}: send this signal to its own URL, such as /v1/traces"
+        )
     return found
 
 
@@ -227,7 +231,8 @@ def _requests() -> dict[str, Any]:
         )
     except ImportError as error:
         raise NoOtlp(
-            "this server reads no protobuf without opentelemetry-proto: send application/json"
+            "this server cannot read protobuf, because the package opentelemetry-proto is not "
+            "installed: send application/json"
         ) from error
     return {
         TRACES: ExportTraceServiceRequest,

@@ -20,13 +20,13 @@ from inspector.shell.state import ConversationQuery
 
 class RememberedQuery(Query):
     phrase = serializers.CharField(
-        max_length=1_000, help_text="What is looked for; case is ignored."
+        max_length=1_000, help_text="The phrase to look for. Upper and lower case are equal."
     )
     at = serializers.IntegerField(
         min_value=0,
         max_value=NUMBER_MAX,
         required=False,
-        help_text="The step of the question; by default the newest.",
+        help_text="The step after which memory is examined; by default the newest step.",
     )
 
 
@@ -35,17 +35,19 @@ class RememberedSerializer(Json):
 
     step = serializers.IntegerField()
     in_memory = serializers.BooleanField(
-        help_text="Whether a message that the model sees contains the phrase."
+        help_text="Whether any message that the model sees at this step contains the phrase."
     )
     state = serializers.CharField(
-        help_text=f"One of {', '.join(Remembered)}: it is aside where only a system message or the "
-        "assistant's own words contain it."
+        help_text=f"One of {', '.join(Remembered)}. `aside`: only a system message or the "
+        "assistant's own messages in memory contain the phrase."
     )
     answer = serializers.CharField(
-        help_text="The same in words, and the message that drove it out."
+        help_text="The answer in words: whether memory has the phrase, and by which message the "
+        "phrase left."
     )
     messages = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Seqs of the messages that contain it there."
+        child=serializers.IntegerField(),
+        help_text="The seqs of the messages in memory at this step that contain the phrase.",
     )
 
 

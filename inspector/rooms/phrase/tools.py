@@ -23,7 +23,7 @@ def does_it_remember(
     """
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):
-        raise InvalidValue("a phrase must have words")
+        raise InvalidValue("the phrase is empty: give the words to look for")
     state = conversation_state(agent.visible(conversation), ConversationQuery(at=step))
     search = search_for(state, phrase)
     found = remembered(search)

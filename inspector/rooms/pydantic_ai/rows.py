@@ -44,7 +44,7 @@ def owner_of(entry: str) -> str:
     rows = SavedEntry.objects.filter(entry=entry, memory__deleted_at__isnull=True)
     found: str | None = rows.order_by("memory_id").values_list("memory_id", flat=True).first()
     if found is None:
-        raise LookupError(f"no conversation has the entry {entry!r}")
+        raise LookupError(f"no conversation has an entry with the id {entry!r}")
     return found
 
 

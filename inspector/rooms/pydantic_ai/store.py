@@ -199,9 +199,14 @@ class ChatMemoryConversationStore(ConversationStore):
     def _memory(self, conversation_id: str) -> ChatMemory:
         memory = self._memories(conversation_id)
         if memory.id != conversation_id:
-            raise InvalidValue(f"the memory of {conversation_id!r} has the id {memory.id!r}")
+            raise InvalidValue(
+                f"the memory for the conversation {conversation_id!r} has a different id, "
+                f"{memory.id!r}: the two must be equal"
+            )
         if not isinstance(memory.store, DjangoChatMemoryStore):
-            raise InvalidValue("the memories of a conversation store need a DjangoChatMemoryStore")
+            raise InvalidValue(
+                "the memories of a conversation store must use DjangoChatMemoryStore"
+            )
         return memory
 
     def _lock(self, memory: ChatMemory) -> None:

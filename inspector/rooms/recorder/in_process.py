@@ -54,7 +54,10 @@ def record(client: Client, spool: Path | None = None, is_storing: bool = True) -
     """
     found = list(_http_clients(client))
     if not found:
-        raise TypeError(f"{type(client).__name__} has no client of httpx whose calls are recorded")
+        raise TypeError(
+            f"{type(client).__name__} does not send its requests with httpx, so its calls cannot "
+            "be recorded: use the command record instead"
+        )
     for each in found:
         _wrap(each, _writer(spool or spool_folder(), is_storing))
     return client

@@ -46,7 +46,11 @@ _KNOWN = {
     "api.anthropic.com": "anthropic",
     "generativelanguage.googleapis.com": "gemini",
 }
-_KILLED = {"how": "cut", "error": "the recorder was killed", "duration": None}
+_KILLED = {
+    "how": "cut",
+    "error": ("the recorder was killed before the answer was complete"),
+    "duration": None,
+}
 EMPTY_SECONDS = 60  # after which an empty file that nobody has locked is removed
 _FRAME = 5  # bytes before the content of a frame
 
@@ -134,7 +138,7 @@ def exchange_of(call: CallFrames) -> RecordedExchange:
         frames.setdefault(each.kind, []).append(call.data[each.content])
     parts = {kind: json.loads(bytes(frames[kind][0])) for kind in "HAE" if kind in frames}
     if not isinstance(parts.get("H"), dict):
-        raise ValueError(f"{call.name} has no request")
+        raise ValueError(f"the recorded call {call.name} has no request")
     bodies = {kind: b"".join(frames.get(kind, ())) for kind in "QB"}
     end = {**_KILLED, **parts.get("E", {})}
     return RecordedExchange(call.name, parts["H"], bodies["Q"], parts.get("A"), bodies["B"], end)
@@ -267,7 +271,7 @@ def _error(exchange: RecordedExchange, answer: Any) -> str:
     status = exchange.answer["status"] if exchange.answer else 200
     message = error_in(answer)
     if encoding := _undecodable(exchange, "B"):
-        message = f"the answer cannot be decoded: {encoding}"
+        message = f"the answer has an encoding that cannot be decoded: {encoding}"
     if status >= 400:
         words = message or exchange.answer_body[:2_000].decode("utf-8", "replace").strip()
         return f"{status}: {words}" if words else str(status)

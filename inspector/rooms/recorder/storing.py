@@ -132,12 +132,12 @@ class Storing:
         except (DatabaseError, InterfaceError):
             raise
         except Exception as error:  # a faulty call must not hold up the others
-            logger.exception("a call cannot be stored")
+            logger.exception("a recorded call cannot be stored")
             return self._refused(waiting, error)
 
     def _refused(self, call: spool.CallFrames, error: Exception) -> Dropped | None:
         """Put a call aside, in a file of its own. The call waits if there is no room for it."""
-        logger.warning("the call %s cannot be stored: %s", call.name, type(error).__name__)
+        logger.warning("the recorded call %s cannot be stored: %s", call.name, type(error).__name__)
         folder = self._folder / REFUSED
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -166,7 +166,11 @@ class Storing:
         """Log once why calls wait, and open a new connection next time."""
         why = explain_error(error) or type(error).__name__
         if why != self._why:
-            logger.warning("calls wait in %s: %s", self._folder, why)
+            logger.warning(
+                "recorded calls wait in the folder %s, because the database cannot be used: %s",
+                self._folder,
+                why,
+            )
         self._why = why
         with suppress(Exception):
             close_old_connections()

@@ -121,7 +121,10 @@ def _listening(port: int, heir: Path) -> tuple[socket.socket, socket.socket | No
             return socket.create_server((HOST, port), backlog=QUEUE), None
         except OSError as error:
             if time.monotonic() > end:
-                raise PortTaken(f"port {port} is taken: {error.strerror}") from error
+                raise PortTaken(
+                    f"the port {port} cannot be used ({error.strerror}): choose a different port "
+                    "with --port"
+                ) from error
         time.sleep(0.02)
 
 
@@ -140,7 +143,7 @@ def _inherited(heir: Path) -> tuple[socket.socket, socket.socket]:
         asking.connect(str(heir))
         _, numbers, _, _ = socket.recv_fds(asking, 1, 1)
         if not numbers:
-            raise ConnectionError("the proxy has ended")
+            raise ConnectionError("the previous recorder process has ended")
         return socket.socket(fileno=numbers[0]), asking
     except OSError:
         asking.close()

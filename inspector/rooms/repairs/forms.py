@@ -12,6 +12,10 @@ from chatmemory.ledger.validation import ID_LENGTH, is_id
 from chatmemory.lint import PROVIDERS
 from inspector.forms.fields import STEP_MAX, select
 
+_UNREADABLE = (
+    "the list of shown conversations in this form cannot be read: reload the page, and try again"
+)
+
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
     """Read the versions of conversations from the JSON that a page sends back. The keys are
@@ -27,9 +31,12 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
         is_id(memory_id) and type(version) is int for memory_id, version in found.items()
     )
     if not is_read:
-        raise InvalidValue("what was shown cannot be read: open the page again")
+        raise InvalidValue(_UNREADABLE)
     if len(found) > most:
-        raise InvalidValue(f"at most {most:,} conversations are repaired at once")
+        raise InvalidValue(
+            f"one request can repair at most {most:,} conversations, but names {len(found):,}: "
+            "choose fewer"
+        )
     return dict(found)
 
 
@@ -45,9 +52,14 @@ def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
             memory_id: (str(policy), int(version)) for memory_id, (policy, version) in found.items()
         }
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise InvalidValue("what was shown cannot be read: open the page again") from None
-    if len(read) > most or not all(map(is_id, read)):
-        raise InvalidValue(f"at most {most:,} conversations are changed at once")
+        raise InvalidValue(_UNREADABLE) from None
+    if not all(map(is_id, read)):
+        raise InvalidValue(_UNREADABLE)
+    if len(read) > most:
+        raise InvalidValue(
+            f"one request can change at most {most:,} conversations, but names {len(read):,}: "
+            "choose fewer"
+        )
     return read
 
 

@@ -60,7 +60,7 @@ def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entr
     is not a repair.
     """
     if step.kind != Step.Kind.REPAIR:
-        raise InvalidValue(f"step {step.n} is no repair: only a repair can be undone")
+        raise InvalidValue(f"step {step.n} is not a repair, and only a repair can be undone")
     here = {each.seq: each for each in now}
     left = Stay.objects.filter(memory=memory, left_step=step.n).exclude(reason__in=IN_PLACE)
     out = set(left.values_list("seq", flat=True)) - here.keys()

@@ -128,7 +128,9 @@ def _undone(recorder: Recorder, step: int) -> Transition:
     old = _loaded(recorder)
     new = before_repair(memory, repaired_at, old)
     if [each.seq for each in new] == [each.seq for each in old]:
-        raise NotRepairable(f"nothing of the repair at step {step} is left to undo")
+        raise NotRepairable(
+            f"the repair at step {step} cannot be undone: memory no longer has any of its effects"
+        )
     _check_room(recorder.policy, old, new)
     return repair_transition(memory, recorder.window, old, new)
 
@@ -146,8 +148,9 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
     back, after = set(new) - set(old), policy.total(new)
     if back and policy.is_exceeded_by(after):
         raise NotRepairable(
-            f"memory would hold {policy.load(after):,} of {policy.limit:,} {policy.unit} with what"
-            " the repair left out: raise the limit, or clear memory"
+            f"with the messages that the repair removed, memory would hold {policy.load(after):,} "
+            f"{policy.unit}, more than the limit of {policy.limit:,}: raise the limit, or clear "
+            "memory"
         )
 
 
@@ -301,7 +304,10 @@ def _repaired(recorder: Recorder, provider: str) -> tuple[Transition, str]:
     numbers = [each.seq for each in entries]
     for finding in lint(_messages(entries), provider=provider, numbers=numbers):
         if finding.severity == "refused":
-            raise NotRepairable(f"the window would still be rejected: {finding.message}")
+            raise NotRepairable(
+                "the repair is not enough, because the provider would still reject memory: "
+                f"{finding.message}"
+            )
     return transition, plan.summary
 
 
@@ -321,4 +327,4 @@ def _why_not(plan: RepairPreview) -> str:
         prevention = RULES[first.rule].prevention
         instead = f" What would have prevented it: {prevention}" if prevention else ""
         return f"no repair can fix this: {first.message.removesuffix('.')}{more}.{instead}"
-    return "there is nothing that a repair would change"
+    return "memory needs no repair for this provider"

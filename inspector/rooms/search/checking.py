@@ -29,13 +29,15 @@ def check_index(memory_id: str) -> None:
     if not isinstance(index, SqliteIndex):
         return
     missing, wrong = index.missing(memory_id), index.wrong(memory_id)
-    lacks = "missing in the search index: use --repair-index"
+    lacks = "missing in the search index: run verify_memories --repair-index"
     if missing:
         raise Contradicted(_name_of(missing), f"is {lacks}")
     if missing == 0:
         raise Contradicted("the conversation", f"its id and labels are {lacks}")
     if wrong is not None:
-        was_not_said = "the search index has it, but it was not said: use --repair-index"
+        was_not_said = (
+            "is in the search index, but not in the history: run verify_memories --repair-index"
+        )
         raise Contradicted(_name_of(wrong), was_not_said)
 
 

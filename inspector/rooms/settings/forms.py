@@ -148,7 +148,9 @@ class SettingsForm(PolicyForm):
         names = [name for name, _ in self._typed_labels()]
         for name in names:
             if names.count(name) > 1:
-                raise forms.ValidationError(f"The label “{name}” is there twice.")
+                raise forms.ValidationError(
+                    f"The label “{name}” appears twice. Give each label a different name."
+                )
         return data
 
     def data_with(self, limit: str) -> QueryDict:

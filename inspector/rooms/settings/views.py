@@ -142,7 +142,9 @@ def tokens(request: HttpRequest) -> HttpResponse:
             form = TokenForm(request.user)
         except IntegrityError:
             name = form.cleaned_data["name"]
-            form.add_error(None, f"A token named “{name}” already exists.")
+            form.add_error(
+                None, f"A token with the name “{name}” already exists. Choose a different name."
+            )
     tokens = api_tokens.all_tokens()
     return render_form(request, "rooms/settings/tokens.html", form, tokens=tokens, secret=secret)
 

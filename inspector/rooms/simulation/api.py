@@ -28,17 +28,20 @@ class SimulationRequest(MessagesRequest):
     """Messages to simulate. `policy` and `at` say under which policy, and after which step."""
 
     policy = fields.PolicyField(
-        required=False, help_text="The policy to try; by default the one in force."
+        required=False,
+        help_text="The policy under which the messages are simulated; by default the policy in "
+        "force.",
     )
     at = fields.WholeNumberField(
         min_value=0,
         max_value=NUMBER_MAX,
         required=False,
-        help_text="The step to start from; by default the last one.",
+        help_text="The step after which the messages are added; by default the last step.",
     )
     recount = fields.FlagField(
         default=False,
-        help_text="Count more than 5,000 messages anew if the policy has another estimator.",
+        help_text="Whether to count the tokens of more than 5,000 messages again if the policy "
+        "has a different estimator.",
     )
 
 

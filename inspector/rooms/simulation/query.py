@@ -130,5 +130,5 @@ def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
 def _wrong_value(parameters: Mapping[str, str], at: str) -> str:
     """Say which number or price of an address cannot be read; `at` names the place."""
     if parameters.get("at") and number_in_text(parameters["at"], DIGITS) is None:
-        return f"{at} must be a whole number of up to {DIGITS} digits"
+        return f"{at} must be a whole number with at most {DIGITS} digits"
     return wrong_price(parameters)

@@ -99,7 +99,10 @@ def replayed_window(step: Step, limit: int) -> WindowView | None:
     if not can_decide(in_force):
         return None
     if step.last_seq > READ_AT_ONCE:
-        raise InvalidValue(f"a replay reads up to {READ_AT_ONCE:,} messages")
+        raise InvalidValue(
+            f"a replay reads at most {READ_AT_ONCE:,} messages, and this history has "
+            f"{step.last_seq:,} up to step {step.n:,}"
+        )
     policy = replace(in_force.enforced(), limit=limit)
     _, is_recounted = changes_until(step)
     entries = entries_of(step.memory_id, range(1, step.last_seq + 1), policy, is_recounted)
@@ -180,4 +183,4 @@ def _draft(drafts: Sequence[MessageDetail], seq: int) -> MessageDetail:
     for draft in drafts:
         if draft.seq == seq:
             return draft
-    raise MessageNotFound("this simulation has no such draft")
+    raise MessageNotFound("this simulation has no draft message with this number")

@@ -58,7 +58,7 @@ def _tried(view: ConversationState) -> WhatIf | None:
         key = searchable(view.query.room_parameters.get("trial", ""))
         view.read["trial"] = trial(view.memory.id, key) if key else None
         if key and view.read["trial"] is None:
-            raise Http404("this simulation has expired")
+            raise Http404("this simulation has expired: write its draft messages again")
     found: WhatIf | None = view.read["trial"]
     return found
 

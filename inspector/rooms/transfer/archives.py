@@ -17,7 +17,6 @@ from django.db import DataError, IntegrityError
 
 from chatmemory import database, search
 from chatmemory.exceptions import ChatMemoryError, InvalidValue, MemoryExists, UnreadableTranscript
-from chatmemory.explain.wording import counted
 from chatmemory.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger import sql
 from chatmemory.ledger.lookup import Bytes
@@ -90,12 +89,19 @@ def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterat
             yield _import(first, part, prefix, actor)
             continue
         if first.content.strip() != lines.line({"conversations": found}).encode():
-            why = f"the last line must be here, and count {counted(found, 'conversation')}"
+            why = f'expected a conversation, or the last line {{"conversations":{found}}}'
             yield Imported(f"line {first.number}", refused=why)
         elif more := next(others, None):
-            yield Imported(f"line {more.number}", refused="it comes after the last line")
+            yield Imported(
+                f"line {more.number}",
+                refused="this line comes after the last line of the export: remove it",
+            )
         return
-    yield Imported("the end of the file", refused="its last line is missing: it was cut off")
+    yield Imported(
+        "the end of the file",
+        refused="the last line is missing, because the file was cut off: export the conversations "
+        "again",
+    )
 
 
 def _check_begin(file: IO[bytes]) -> None:
@@ -104,7 +110,10 @@ def _check_begin(file: IO[bytes]) -> None:
     except ValueError as error:
         raise UnreadableTranscript(-1, f"line 1: {error}") from error
     if value != {FORMAT: lines.VERSION}:
-        why = f'line 1 must be {{"{FORMAT}":{lines.VERSION}}}: this is another format or version'
+        why = (
+            f'line 1 must be {{"{FORMAT}":{lines.VERSION}}}, but the file has a different format '
+            "or version"
+        )
         raise UnreadableTranscript(-1, why)
 
 
@@ -124,7 +133,7 @@ def _decoded(line: Line) -> Mapping[str, Any]:
     """Return the object of a line. Raises InvalidValue."""
     value = load_json(line.content.decode())
     if not isinstance(value, dict):
-        raise InvalidValue("it must be a JSON object")
+        raise InvalidValue("the line must be a JSON object")
     return value
 
 
@@ -221,7 +230,10 @@ class _FileRows:
     def read(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Check and store the row of the next line. Raises ChatMemoryError if it is invalid."""
         if self._is_ended:
-            raise InvalidValue("the conversation ended with the line before")
+            raise InvalidValue(
+                "the conversation ended with the previous line, and this line belongs to no "
+                "conversation"
+            )
         match kind:
             case "message":
                 self._read_message(InsertedMessage(self.memory.pk, **lines.MESSAGE.read(fields)))
@@ -234,14 +246,23 @@ class _FileRows:
             case "end" if fields == {"end": self._old_id}:
                 self._is_ended = True
             case _:
-                raise InvalidValue("it is no line of this conversation")
+                raise InvalidValue(
+                    "expected a message, stay, step, audit entry, or the last line of the "
+                    f"conversation {self._old_id!r}"
+                )
 
     def finish(self) -> None:
         """Write the last rows of the conversation. Raises InvalidValue if lines are missing."""
         if not self._is_ended:
-            raise InvalidValue("the conversation ends here without its last line: it was cut off")
+            raise InvalidValue(
+                f"the last line of the conversation {self._old_id!r} is missing after this line: "
+                "export the conversation again"
+            )
         if self._head != self.memory.head:
-            raise InvalidValue("the head of the conversation is not the digest of its last step")
+            raise InvalidValue(
+                "the head in the first line of the conversation differs from the digest of its "
+                "last step: the file was altered"
+            )
         self.memory.head = self._new_head
         self._write()
 
@@ -251,7 +272,9 @@ class _FileRows:
         if row.client_id is not None:
             check_client_id(row.client_id)
         if row.redacted_step is None and not chain.is_commitment(row.commitment, row):
-            raise InvalidValue(f"message #{row.seq} differs from its digest: it was altered")
+            raise InvalidValue(
+                f"message #{row.seq} differs from its digest: the message was altered"
+            )
         self._commitments.append(row.commitment)
         self._messages.append(row)
         self._characters += len(row.frame) + len(row.text)
@@ -272,7 +295,10 @@ class _FileRows:
         is_renamed = self._new_head != self._head
         self._head = chain.digest_as_sealed(row.digest, self._head, row, *wrote)
         if self._head != row.digest:
-            raise InvalidValue(f"step {row.n} differs from its digest: it was altered")
+            raise InvalidValue(
+                f"step {row.n} differs from its digest: the step, or a row that the step wrote, "
+                "was altered"
+            )
         if is_renamed:
             row.digest = chain.digest_of(self._new_head, row, *wrote)
         self._new_head = row.digest
@@ -290,7 +316,10 @@ class _FileRows:
             if self.memory.pk != self._old_id:
                 return
             if row.detail.get("head") != content_of(self.memory.previous_head).hex():
-                raise InvalidValue("it tells of another deletion than that before the conversation")
+                raise InvalidValue(
+                    "this audit entry is about a different deletion: its head is not the "
+                    "previous_head of the conversation"
+                )
             if self._entries.filter(detail=row.detail).exists():
                 return
         row.save(force_insert=True)
@@ -298,7 +327,10 @@ class _FileRows:
     def _check_next(self, name: str, number: int) -> None:
         self._last[name] += 1
         if number != self._last[name]:
-            raise InvalidValue(f"{name} {number} is where {name} {self._last[name]} must be")
+            raise InvalidValue(
+                f"expected {name} {self._last[name]}, but found {name} {number}: a line is "
+                "missing, or the lines are out of order"
+            )
 
     def _write(self) -> None:
         rows: dict[str, Any] = {

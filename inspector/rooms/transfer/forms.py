@@ -65,8 +65,8 @@ class ImportForm(forms.Form):
             raise forms.ValidationError(self.too_large())
         if is_archive(file):
             raise forms.ValidationError(
-                f"The file is an export with all steps. Import it with {_command()}, which stores "
-                "the same steps."
+                "The file is an export with all steps, which this page cannot import. Import the "
+                f"file with {_command()}."
             )
         return file
 
@@ -75,7 +75,7 @@ class ImportForm(forms.Form):
         """Return the error for a file that is too large. The page also shows this error if the
         server has rejected the upload without reading it.
         """
-        return f"The file is larger than {upload_limit()}. Import it with {_command()}."
+        return f"The file is larger than {upload_limit()}. Import the file with {_command()}."
 
     def clean(self) -> dict[str, Any]:
         """Check that the options of the policy fit together and fit the limit."""

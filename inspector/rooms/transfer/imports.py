@@ -56,7 +56,10 @@ from chatmemory.recall.sessions import recorded_messages
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.windows.policies import MessageWindow, Policy
 
-OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
+OTHER_POLICY = (
+    "an import of this conversation under a different policy is unfinished: import the "
+    "conversation again under that policy"
+)
 
 LISTED = 100  # conversations in a report
 
@@ -343,8 +346,8 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
     stored = _stored_of(memory, transcript)
     if stored is None or (memory.policy is None) != (transcript.session is not None):
         raise MemoryExists(
-            f"a conversation with the id {memory.pk!r} already exists, and it does not begin as "
-            "the file does"
+            f"a conversation with the id {memory.pk!r} already exists, but does not begin like "
+            "the conversation in the file: choose a different prefix"
         )
     if stored == len(transcript.messages):
         return Imported(memory.pk, already=True)
@@ -355,7 +358,10 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
     with database.atomic():
         with locked(memory.pk, actor=actor, note=Step.IMPORTED) as recorder:
             if recorder.memory.last_seq != memory.last_seq:
-                raise MemoryExists(f"{memory.pk!r} was changed meanwhile: import the file again")
+                raise MemoryExists(
+                    f"the conversation {memory.pk!r} changed during the import: import the file "
+                    "again"
+                )
             if DIGEST_LABEL in recorder.memory.labels:  # else a redaction erased it, too
                 digest = fingerprint("import", _content(transcript))
                 recorder.set_labels({**recorder.memory.labels, DIGEST_LABEL: digest})

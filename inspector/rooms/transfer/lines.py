@@ -62,7 +62,9 @@ class LineOf:
     def read(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of the columns from a line's fields. Raises InvalidValue."""
         if unknown := fields.keys() - self._columns.keys() - _FORMER:
-            raise InvalidValue(f"a {self.name} has no {brief(min(unknown))}")
+            raise InvalidValue(
+                f"the line of a {self.name} has the unknown field {brief(min(unknown))}"
+            )
         return {
             column.name: column.read(name, fields[name]) if name in fields else column.nothing(name)
             for name, column in self._columns.items()
@@ -98,7 +100,7 @@ def _bytes_of(value: Any) -> bytes:
 def _time_of(value: Any) -> datetime:
     found = datetime.fromisoformat(value)
     if found.utcoffset() is None:
-        raise ValueError("a time without a zone")
+        raise ValueError("the time has no time zone")
     return found
 
 
@@ -112,7 +114,7 @@ _KINDS: dict[type[Any], tuple[type, str, Callable[[Any], Any]]] = {
     IntegerField: (int, "a whole number", _same),
     JSONField: (dict, "an object", dict),
     BinaryField: (str, "bytes in hexadecimal", _bytes_of),
-    DateTimeField: (str, "a time with its zone", _time_of),
+    DateTimeField: (str, "a time with a time zone", _time_of),
     Field: (str, "a text", _same),
 }
 
@@ -138,13 +140,18 @@ class _Column:
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"{name} must be {self._expected}, not {brief(value)}") from error
         if self._type is int and not -self._most <= found < self._most:
-            raise InvalidValue(f"{name} is {found}, which cannot be stored")
+            raise InvalidValue(f"{name} is {found}, which is too large or too small to be stored")
         if isinstance(found, str):
             check_text(found, name)
             if len(found) > (self._field.max_length or len(found)):
-                raise InvalidValue(f"{name} has more than {self._field.max_length} characters")
+                raise InvalidValue(
+                    f"{name} can have at most {self._field.max_length} characters, but has "
+                    f"{len(found):,}"
+                )
         if self._choices and found not in self._choices:
-            raise InvalidValue(f"{name} must be one of {', '.join(self._choices)}")
+            raise InvalidValue(
+                f"{name} must be one of {', '.join(self._choices)}, but is: {brief(found)}"
+            )
         return found
 
     def nothing(self, name: str) -> Any:
@@ -154,7 +161,7 @@ class _Column:
         if self._field.null:
             return None
         if self._of not in (_same, dict) or self._type is int:
-            raise InvalidValue(f"{name} is missing")
+            raise InvalidValue(f"the field {name} is missing")
         return self._type()
 
 

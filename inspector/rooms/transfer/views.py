@@ -44,7 +44,10 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
         return _archive(request, memory_id)
     form = ExportForm({"format": "langchain4j", "what": "history", **request.GET.dict()})
     if not form.is_valid():
-        raise Http404("the format, the part or the step of this export does not exist")
+        raise Http404(
+            "the address names an unknown format, part or step for an export: choose them on the "
+            "page of the conversation"
+        )
     format, what, at = (form.cleaned_data[name] for name in ("format", "what", "at"))
     messages = _messages(memory_id, what, at)
     if request.GET.get("download"):

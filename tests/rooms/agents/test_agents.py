@@ -146,13 +146,15 @@ def test_terms_that_a_summary_lost():
     lost |= {"is_told": True, "is_rare": True}
     assert summary["lost"] == [{"term": "cmd/hooks2.go", **lost}]
     assert (summary["step"], summary["all"]["needed"], summary["all"]["held"]) == (3, 2, 1)
-    assert "lost cmd/hooks2.go, said in #1, used in #4: no recorded mention" in found["answer"]
+    assert (
+        "lost: cmd/hooks2.go, said in #1, used again in #4: no recorded mention" in found["answer"]
+    )
 
 
 def test_what_a_provider_would_refuse_next():
     create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), CALL, UserMessage("Well?")])
     changed = answer_json("doctor", Scope("torn"), provider="openai")["answer"]
-    assert "1 conversation not examined yet: `python manage.py keep --once`" in changed
+    assert "1 conversation not examined yet. The command `python manage.py keep --once`" in changed
     assert "No conversation has been examined yet." in changed
     assert "would be rejected" not in changed
     keep("torn")
@@ -289,12 +291,12 @@ def test_a_scope_in_which_nothing_can_exist_is_refused_at_the_start(
         ("window", {"conversation": "order-7741", "step": 99}, "has no step 99, only steps 0 to"),
         ("history", {"conversation": "\0"}, "cannot contain NUL"),
         ("find_conversations", {"words": "\0"}, "cannot contain NUL"),
-        ("does_it_remember", {"conversation": "order-7741", "phrase": " "}, "must have words"),
+        ("does_it_remember", {"conversation": "order-7741", "phrase": " "}, "the phrase is empty"),
         ("recall", {"limits": "many"}, "many"),
         (
             "recall",
             {"policies": "everything"},
-            "recall has no argument 'policies': its arguments are limits, prefix",
+            "the tool recall has no argument 'policies': use only limits, prefix",
         ),
     ],
 )

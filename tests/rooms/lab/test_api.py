@@ -79,8 +79,16 @@ MANY = 'a request can have at most 10,000 messages, the limit of CHATMEMORY["LIS
     [
         ([[USER] * 10_001], "conversations[0]", MANY),
         ([[USER] * 6_000] * 2, "conversations[1]", MANY),
-        ({}, "conversations", "must be a list of conversations, each a list of messages"),
-        ("", "conversations", "must be a list of conversations, each a list of messages"),
+        (
+            {},
+            "conversations",
+            "must be a list of conversations, and each conversation a list of messages",
+        ),
+        (
+            "",
+            "conversations",
+            "must be a list of conversations, and each conversation a list of messages",
+        ),
     ],
 )
 def test_conversations_are_lists_of_10000_messages_in_all(api, conversations, field, words):

@@ -361,12 +361,12 @@ def test_csv_has_the_frontier(operator_client, lab):
     [
         ("options=bogus=1", "no option"),
         ("options=low_water=0.5&limit=5", ""),
-        ("options=meters_only=true", "With meters_only nothing is lost at any limit"),
-        ("since=2026-13-40", "A date is written as 2026-01-31."),
+        ("options=meters_only=true", "A policy with meters_only loses no message at any limit"),
+        ("since=2026-13-40", "A date must be written like 2026-01-31."),
         ("estimator=nobody", "nobody"),
-        ("kind=nothing", "The kind of a policy is message_window or token_window"),
-        ("sample=ten", "Sample must be a whole number of up to 9 digits"),
-        ("limit=0", "Limit must be greater than zero"),
+        ("kind=nothing", "The kind of a policy must be message_window or token_window"),
+        ("sample=ten", "Sample must be a whole number with at most 9 digits"),
+        ("limit=0", "The limit must be greater than zero"),
         ("cached=1000000", "The cached price must be a number below 1,000,000, such as 2.50"),
     ],
 )

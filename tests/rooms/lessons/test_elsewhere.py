@@ -111,5 +111,5 @@ def test_the_command_writes_a_lesson_of_ones_own_and_overwrites_nothing(tmp_path
     own.write_text("title = 1")
     with pytest.raises(CommandError, match=r"parcel[.]toml, line 1: step: is missing"):
         call_command("lesson", str(own), "--html")
-    with pytest.raises(CommandError, match=r"there is no lesson 'nothing'.*tool-calls"):
+    with pytest.raises(CommandError, match=r"no lesson has the name 'nothing'.*tool-calls"):
         call_command("lesson", "nothing", "--html")

@@ -21,11 +21,11 @@ LEAD = "Ada waits for a parcel, and asks a bot about it."
 
 # What is wrong: what is replaced, by what; the line, the field, and a part of the reason.
 BAD = {
-    "no TOML": ('lead = "Ada', "lead = Ada", 2, "", "no TOML"),
+    "no TOML": ('lead = "Ada', "lead = Ada", 2, "", "not valid TOML"),
     "missing": (f'lead = "{LEAD}"\n', "", 1, "lead", "is missing"),
     "blank": (LEAD, "  ", 2, "lead", "is empty"),
     "another type": (f'"{LEAD}"', "7", 2, "lead", "must be a text"),
-    "unknown field": ("lead =", 'led = "x"\nlead =', 2, "led", "no such field"),
+    "unknown field": ("lead =", 'led = "x"\nlead =', 2, "led", "this field does not exist here"),
     "a script without roles": ("user: My parcel", "My parcel", 4, "script", "a script begins with"),
     "too long": (
         "user: My",
@@ -36,26 +36,62 @@ BAD = {
     ),
     "unknown policy": ("message_window", "day_window", 10, "policy", "policy kind must be"),
     "a limit of nothing": ("max_messages = 2", "max_messages = 0", 10, "policy", "greater than"),
-    "more than was said": ("said = 2", "said = 9", 15, "step 1, said", "only 3 messages"),
-    "nothing arrives": ("said = 2", "said = 3", 17, "step 1, ask", "only 3 messages"),
+    "more than was said": ("said = 2", "said = 9", 15, "step 1, said", "the script has 3"),
+    "nothing arrives": ("said = 2", "said = 3", 17, "step 1, ask", "the script has 3"),
     "unknown question": ('"leaves"', '"guess"', 17, "step 1, ask", "must be leaves, choose"),
-    "unknown fact": ("{leaving} was", "{left_by} was", 20, "step 1, why", "no {left_by}"),
-    "a message too late": ("#1?", "#4?", 35, "step 3, question", "#4 is not said"),
-    "no ask": ('ask = "leaves"\n', "", 17, "step 1, question", "needs ask beside it"),
-    "another question's": ("keep = 1", "keep = 1\nchoice = []", 38, "step 3, choice", "no such"),
+    "unknown fact": (
+        "{leaving} was",
+        "{left_by} was",
+        20,
+        "step 1, why",
+        "placeholder {left_by} is unknown",
+    ),
+    "a message too late": ("#1?", "#4?", 35, "step 3, question", "message #4 has not been said"),
+    "no ask": ('ask = "leaves"\n', "", 17, "step 1, question", "needs the field ask"),
+    "another question's": (
+        "keep = 1",
+        "keep = 1\nchoice = []",
+        38,
+        "step 3, choice",
+        "does not exist here",
+    ),
     "keeps nobody": ("keep = 1", "keep = 0", 37, "step 3, keep", "a whole number from 1"),
-    "too many limits": ("[2, 3, 4]", "[2, 3, 4, 5, 6, 7, 8, 9, 10]", 38, "step 3, limits", "8 are"),
-    "no claim": ('remembers = "P-77"', "", 27, "step 2, choice 1, text", "makes one claim"),
-    "two are right": ('remembers = "P-77"', "held = 2", 26, "step 2, choice", "but 2 are"),
-    "another claim": ("remembers =", "knows =", 28, "step 2, choice 1, knows", "no such field"),
-    "no limit keeps it": ("[2, 3, 4]", "[2]", 38, "step 3, limits", "none of them keeps"),
+    "too many limits": (
+        "[2, 3, 4]",
+        "[2, 3, 4, 5, 6, 7, 8, 9, 10]",
+        38,
+        "step 3, limits",
+        "at most 8 entries, but has 9",
+    ),
+    "no claim": (
+        'remembers = "P-77"',
+        "",
+        27,
+        "step 2, choice 1, text",
+        "must have exactly one of the fields",
+    ),
+    "two are right": (
+        'remembers = "P-77"',
+        "held = 2",
+        26,
+        "step 2, choice",
+        "but 2 choices are right",
+    ),
+    "another claim": (
+        "remembers =",
+        "knows =",
+        28,
+        "step 2, choice 1, knows",
+        "this field does not exist here",
+    ),
+    "no limit keeps it": ("[2, 3, 4]", "[2]", 38, "step 3, limits", "no limit in this list keeps"),
     "limits of words": ("[2, 3, 4]", '["2"]', 38, "step 3, limits", "whole numbers"),
     "no summary yet": (
         'ask = "leaves"\n',
         'ask = "leaves"\nappend_terms = 9\n',
         18,
         "step 1, append_terms",
-        "no step before it has a summary",
+        "needs a step before this step that makes a summary",
     ),
     "a summary of nothing": (
         'ask = "leaves"\n',
@@ -78,7 +114,7 @@ BAD = {
         "step 3, limits",
         "do not go together",
     ),
-    "a vast number": ("said = 2", f"said = {'9' * 5000}", 1, "", "no TOML"),
+    "a vast number": ("said = 2", f"said = {'9' * 5000}", 1, "", "not valid TOML"),
     "unknown page": ('"playground"', '"moon"', 42, "practice 1, page", "must be conversation"),
 }
 
@@ -140,12 +176,16 @@ def test_operators_see_the_mistakes_of_a_file_that_became_bad(folder, operator_c
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("tool-calls.toml", GOOD.encode(), "something else with the name tool-calls"),
-        ("playground.toml", GOOD.encode(), "something else with the name playground"),
-        ("über uns.toml", GOOD.encode(), "no part of an address"),
-        ("latin.toml", GOOD.replace("Ada", "Adä").encode("cp1252"), "line 2: is not UTF-8"),
-        ("long.toml", b"#" * 100_001, "larger than"),
-        ("deep.toml", f"x = {'[' * 40_000}{']' * 40_000}".encode(), "no TOML"),
+        ("tool-calls.toml", GOOD.encode(), "the name 'tool-calls' is already taken"),
+        ("playground.toml", GOOD.encode(), "the name 'playground' is already taken"),
+        ("über uns.toml", GOOD.encode(), "only letters, digits, - and _"),
+        (
+            "latin.toml",
+            GOOD.replace("Ada", "Adä").encode("cp1252"),
+            "line 2: this line is not valid UTF-8",
+        ),
+        ("long.toml", b"#" * 100_001, "at most 100,000"),
+        ("deep.toml", f"x = {'[' * 40_000}{']' * 40_000}".encode(), "not valid TOML"),
     ],
 )
 def test_a_file_that_cannot_be_a_lesson_is_refused(folder, name, content, why):
@@ -157,5 +197,5 @@ def test_a_file_that_cannot_be_a_lesson_is_refused(folder, name, content, why):
 def test_a_folder_that_does_not_exist_is_refused(settings, tmp_path):
     settings.INSPECTOR = {"LESSONS": str(tmp_path / "nowhere"), "WHOLE_SITE": True}
     (message,) = check_messages()
-    assert "which is no folder" in message
+    assert "which is not a folder" in message
     assert Client().get("/learn/").status_code == 200

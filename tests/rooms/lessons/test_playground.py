@@ -113,7 +113,7 @@ def test_a_bomb_is_not_unpacked():
 
 def test_no_chat_is_packed_that_no_link_can_hold():
     noise = "".join(random.Random(1).sample([*map(chr, range(33, 9_000))], 7_000))
-    for script, why in ((noise, "does not fit"), ("a" * (CHARACTERS_MAX + 1), "characters")):
+    for script, why in ((noise, "too long for a link"), ("a" * (CHARACTERS_MAX + 1), "characters")):
         with pytest.raises(InvalidValue, match=why):
             pack(script)
 

@@ -302,8 +302,8 @@ def test_a_redaction_and_a_deletion_erase_the_words():
 
 def test_a_memory_in_another_store_is_refused():
     store = ChatMemoryConversationStore(MessageWindowChatMemory)
-    with pytest.raises(InvalidValue, match="need a DjangoChatMemoryStore"):
+    with pytest.raises(InvalidValue, match="must use DjangoChatMemoryStore"):
         async_to_sync(store.save)(Conversation(messages=[asked("one")]))
     other = ChatMemoryConversationStore(lambda _: memory_of("same"))
-    with pytest.raises(InvalidValue, match="has the id 'same'"):
+    with pytest.raises(InvalidValue, match="has a different id, 'same'"):
         async_to_sync(other.save)(Conversation(messages=[asked("one")]))

@@ -112,7 +112,7 @@ def test_an_answer_that_cannot_be_decoded_is_an_error_of_its_call(
     with client.stream("POST", CHAT, json=REQUEST) as found:
         assert b"".join(found.iter_raw()) == data
     (call,) = store_all(folder)
-    assert call.error == f"the answer cannot be decoded: {named}"
+    assert call.error == f"the answer has an encoding that cannot be decoded: {named}"
     assert one_call(call.memory_id, call.n).request == REQUEST
 
 

@@ -161,7 +161,7 @@ def test_recording_twice_changes_nothing(upstream, folder):
 
 
 def test_what_has_no_client_of_httpx_is_refused():
-    with pytest.raises(TypeError, match="dict has no client of httpx"):
+    with pytest.raises(TypeError, match="dict does not send its requests with httpx"):
         record({})
 
 

@@ -47,7 +47,7 @@ def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
     before = seqs()
     plan = services.preview_repair("m", provider)
     if not plan.is_possible:
-        why = "no repair can fix this" if plan.refused else "nothing that a repair would change"
+        why = "no repair can fix this" if plan.refused else "memory needs no repair"
         with pytest.raises(NotRepairable, match=why):
             services.repair("m", provider)
         return
@@ -71,7 +71,7 @@ def test_undoing_a_repair_is_refused_where_the_limit_has_no_room():
     services.pin("m", 2)
     step = services.repair("m", "anthropic").step
     services.add("m", [HELLO])
-    with pytest.raises(NotRepairable, match="would hold 5 of 4 messages"):
+    with pytest.raises(NotRepairable, match="would hold 5 messages, more than the limit of 4"):
         services.undo_repair("m", step)
     services.change("m", policy=MessageWindow(5))
     services.undo_repair("m", step)
@@ -135,7 +135,7 @@ def test_problems_without_a_repair_are_named():
     assert Memory.objects.get().last_step == 3
     with pytest.raises(InvalidValue, match="unknown provider"):
         services.repair("m", "acme")
-    with pytest.raises(InvalidValue, match="step 1 is no repair"):
+    with pytest.raises(InvalidValue, match="step 1 is not a repair"):
         services.undo_repair("m", 1)
     with pytest.raises(VersionConflict):
         services.repair("m", "openai", expected_version=1)

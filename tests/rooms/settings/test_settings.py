@@ -149,7 +149,7 @@ class TestSaving:
         labels = {"name": ["team", "team ", "", ""], "value": ["support", "sales", "", ""]}
         response = operator_client.post(address, form(limit="4", **labels))
         assert response.status_code == 422
-        assert "The label “team” is there twice." in response.content.decode()
+        assert "The label “team” appears twice." in response.content.decode()
         typed = response.context["form"].label_rows
         assert typed[:2] == [("team", "support"), ("team", "sales")]
         assert conversations.memory("c").labels == {"team": "support"}

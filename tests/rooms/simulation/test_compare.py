@@ -147,7 +147,7 @@ def test_prices_can_be_given_by_the_user(page):
             "At most 4",
         ),
         ("?" + "&".join(f"policy=message_window:{n}" for n in range(1, 7)), "At most 4"),
-        (f"{POLICIES}&at=last", "After must be a whole number of up to 9 digits"),
+        (f"{POLICIES}&at=last", "After must be a whole number with at most 9 digits"),
         (f"{POLICIES}&input=cheap", "The input price must be a number"),
         (f"{POLICIES}&output=-1", "The output price must be a number below 1,000,000"),
     ],

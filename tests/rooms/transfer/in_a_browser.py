@@ -66,7 +66,7 @@ def test_an_error_keeps_the_form_as_it_was_filled_in(reader, served, violations,
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (413, 'larger than 16 MB, the limit of INSPECTOR["UPLOAD_BYTES"]. Import it with'),
+        (413, 'larger than 16 MB, the limit of INSPECTOR["UPLOAD_BYTES"]. Import the file with'),
         (503, "database is not available"),
         (0, "connection was lost"),
     ],

@@ -258,23 +258,27 @@ def test_a_conversation_of_which_any_value_is_altered_is_refused(lines):
     ("line", "values", "why"),
     [
         (2, {"tokens": "5"}, "line 3: tokens must be a whole number, not '5'"),
-        (2, {"tokens": 2**31}, "line 3: tokens is 2147483648, which cannot be stored"),
+        (2, {"tokens": 2**31}, "line 3: tokens is 2147483648, which is too large"),
         (2, {"text": "nul \0"}, "line 3: text cannot contain NUL or lone surrogates"),
-        (2, {"text": "other"}, "line 3: message #1 differs from its digest: it was altered"),
-        (2, {"said_at": "2026-01-01T00:00"}, "line 3: said_at must be a time with its zone"),
+        (
+            2,
+            {"text": "other"},
+            "line 3: message #1 differs from its digest: the message was altered",
+        ),
+        (2, {"said_at": "2026-01-01T00:00"}, "line 3: said_at must be a time with a time zone"),
         (2, {"salt": "xyz"}, "line 3: salt must be bytes in hexadecimal, not 'xyz'"),
         (2, {"origin": "MADE UP"}, "line 3: origin must be one of SAID, SYNTHETIC"),
-        (2, {"new": 1}, "line 3: a message has no 'new'"),
-        (4, {"actor": "x" * 256}, "line 5: actor has more than 255 characters"),
-        (4, {"actor": "eve"}, "line 5: step 1 differs from its digest: it was altered"),
+        (2, {"new": 1}, "line 3: the line of a message has the unknown field 'new'"),
+        (4, {"actor": "x" * 256}, "line 5: actor can have at most 255 characters, but has 256"),
+        (4, {"actor": "eve"}, "line 5: step 1 differs from its digest: the step, or a row"),
         (1, {"labels": {"team": 1}}, "line 2: label 'team' must be a string"),
         (1, {"policy_limit": 0}, "line 2: "),
         (1, {"policy_options": {"low_water": "x"}}, "line 2: "),
         (1, {"policy_options": {"oversized": []}}, "line 2: "),
         (4, {"policy_options": {"low_water": {}}}, "line 5: "),
         (2, {"frame": "{"}, "line 3: message #1 of 'chat' cannot be read"),
-        (2, {"number": 3}, "line 3: a message has no 'number'"),
-        (2, {"message": 7}, "line 3: message 7 is where message 1 must be"),
+        (2, {"number": 3}, "line 3: the line of a message has the unknown field 'number'"),
+        (2, {"message": 7}, "line 3: expected message 1, but found message 7"),
         (1, {"last_step": 3}, "step"),
     ],
 )
@@ -287,10 +291,13 @@ def test_an_error_has_its_line_and_cause(lines, line, values, why):
     ("line", "why"),
     [
         ("{", "line 3: not valid JSON"),
-        ("[]", "line 3: it must be a JSON object"),
-        ('{"what":1}', "line 3: it is no line of this conversation"),
-        ('{"end":"other"}', "line 3: it is no line of this conversation"),
-        ('{"audit":"delete","at":"2026-01-01T00:00Z","detail":{"head":"00"}}', "line 3: it tells"),
+        ("[]", "line 3: the line must be a JSON object"),
+        ('{"what":1}', "line 3: expected a message, stay, step"),
+        ('{"end":"other"}', "line 3: expected a message, stay, step"),
+        (
+            '{"audit":"delete","at":"2026-01-01T00:00Z","detail":{"head":"00"}}',
+            "line 3: this audit entry is about a different deletion",
+        ),
     ],
 )
 def test_a_line_that_does_not_belong_there_is_refused(lines, line, why):
@@ -309,7 +316,7 @@ def test_a_file_that_was_cut_off_has_its_whole_conversations(lines):
     assert [each.refused for each in whole] == ["", ""]
     assert (last.memory_id, last.refused) == (
         "the end of the file",
-        "its last line is missing: it was cut off",
+        "the last line is missing, because the file was cut off: export the conversations again",
     )
     forget("chat", "sound")
     for n in range(2, len(lines) - 1):
@@ -319,13 +326,28 @@ def test_a_file_that_was_cut_off_has_its_whole_conversations(lines):
         forget("chat", "sound")
 
 
+AFTER = "this line comes after the last line of the export: remove it"
+
+
 @pytest.mark.parametrize(
     ("n", "end", "why"),
     [
-        (-1, ['{"conversations":3}'], "the last line must be here, and count 2 conversations"),
-        (1, ["{}"], "the last line must be here, and count 0 conversations"),
-        (99, ["{}"], "it comes after the last line"),
-        (99, ['{"conversation":"chat"}'], "it comes after the last line"),
+        (
+            -1,
+            ['{"conversations":3}'],
+            'expected a conversation, or the last line {"conversations":2}',
+        ),
+        (
+            1,
+            ["{}"],
+            'expected a conversation, or the last line {"conversations":0}',
+        ),
+        (99, ["{}"], AFTER),
+        (
+            99,
+            ['{"conversation":"chat"}'],
+            AFTER,
+        ),
     ],
 )
 def test_a_wrong_end_is_refused(lines, n, end, why):
@@ -359,11 +381,11 @@ def test_the_commands(chat, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "options", "why"),
     [
-        ([], {}, "one of them"),
-        (["a"], {"all": True}, "one of them"),
+        ([], {}, "in exactly one way"),
+        (["a"], {"all": True}, "in exactly one way"),
         (["none"], {}, "no conversation has the id 'none'"),
-        ([], {"label": "none"}, "no such conversations"),
-        ([], {"all": True}, "no such conversations"),
+        ([], {"label": "none"}, "no stored conversation matches"),
+        ([], {"all": True}, "no stored conversation matches"),
     ],
 )
 def test_nothing_is_exported(tmp_path, arguments, options, why):
@@ -383,7 +405,7 @@ def test_a_file_is_not_replaced(chat, tmp_path):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"chatmemory":2}\n', "this is another format or version"),
+        ('{"chatmemory":2}\n', "the file has a different format or version"),
         ('{"chatmemory":', "line 1: not valid JSON"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_name_that_is_taken_in_the_file_gets_the_next_free_number(tmp_path):
 def test_an_id_that_cannot_be_stored_is_refused_and_the_others_are_imported(tmp_path, capsys, bad):
     chat = [{"role": "user", "content": "hi"}]
     file = write(tmp_path, [{"id": id, "messages": chat} for id in ("one", bad, "two")])
-    with pytest.raises(CommandError, match="refused"):
+    with pytest.raises(CommandError, match="refusal"):
         call_command("import_transcripts", file, prefix="p-")
     said = capsys.readouterr()
     assert "2 conversations with 2 messages imported, 0 already imported, 1 refused" in said.out
@@ -97,7 +97,7 @@ def test_an_id_that_cannot_be_stored_is_refused_and_the_others_are_imported(tmp_
 
 def test_a_taken_id_is_refused_and_the_others_are_imported(two_chats, capsys):
     protocol.update_messages("p-one", [UserMessage("mine")])
-    with pytest.raises(CommandError, match="1 refused, 1 conversation imported"):
+    with pytest.raises(CommandError, match="1 refusal, 1 conversation imported"):
         call_command("import_transcripts", two_chats, prefix="p-")
     assert "p-one" in capsys.readouterr().err
     assert (conversations.memory("p-one").said_count, conversations.memory("p-two").said_count) == (
@@ -105,7 +105,7 @@ def test_a_taken_id_is_refused_and_the_others_are_imported(two_chats, capsys):
         2,
     )
     two_chats.write_text(two_chats.read_text().replace("hello", "hullo"))
-    with pytest.raises(CommandError, match="2 refused, no conversation imported"):
+    with pytest.raises(CommandError, match="2 refusals, no conversation imported"):
         call_command("import_transcripts", two_chats, prefix="p-")
 
 
@@ -132,7 +132,7 @@ def test_two_imports_of_a_file_at_once_store_it_once(db):
 @pytest.mark.parametrize(
     ("said", "count", "lost"),
     [
-        ([BLANK, "a"], "1 message", "lost 1 time: a blank system message"),
+        ([BLANK, "a"], "1 message", "lost in the import, 1 time: a blank system message"),
         (["a", SYSTEM, SYSTEM], "2 messages", f"{KIND}, which a memory ignores"),
     ],
 )
@@ -167,8 +167,8 @@ UNKNOWN = {"type": "unheard_of", "text": "x"}
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ([{"role": "user", "content": "fine"}, {"role": "user", "content": "nul \0"}], "refused"),
-        ([{"role": "assistant", "content": [UNKNOWN]}], "1 refused, no conversation imp"),
+        ([{"role": "user", "content": "fine"}, {"role": "user", "content": "nul \0"}], "refusal"),
+        ([{"role": "assistant", "content": [UNKNOWN]}], "1 refusal, no conversation imp"),
         (b"\xff", "UTF-8"),
         (b"{", "JSON"),
         (b"[]", "no conversation"),
@@ -228,7 +228,7 @@ def test_a_line_is_in_memory_at_a_time(empty_file, tmp_path, capsys):
         while out.tell() < SIZE:
             is_stored = out.tell() < 2 * MEGABYTE
             out.write(chat(f"{out.tell()}" if is_stored else "x" * 300, words) + "\n")
-    with bounded_growth(os.getpid(), GROWTH), pytest.raises(Exception, match="refused"):
+    with bounded_growth(os.getpid(), GROWTH), pytest.raises(Exception, match="refusal"):
         call_command("import_transcripts", file, store_only=True)
     assert f"{Memory.objects.count()} conversations with" in capsys.readouterr().out
     assert Memory.objects.count() > 30
@@ -294,7 +294,7 @@ def test_the_same_command_goes_on(site, tmp_path, how, is_archive):
         arguments = ["import_transcripts", only, archive, "--prefix", "b-"]
     code, told = interrupted(site, arguments, how)
     assert code == (130 if how == signal.SIGINT else -how)
-    assert ("interrupted: the same command goes on" in told) == (how == signal.SIGINT)
+    assert ("interrupted: run the same command again" in told) == (how == signal.SIGINT)
     told = site.manage(*arguments)
     imported, already = map(int, re.findall(r"(\d+) (?:conversations with|already)", told))
     assert imported + already == count
@@ -308,7 +308,7 @@ def test_the_same_command_goes_on(site, tmp_path, how, is_archive):
 def test_the_lines_around_a_wrong_one_are_imported(db, tmp_path, capsys):
     file = tmp_path / "chats.jsonl"
     file.write_text(f"{chat('one', 'a')}\n{{\n{chat('two', 'b')}\n")
-    with pytest.raises(CommandError, match="1 refused, 2 conversations imported"):
+    with pytest.raises(CommandError, match="1 refusal, 2 conversations imported"):
         call_command("import_transcripts", file)
     printed = capsys.readouterr()
     assert "2 conversations with 8 messages imported" in printed.out
@@ -342,7 +342,7 @@ def test_the_files_of_a_folder_are_imported_under_their_paths(db, tmp_path, caps
     told = capsys.readouterr()
     assert set(Memory.objects.values_list("pk", flat=True)) == {"new-one", "old-new-one"}
     assert "  old-new-one: 4 messages" in told.out
-    assert re.findall(r"left out .*/(\S+): no conversation", told.err) == ["package.json"]
+    assert re.findall(r"not imported: .*/(\S+): no conversation", told.err) == ["package.json"]
     call_command("import_transcripts", tmp_path)
     assert "  old-new-one: already imported" in capsys.readouterr().out
 
@@ -352,7 +352,7 @@ def test_a_file_of_a_folder_that_breaks_off_is_imported_without_its_end_and_so_i
 ):
     (tmp_path / "a.jsonl").write_text(f"{chat('one', 'a')}\n{chat('two', 'a')}\n{{\n")
     (tmp_path / "b.jsonl").write_text(f"{chat('one', 'b')}\n")
-    with pytest.raises(CommandError, match="1 refused, 3 conversations imported"):
+    with pytest.raises(CommandError, match="1 refusal, 3 conversations imported"):
         call_command("import_transcripts", tmp_path)
     assert "refused line 3: not JSON" in capsys.readouterr().err
 
@@ -363,9 +363,9 @@ def test_a_named_file_that_cannot_be_read_is_refused_and_the_others_are_imported
     files = [tmp_path / f"{name}.jsonl" for name in "abc"]
     for name, file in zip("abc", files, strict=True):
         file.write_text("no chat" if name == "b" else f"{chat('one', name)}\n")
-    with pytest.raises(CommandError, match="1 refused, 2 conversations imported"):
+    with pytest.raises(CommandError, match="1 refusal, 2 conversations imported"):
         call_command("import_transcripts", *files)
-    assert f"left out {files[1]}: not valid JSON" in capsys.readouterr().err
+    assert f"not imported: {files[1]}: not valid JSON" in capsys.readouterr().err
     assert set(Memory.objects.values_list("pk", flat=True)) == {"a-one", "c-one"}
     with pytest.raises(CommandError, match="not valid JSON"):
         call_command("import_transcripts", files[1])

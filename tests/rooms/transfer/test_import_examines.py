@@ -79,7 +79,9 @@ def test_what_an_interrupted_examination_leaves_is_examined_by_the_same_command(
     with monkeypatch.context() as patch:
         patch.setattr(examination, "AT_ONCE", 1)
         patch.setattr(keeper, "make", lambda *made: interrupting.make(*made))
-        with pytest.raises(CommandError, match="all is stored, and 1 conversation not") as stopped:
+        with pytest.raises(
+            CommandError, match="all conversations are stored, but 1 conversation not"
+        ) as stopped:
             call_command("import_transcripts", chats)
     assert stopped.value.returncode == 130
     assert Memory.objects.count() == COUNT

@@ -96,9 +96,9 @@ def test_another_beginning_or_a_changed_conversation_is_refused(file, capsys):
     import_file(file.write(), capsys)
     file.say("u2", "Add milk")
     file.records[0]["message"]["content"] = "Begin another list"
-    with pytest.raises(CommandError, match="1 refused"):
+    with pytest.raises(CommandError, match="1 refusal"):
         import_file(file.write(), capsys)
-    assert "does not begin as the file does" in capsys.readouterr().err
+    assert "does not begin like the conversation in the file" in capsys.readouterr().err
     assert texts_of_history("x-s") == ["Begin the list", "List begun."]
 
 
@@ -198,7 +198,7 @@ def test_page_and_command_report_the_same(file, operator_client, capsys):
     with path.open("rb") as opened:
         answer = operator_client.post("/import/", {**given, "file": opened})
     page = " ".join(html.unescape(re.sub("<[^>]+>", " ", answer.content.decode())).split())
-    with pytest.raises(CommandError, match="1 refused, 1 conversation imported") as error:
+    with pytest.raises(CommandError, match="1 refusal, 1 conversation imported") as error:
         call_command("import_transcripts", path, "--json")
     assert error.value.returncode == 1
     refused, row, _ = map(json.loads, capsys.readouterr().out.splitlines())

@@ -195,7 +195,7 @@ def test_only_the_same_file_and_policy_go_on(half):
     (other,) = import_all(reading(9), MessageWindow(3))
     assert "already exists" in other.refused
     (policy,) = import_all(reading(), TokenWindow(100))
-    assert "under another policy" in policy.refused
+    assert "under a different policy" in policy.refused
     assert conversations.memory("long").said_count == 4
     with pytest.raises(ImportUnfinished):  # another process begins with the first slice
         list(slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)]))

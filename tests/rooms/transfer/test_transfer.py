@@ -206,7 +206,9 @@ def test_an_export_with_all_steps_is_sent_to_the_command(operator_client, said):
     content = operator_client.get(f"{URL}?format=chatmemory").content
     response = post(operator_client, content, "order-7741.jsonl")
     assert response.status_code == 422
-    words = "an export with all steps. Import it with python manage.py import_transcripts, which"
+    words = (
+        "which this page cannot import. Import the file with python manage.py import_transcripts."
+    )
     assert words in response.content.decode()
 
 

@@ -133,7 +133,7 @@ class SpoolFile:
             return
         try:
             if os.pwrite(self._file, data, self._written) != len(data):
-                raise OSError("a part was written")
+                raise OSError("the call was written only in part")
             self._written += len(data)
         except OSError as error:
             self.give_up(error)
@@ -161,7 +161,7 @@ class SpoolFile:
         unwritten.
         """
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
-        logger.warning("a call is not recorded: %s", why)
+        logger.warning("a call was passed on, but not recorded: %s", why)
         self._unwritten.add(self._weight)
         self._written = self._start
         self.close()

@@ -44,7 +44,9 @@ class Upstream(NamedTuple):
         """Return the upstream of a URL. Raises ValueError."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"an upstream is a URL such as https://api.openai.com, not {url!r}")
+            raise ValueError(
+                f"the upstream must be a URL such as https://api.openai.com, but is: {url!r}"
+            )
         is_secure = parts.scheme == "https"
         port = parts.port or (443 if is_secure else 80)
         return cls(parts.hostname, port, is_secure, parts.path.rstrip("/"))
@@ -124,14 +126,23 @@ class RequestHead:
         browser on this machine. So requests with the Origin of another site are rejected.
         """
         if not _is_local(self.header(b"host")):
-            return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
+            return 403, (
+                "the recorder answers only requests to this machine: use the host 127.0.0.1 or "
+                "localhost"
+            )
         origin = self.header(b"origin")
         if origin and not _is_local(origin.rpartition(b"://")[2]):
-            return 403, "only pages of this machine are answered"
+            return 403, "the recorder answers no requests from web pages of other hosts"
         if self.method == b"CONNECT" or not self.target.startswith(b"/"):
-            return 400, "the recorder is no proxy of a client's choice: ask for a path"
+            return 400, (
+                "the recorder is not a proxy for any URL: request a path, such as "
+                "/v1/chat/completions"
+            )
         if self.header(b"upgrade").lower() == b"websocket":
-            why = "WebSockets are not recorded: let the client use HTTP, or its provider directly"
+            why = (
+                "the recorder does not record WebSockets: let the client use HTTP, or connect to "
+                "its provider directly"
+            )
             return 501, why
         return None
 

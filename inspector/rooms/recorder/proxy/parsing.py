@@ -49,7 +49,9 @@ class RequestReader:
         if self._newest.head is NO_HEAD:
             self._head_size += len(data)
             if self._head_size > HEAD_BYTES:
-                raise Malformed("the head is too large", 431)
+                raise Malformed(
+                    f"the headers of the request are larger than {HEAD_BYTES:,} bytes", 431
+                )
 
     # What httptools calls
 
@@ -105,14 +107,14 @@ class AnswerReader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as error:
-            raise Malformed("it speaks another protocol from here on") from error
+            raise Malformed("its answer changes to a protocol other than HTTP") from error
         except httptools.HttpParserError as error:
             # Without a body in spite of its length, as for HEAD, the next bytes are none of it
             if not (self.answer.has_head and self._method == b"HEAD"):
                 raise Malformed(str(error)) from error
         self._size += len(data)
         if not self.answer.has_head and self._size > HEAD_BYTES:
-            raise Malformed("the head of its answer is too large")
+            raise Malformed(f"the headers of its answer are larger than {HEAD_BYTES:,} bytes")
 
     def end(self) -> bool:
         """Note that the connection has ended. Return whether the answer is complete."""

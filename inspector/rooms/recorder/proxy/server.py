@@ -89,7 +89,7 @@ class Proxy:
             except BlockingIOError:
                 return
             except OSError as error:  # the client has left, or there are too many files
-                logger.warning("a connection is not accepted: %s", error.strerror)
+                logger.warning("a client's connection was not accepted: %s", error.strerror)
                 time.sleep(0.01)
                 return
             client.setblocking(True)

@@ -124,12 +124,12 @@ class _Connection:
         try:
             data = self.socket.recv(READ)
         except OSError as error:
-            raise _Broken(str(error) or "it has closed the connection", is_stale) from error
+            raise _Broken(str(error) or "it closed the connection", is_stale) from error
         try:
             if data:
                 self.reader.feed(data)
             elif not self.reader.end():
-                raise _Broken("it has closed the connection", is_stale)
+                raise _Broken("it closed the connection", is_stale)
         except Malformed as error:
             raise _Broken(str(error)) from error
 
@@ -231,7 +231,7 @@ class Session:
             raise _ClientGone from error
         finally:
             if recording:
-                recording.end("cut", "the recorder was stopped")
+                recording.end("cut", "the recorder was stopped before the answer was complete")
             self._proxy.files.give_back(file)
 
     def _recording(self, head: RequestHead, to: Upstream, file: SpoolFile) -> Recording | None:

@@ -16,7 +16,7 @@ class Command(ReportCommand):
     def of_stored(self, options: Options, printer: Printer) -> int:
         chosen = recall.RecallOptions.of(options)
         if options["format"] != "auto":
-            raise wrong_arguments("--format is for files: name some, or leave it out")
+            raise wrong_arguments("--format is only for files: name files, or leave out --format")
         check_text(options["prefix"], "the beginning of an id")
         which = MemoryFilter(label=options["label"], id_prefix=options["prefix"])
         if not which.rows().exists():
@@ -35,4 +35,8 @@ def _nothing(label: str, prefix: str) -> str:
     """Return the error for a choice that matches no stored conversation."""
     named = [f"the label {label!r}"] if label else []
     named += [f"an id that begins with {prefix!r}"] if prefix else []
-    return f"no conversation has {' and '.join(named)}" if named else "there are no conversations"
+    return (
+        (f"no stored conversation has {' and '.join(named)}: choose a different label or prefix")
+        if named
+        else ("no conversations are stored: import some, or name files")
+    )

@@ -12,13 +12,17 @@ from inspector.shell.one_file import write_new
 
 
 class Command(BaseCommand):
-    help = "Write a lesson as one HTML file, which runs from disk without a server."
+    help = "Write a lesson to one HTML file. A browser opens the file from disk, without a server."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "name", metavar="NAME", help="the name of a lesson in its URL, or a .toml file"
+            "name",
+            metavar="NAME",
+            help="the name of a lesson as in its URL, or the path of a .toml file",
         )
-        parser.add_argument("--html", action="store_true", required=True, help="the file's kind")
+        parser.add_argument(
+            "--html", action="store_true", required=True, help="write an HTML file; required"
+        )
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -22,19 +22,24 @@ ENDING_SECONDS = 1.0  # in which the call ends that is being stored
 
 class Command(DatabaseCommand):
     help = (
-        "Record the calls that programs make of OpenAI, Anthropic and Gemini, and of what speaks "
-        "like them, between the program and its provider. Only this machine is served."
+        "Record model calls between programs and OpenAI, Anthropic, Gemini or a provider with the "
+        "same API. The recorder passes each request on, and serves only this machine."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=PORT, help="by default 8788")
+        parser.add_argument(
+            "--port", type=int, default=PORT, help="the port of the recorder; default: 8788"
+        )
         parser.add_argument(
             "--upstream",
             metavar="URL",
-            help="where all requests go; else those with the header anthropic-version to "
-            "Anthropic, those for Gemini to Google, and others to OpenAI",
+            help="the provider that gets all requests; default: requests with the header "
+            "anthropic-version go to Anthropic, requests for Gemini to Google, and all others to "
+            "OpenAI",
         )
-        parser.add_argument("--spool", type=Path, help="folder of calls that wait for the database")
+        parser.add_argument(
+            "--spool", type=Path, help="the folder for calls that are not in the database yet"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         # Packages of the room are named by its check, which comes after the import of a command
@@ -54,7 +59,7 @@ class Command(DatabaseCommand):
             signal.signal(number, lambda *_: stopping.set())
         site = f"http://{HOST}:{supervisor.port}"
         self.stdout.write(
-            f"Recording on {site}. Set one variable in the program:\n"
+            f"Recording on {site}. Set the variable of the provider for your program:\n"
             f"  OPENAI_BASE_URL={site}/v1\n"
             f"  ANTHROPIC_BASE_URL={site}\n"
             f"  GOOGLE_GEMINI_BASE_URL={site}"

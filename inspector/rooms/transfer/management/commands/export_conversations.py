@@ -23,35 +23,42 @@ EVIDENCE_FILE = "evidence_file"  # a command of a room that may not be installed
 
 class Command(DatabaseCommand):
     help = (
-        "Export conversations with everything that is stored of them: history, steps, policies, "
-        "pins and labels. import_transcripts FILE makes the same conversations from it, also in "
-        "another database."
+        "Export conversations with everything that is stored about them: history, steps, "
+        "policies, pins and labels. import_transcripts FILE stores the same conversations again, "
+        "also in a different database."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", nargs="*", metavar="ID")
-        parser.add_argument("--all", action="store_true", help="all conversations")
+        parser.add_argument("--all", action="store_true", help="export all conversations")
         parser.add_argument(
-            "--label", metavar="NAME[:VALUE]", help="the conversations with this label"
+            "--label", metavar="NAME[:VALUE]", help="export the conversations with this label"
         )
         parser.add_argument(
             "--format",
             choices=list(writable_formats()),
-            help="the history of one conversation, as a transcript in this format",
+            help="export the history of one conversation, as a transcript in this format",
         )
         parser.add_argument(
             "--html",
             action="store_true",
-            help="the evidence file of one conversation; evidence_file ID also masks",
+            help="write the evidence file of one conversation; to mask texts, use evidence_file ID",
         )
-        parser.add_argument("--at", type=int, metavar="STEP", help="of --html: open at this step")
+        parser.add_argument(
+            "--at",
+            type=int,
+            metavar="STEP",
+            help="with --html: the step that the evidence file shows first",
+        )
         add_json_argument(parser, "conversation that --output has")
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
     def handle(self, *args: Any, **options: Any) -> None:
         chosen = [name for name in ("ids", "all", "label") if options[name]]
         if len(chosen) != 1:
-            raise wrong_arguments("use ids, --all or --label: one of them")
+            raise wrong_arguments(
+                "choose conversations in exactly one way: by IDs, with --all, or with --label"
+            )
         ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
         if options["html"]:
             self.write_evidence(ids, options)
@@ -72,9 +79,13 @@ class Command(DatabaseCommand):
         """Write the evidence file of one conversation, with the command for evidence files."""
         check_ignored("html", ("format", "json"), options)
         if len(ids) != 1:
-            raise wrong_arguments("--html writes one conversation: name its id")
+            raise wrong_arguments(
+                f"--html writes only one conversation, but {len(ids):,} are chosen: name one id"
+            )
         if EVIDENCE_FILE not in get_commands():
-            raise wrong_arguments("this site has no evidence files")
+            raise wrong_arguments(
+                "--html needs the room evidence_file, which this site does not have"
+            )
         name = ids[0]
         call_command(
             EVIDENCE_FILE, name, at=options["at"], output=options["output"], stdout=self.stdout
@@ -85,7 +96,9 @@ class Command(DatabaseCommand):
         if format is None:
             return archive_lines(ids)
         if len(ids) != 1:
-            raise wrong_arguments("--format writes one conversation: name its id")
+            raise wrong_arguments(
+                f"--format writes only one conversation, but {len(ids):,} are chosen: name one id"
+            )
         return iter(["".join(rendered_file(render_each(whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
@@ -94,7 +107,10 @@ class Command(DatabaseCommand):
         rows = rows.with_label(label) if label else rows
         ids = list(rows.order_by("id").values_list("id", flat=True))
         if not ids:
-            raise wrong_arguments("there are no such conversations")
+            raise wrong_arguments(
+                "no stored conversation matches: choose a different label, or import "
+                "conversations first"
+            )
         return ids
 
     def export(self, lines: Iterator[str], path: Path | None) -> None:

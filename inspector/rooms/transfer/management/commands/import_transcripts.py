@@ -32,30 +32,34 @@ ACTOR = "import_transcripts"
 
 class Command(DatabaseCommand):
     help = (
-        "Import transcript files, one step per message, or files of export_conversations, with "
-        "the same steps, and examine them: their incidents and other derived data are stored, too. "
-        "A second run skips imported conversations, and continues where the first was interrupted."
+        "Import transcripts, with one step for each message, or files of export_conversations, "
+        "with the same steps. Then derive data such as incidents. A second run skips imported "
+        "conversations, and continues an interrupted import."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_file_arguments(parser, "+", FORMAT)
         parser.add_argument(
             "--policy",
-            help="such as token_window:1000; default: that of the id, or 20 messages. "
-            "The session of an agent has none: what it saw is stored",
+            help="the policy of the new conversations, such as token_window:1000; default: the "
+            "default policy of the id, or 20 messages. A session of a coding agent gets no "
+            "policy: its recorded window is stored",
         )
         parser.add_argument(
             "--prefix",
-            help="prefix of the new ids; default: FILE's name and -, with the names of the folders "
-            f"in a folder that is imported; none in the format {FORMAT}",
+            help="the prefix of the new ids; default: FILE's name and -, with the names of the "
+            f"folders if a folder is imported; no prefix for the format {FORMAT}",
         )
         parser.add_argument(
-            "--progress", action="store_true", help="show progress where stderr is no terminal, too"
+            "--progress",
+            action="store_true",
+            help="show the progress even if stderr is not a terminal",
         )
         parser.add_argument(
             "--store-only",
             action="store_true",
-            help="leave the examination to the site, or to manage.py keep",
+            help="only store the conversations; the site, or manage.py keep, derives their data "
+            "later",
         )
         add_json_argument(parser, "conversation")
 
@@ -86,7 +90,7 @@ class Command(DatabaseCommand):
         if refused := sum(report.refused_count for report in reports):
             imported = sum(report.stored_count for report in reports)
             result = counted(imported, "conversation") if imported else "no conversation"
-            raise CommandError(f"{refused:,} refused, {result} imported")
+            raise CommandError(f"{counted(refused, 'refusal')}, {result} imported")
 
     def import_file(
         self,
@@ -127,7 +131,7 @@ class Command(DatabaseCommand):
         """
         is_rest = bool(report.stored_count or report.already)
         report.refused_count += is_rest or not file.is_in_folder
-        self.stderr.write(f"left out {'the rest of ' if is_rest else ''}{error}")
+        self.stderr.write(f"not imported: {'the rest of ' if is_rest else ''}{error}")
 
     @contextmanager
     def summarised(
@@ -139,7 +143,7 @@ class Command(DatabaseCommand):
         try:
             yield
         except KeyboardInterrupt as stopped:
-            note = f"{path}: interrupted: the same command goes on"
+            note = f"{path}: interrupted: run the same command again to continue"
             raise CommandError(note, returncode=130) from stopped
         finally:
             if not printer.as_json:
@@ -155,18 +159,20 @@ class Command(DatabaseCommand):
             f"{report.refused_count:,} refused"
         )
         if report.empty:
-            self.stdout.write(f"  {counted(report.empty, 'conversation')} that nobody began")
+            self.stdout.write(
+                f"  {counted(report.empty, 'conversation')} without any message, not imported"
+            )
         for each in known:
             what = "already imported" if each.already else counted(each.messages, "message")
             self.stdout.write(f"  {one_line(each.memory_id)}: {what}")
         if more := report.stored_count + report.already - len(known):
-            self.stdout.write(f"  and {more:,} more")
+            self.stdout.write(f"  and {more:,} more conversations")
         for what, times in report.lost:
-            self.stdout.write(f"  lost {counted(times, 'time')}: {what}")
+            self.stdout.write(f"  lost in the import, {counted(times, 'time')}: {what}")
         for refused in report.refused[:SHOWN]:
             self.stderr.write(f"  refused {refused.where}: {refused.why}")
         if report.refused_count > SHOWN:
-            self.stderr.write(f"  and {report.refused_count - SHOWN:,} more")
+            self.stderr.write(f"  and {report.refused_count - SHOWN:,} more refusals")
 
 
 def _row(file: Path, format: str, result: Imported) -> dict[str, Any]:
@@ -199,7 +205,10 @@ def _results(
     prefix = options["prefix"]
     if options["format"] == FORMAT or (options["format"] == "auto" and is_archive(content)):
         if policy:
-            raise InvalidValue(f"{file.path}: its conversations have policies: leave out --policy")
+            raise InvalidValue(
+                f"{file.path}: the conversations in this file have their own policies: leave out "
+                "--policy"
+            )
         return FORMAT, import_archive(content, prefix or "", ACTOR)
     stream = stream_transcripts(content, options["format"])
     prefix = f"{file.name}-" if prefix is None else prefix
@@ -244,7 +253,8 @@ def _examine_rest(examination: Examination, is_forced: bool) -> None:
                 advance(number)
     except KeyboardInterrupt as stopped:
         note = (
-            f"interrupted: all is stored, and {counted(examination.left, 'conversation')} not "
-            "examined yet. The site does it, and so does the same command"
+            "interrupted: all conversations are stored, but "
+            f"{counted(examination.left, 'conversation')} not examined yet. The site examines the "
+            "rest, or the same command run again"
         )
         raise CommandError(note, returncode=130) from stopped
