@@ -32,26 +32,39 @@ TOGETHER = timedelta(minutes=10)  # evictions of a conversation within this paus
 
 
 @dataclass(frozen=True)
-class FeedItem:
-    """The latest evictions of a conversation, as one entry of the feed.
-
-    `count` messages left memory from `since` to `at`. `seq`, `type`, `text` and `reason` describe
-    the last of them, which left at `step`. `misfit` is why that message did not fit, if it left in
-    the step that added it. `by_client` is True if the client decided the eviction.
+class LastLeft:
+    """The last message of a `FeedItem`, with the beginning of its text and the reason why it left.
+    `misfit` is why the message did not fit, if it left in the step that added it.
     """
 
-    memory_id: str
-    at: datetime
-    step: int
     seq: int
     type: MessageType
     has_calls: bool
     text: str
     reason: Reason
     misfit: CannotFit | None
-    by_client: bool
+
+    @classmethod
+    def of(cls, stay: _StartedStay, misfit: CannotFit | None) -> LastLeft:
+        type, reason = MessageType(stay.type), Reason(str(stay.reason))
+        return cls(stay.seq, type, stay.has_calls, stay.start, reason, misfit)
+
+
+@dataclass(frozen=True)
+class FeedItem:
+    """The latest evictions of a conversation, as one entry of the feed.
+
+    `count` messages left memory from `since` to `at`. The `last` of them left at `step`.
+    `by_client` is True if the client decided the eviction.
+    """
+
+    memory_id: str
     count: int
     since: datetime
+    at: datetime
+    step: int
+    by_client: bool
+    last: LastLeft
 
     @property
     def moment(self) -> int:
@@ -87,21 +100,16 @@ def feed(size: int = 12) -> list[FeedItem]:
     misfits = misfits_of(last.values())
     return [
         FeedItem(
-            memory_id=memory_id,
-            at=run[0].at,
-            step=run[0].n,
-            seq=last[memory_id].seq,
-            type=MessageType(last[memory_id].type),
-            has_calls=last[memory_id].has_calls,
-            text=last[memory_id].start,
-            reason=Reason(str(last[memory_id].reason)),
-            misfit=misfits.get((memory_id, last[memory_id].n)),
-            by_client=run[0].by_client,
+            memory_id,
             count=sum(step.evicted for step in run),
             since=run[-1].at,
+            at=run[0].at,
+            step=run[0].n,
+            by_client=run[0].by_client,
+            last=LastLeft.of(stay, misfits.get((memory_id, stay.n))),
         )
         for memory_id, run in shown.items()
-        if memory_id in last
+        if (stay := last.get(memory_id))
     ]
 
 

@@ -238,8 +238,8 @@ class FeedRow:
     def __init__(self, item: FeedItem, last_seen: int | None) -> None:
         self.item, self.moment, self.step = item, item.moment, item.step
         self.is_new = last_seen is not None and self.moment > last_seen
-        self.glyph = glyph(item.type, item.has_calls)
-        self.reason = short_reason(item.reason, item.misfit, item.by_client)
+        self.glyph = glyph(item.last.type, item.last.has_calls)
+        self.reason = short_reason(item.last.reason, item.last.misfit, item.by_client)
 
     @property
     def left(self) -> str:

@@ -12,7 +12,6 @@ WORDS_MIN = 5  # "many fields" is no reason
 TO_CUT = {
     "chatmemory/advice/values.py:Advice",
     "chatmemory/flag.py:Flag",
-    "chatmemory/reading/feed.py:FeedItem",
     "chatmemory/recall/__init__.py:Recall",
     "chatmemory/recall/compactions.py:NeededTerm",
     "chatmemory/recall/frontier.py:Figures",

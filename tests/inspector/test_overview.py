@@ -276,7 +276,7 @@ def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, impo
 
 def feed_entries() -> list[tuple[str, int]]:
     """What the feed has, the newest first."""
-    return [(item.memory_id, item.seq) for item in feed()]
+    return [(item.memory_id, item.last.seq) for item in feed()]
 
 
 def test_what_left_unseen_or_while_a_conversation_was_made_is_not_forgotten_today(db):
@@ -466,11 +466,11 @@ def test_the_feed_has_one_entry_for_a_conversation(db):
     services.change("first", policy=MessageWindow(10))
     say("first", "b")
     say("second", "b")
-    items = [(item.memory_id, item.seq, item.count) for item in feed(4)]
+    items = [(item.memory_id, item.last.seq, item.count) for item in feed(4)]
     assert items == [("second", 1, 1), ("first", 291, 291)]
     say("first", "c")
     (newest, _) = feed(2)
-    assert (newest.memory_id, newest.seq, newest.count) == ("first", 292, 292)
+    assert (newest.memory_id, newest.last.seq, newest.count) == ("first", 292, 292)
 
 
 def test_a_number_of_the_inbox_equals_the_rows_after_a_click(operator_client, fleet):

@@ -284,7 +284,7 @@ def test_history_and_step_name_one_cause_for_what_had_no_room_beside_a_pin(db):
     (left,) = steps.step("c", 4).change.evicted
     (stay,) = message("c", 2).stays
     (item,) = feed()
-    assert stay.misfit is item.misfit is left.misfit is CannotFit.TOO_BIG
+    assert stay.misfit is item.last.misfit is left.misfit is CannotFit.TOO_BIG
 
 
 def test_a_kept_row_has_no_text_and_is_not_mistaken_for_another():
