@@ -8,7 +8,7 @@ reader counts.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from time import perf_counter
 from typing import NamedTuple
 
@@ -46,8 +46,8 @@ def count_ahead() -> None:
     """Count a large site if something has changed since the last count. After a count that took
     long, there is a long pause.
     """
-    now, counted = Seen.now(), cache.get(COUNTED_AHEAD)
-    if counted and (cache.get(SEEN_AS) == now or timezone.now() < counted.until):
+    now, known = Seen.now(), cache.get(COUNTED_AHEAD)
+    if known and (cache.get(SEEN_AS) == now or timezone.now() < known.counted.until):
         cache.touch(COUNTED_AHEAD, LASTS)
         cache.touch(SEEN_AS, LASTS)
     elif Memory.objects.order_by("pk")[MANY:].exists():
@@ -59,6 +59,6 @@ def count_ahead() -> None:
 def _counted(moment: int) -> Headlines:
     started = perf_counter()
     query = OverviewQuery()
-    found = replace(counted_headlines(moment, query), filters=query.counts)
-    pause = kept_seconds(perf_counter() - started)
-    return replace(found, until=timezone.now() + timedelta(seconds=pause))
+    found = counted_headlines(moment, query)
+    found = replace(found, counted=replace(found.counted, filters=query.counts))
+    return found.cached_for(kept_seconds(perf_counter() - started))

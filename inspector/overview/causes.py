@@ -124,50 +124,19 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class Headlines:
-    """The top of the overview: the lines about causes (reasons for attention), and the counts of
-    conversations (`stats`).
+class Counted:
+    """The counts of conversations (`stats`), made at the time `at`. They are cached up to `until`.
+    Changes after `moment` may be missing.
 
-    `at` is the time of the counts, and `until` the time up to which the counts are cached. Changes
-    after `moment` may be missing.
-
-    - `causes` are the causes with a line, and `needing` is the number of conversations in these
-      lines, each counted once.
-    - `folded` are causes whose line is folded or muted.
-    - `resolved` are causes that some conversations had earlier today, and none has any more.
-    - `closed` are causes that ended after a change.
-    - `more` are causes that rooms (features) have found. `questions`, `strip` and `facets` also
-      come from rooms (see `room.OverTime`), and `facets_at` is the time of the facets.
-    - `filters` has the number of conversations for each filter (see `OverviewQuery.counts`), if the
-      thread of the site has counted a list without filters.
+    `filters` has the number of conversations for each filter (see `OverviewQuery.counts`), if the
+    thread of the site has counted a list without filters.
     """
 
     at: datetime
     until: datetime
     moment: int
     stats: OverviewStats
-    needing: int = 0
-    causes: tuple[Cause, ...] = ()
-    folded: tuple[Folded, ...] = ()
-    resolved: tuple[Folded, ...] = ()
-    questions: tuple[room.Fragment, ...] = ()
-    closed: tuple[Closed, ...] = ()
-    more: tuple[room.RoomCause, ...] = ()  # causes of rooms
-    strip: room.Fragment | None = None
-    facets: Mapping[str, Sequence[tuple[str, int, str]]] = field(default_factory=dict)
-    facets_at: datetime | None = None
     filters: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        """The number of causes that have a line."""
-        return len(self.causes) + len(self.more)
-
-    @property
-    def newest(self) -> Cause | None:
-        """The line whose cause began last; None if no beginning is known."""
-        timed = [each for each in self.causes if each.since]
-        return max(timed, key=lambda each: each.since or self.at, default=None)
 
     @property
     def checked(self) -> int:
@@ -179,6 +148,46 @@ class Headlines:
         """The time until all conversations are checked, in words; "" if it is not known."""
         return time_left(self.stats.seconds_left)
 
+    def milliseconds_left(self) -> int:
+        """Return the milliseconds until the counts are computed again."""
+        return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
+
+
+@dataclass(frozen=True)
+class Headlines:
+    """The top of the overview: the lines about causes (reasons for attention), and the counts of
+    conversations (`counted`).
+
+    - `causes` are the causes with a line, and `needing` is the number of conversations in these
+      lines, each counted once.
+    - `more` are causes with a line that rooms (features) have found.
+    - `folded` are causes whose line is folded or muted.
+    - `resolved` are causes that some conversations had earlier today, and none has any more.
+    - `closed` are causes that ended after a change.
+    - `questions` and the values in `over_time` also come from rooms.
+    """
+
+    counted: Counted
+    needing: int = 0
+    causes: tuple[Cause, ...] = ()
+    more: tuple[room.RoomCause, ...] = ()
+    folded: tuple[Folded, ...] = ()
+    resolved: tuple[Folded, ...] = ()
+    closed: tuple[Closed, ...] = ()
+    questions: tuple[room.Fragment, ...] = ()
+    over_time: room.OverTime | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of causes that have a line."""
+        return len(self.causes) + len(self.more)
+
+    @property
+    def newest(self) -> Cause | None:
+        """The line whose cause began last; None if no beginning is known."""
+        timed = [each for each in self.causes if each.since]
+        return max(timed, key=lambda each: each.since or self.counted.at, default=None)
+
     @property
     def quiet(self) -> list[Folded]:
         return [each for each in self.folded if not each.muted]
@@ -187,9 +196,10 @@ class Headlines:
     def muted(self) -> list[Folded]:
         return [each for each in self.folded if each.muted]
 
-    def milliseconds_left(self) -> int:
-        """Return the milliseconds until the counts are computed again."""
-        return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
+    def cached_for(self, seconds: float) -> Headlines:
+        """Return these lines with the time up to which they are cached."""
+        until = timezone.now() + timedelta(seconds=seconds)
+        return replace(self, counted=replace(self.counted, until=until))
 
 
 def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
@@ -210,22 +220,23 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
     key += ".search" if is_search else ""
     for known in (COUNTED_AHEAD, key) if plain and not is_search else (key,):
         kept: Headlines | None = cache.get(known)
-        if kept is not None and not _is_outdated(kept.stats):
+        if kept is not None and not _is_outdated(kept.counted.stats):
             return kept
     started = perf_counter()
-    counted = counted_headlines(moment, query, with_strip=not is_search)
+    found = counted_headlines(moment, query, with_strip=not is_search)
     seconds = kept_seconds(perf_counter() - started)
-    counted = replace(counted, until=timezone.now() + timedelta(seconds=seconds))
-    cache.set(key, counted, seconds)
-    return counted
+    found = found.cached_for(seconds)
+    cache.set(key, found, seconds)
+    return found
 
 
 def ages_of(headlines: Headlines, moment: int) -> Ages:
     """Return the times of the counts of an overview whose newest change is at `moment`."""
-    at = headlines.at if headlines.moment < moment else None
-    facets_at = headlines.facets_at
+    counted, over_time = headlines.counted, headlines.over_time
+    at = counted.at if counted.moment < moment else None
+    facets_at = over_time.at if over_time else None
     is_behind = facets_at is not None and microseconds(facets_at) < moment
-    return Ages(at if headlines.filters else None, at, facets_at if is_behind else None)
+    return Ages(at if counted.filters else None, at, facets_at if is_behind else None)
 
 
 def _is_outdated(stats: OverviewStats) -> bool:
@@ -281,20 +292,15 @@ def counted_headlines(
     folded += _muted_of_rooms(more, muted)
     muted_names = {each.name for each in folded}
     return Headlines(
-        at,
-        at,
-        moment,
-        stats,
+        Counted(at, at, moment, stats),
         needing=_needing(lines, counts, among),
         causes=tuple(_causes(lines, stats, told, among)),
+        more=tuple(each for each in more if each.name not in muted_names),
         folded=tuple(folded),
         resolved=tuple(_resolved(stats)),
-        questions=tuple(rooms.questions()),
         closed=tuple(_closed(closed, muted)) if among is None else (),
-        more=tuple(each for each in more if each.name not in muted_names),
-        strip=over_time.strip if over_time else None,
-        facets=over_time.facets if over_time else {},
-        facets_at=over_time.at if over_time else None,
+        questions=tuple(rooms.questions()),
+        over_time=over_time,
     )
 
 

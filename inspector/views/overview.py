@@ -119,9 +119,10 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> PageContext:
     """Return the context of a page. Changes during the read are newer than its `moment`."""
     moment = newest_change()
     headlines = current_headlines(moment, query)
-    if headlines.filters:
-        query = query.with_counts(headlines.filters)
+    if headlines.counted.filters:
+        query = query.with_counts(headlines.counted.filters)
     ages = ages_of(headlines, moment)
+    facets = headlines.over_time.facets if headlines.over_time else {}
     total = query.total
     if listed:
         found = CursorPage(overview_rows(listed, query.q), None, None)
@@ -151,7 +152,7 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> PageContext:
         "is_held": bool(listed),
         "orderings": orderings(),
         "headlines": headlines,
-        "menus": menus(query, headlines.facets, headlines.stats.flagged, ages),
+        "menus": menus(query, facets, headlines.counted.stats.flagged, ages),
         **pager(query.parameters, found),
     }
 

@@ -16,7 +16,6 @@ TO_CUT = {
     "chatmemory/recall/compactions.py:NeededTerm",
     "chatmemory/recall/frontier.py:Figures",
     "inspector/conversation/pins.py:PinPreview",
-    "inspector/overview/causes.py:Headlines",
     "inspector/overview/selection.py:OverviewQuery",
     "inspector/rooms/calls/call.py:NewCall",
     "inspector/rooms/evidence/losses.py:StoredEvidence",

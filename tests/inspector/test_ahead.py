@@ -80,7 +80,7 @@ def test_counts_that_miss_a_change_say_when_they_were_made(operator_client, flee
     assert not menus_with_a_time(page)
     services.create("c", MessageWindow(3))
     page = operator_client.get("/")
-    at = timezone.localtime(page.context["headlines"].at)
+    at = timezone.localtime(page.context["headlines"].counted.at)
     assert "3 of 2 conversations as of <time" in words(page)
     assert f">{at:%H:%M} UTC</time>" in words(page).partition("data-found")[2]
     assert {"Any time", "Policy"} <= menus_with_a_time(page)

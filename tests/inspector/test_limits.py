@@ -218,7 +218,7 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
         lowered: ("7 messages over the limit will leave at the next add", True),
         crowded: ("over the limit", True),
     }
-    assert context["headlines"].stats.flagged["over_limit"] == 2
+    assert context["headlines"].counted.stats.flagged["over_limit"] == 2
 
 
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):

@@ -56,10 +56,10 @@ def test_headline_numbers_are_kept_for_a_while_and_say_when_they_were_counted(
 
 def test_a_deleted_conversation_is_not_counted(operator_client, api, fleet):
     """The numbers are kept for a while, but no longer than until the next deletion."""
-    before = operator_client.get("/").context["headlines"].stats.conversations
+    before = operator_client.get("/").context["headlines"].counted.stats.conversations
     api.delete("/api/v1/memories/dangling/")
     page = operator_client.get("/")
-    assert page.context["headlines"].stats.conversations == before - 1
+    assert page.context["headlines"].counted.stats.conversations == before - 1
     assert f"of {before - 1} conversations" in " ".join(page.text.split())
 
 
@@ -70,7 +70,7 @@ def test_conversations_that_no_keeper_has_examined_are_counted(operator_client, 
     say("oversized", "one more")
     causes.forget_headlines()
     page = operator_client.get("/")
-    assert page.context["headlines"].stats.unexamined == 2
+    assert page.context["headlines"].counted.stats.unexamined == 2
     assert "of 4 conversations · 2 conversations not checked yet" in " ".join(page.text.split())
 
 
@@ -243,7 +243,7 @@ def test_a_conversation_with_two_flags_counts_once(operator_client, db):
     )
     services.create("other", MessageWindow(3))
     keep()
-    flagged = operator_client.get("/").context["headlines"].stats.flagged
+    flagged = operator_client.get("/").context["headlines"].counted.stats.flagged
     assert flagged["any"] <= flagged["dangling"] + flagged["oversized"]
     assert flagged["any"] == len(operator_client.get("/?flagged=any").context["rows"])
 
@@ -486,7 +486,9 @@ def test_a_number_of_the_inbox_equals_the_rows_after_a_click(operator_client, fl
     assert headlines.needing == len(needing)
     for cause in headlines.causes:
         assert sum(cause.cases.by_day) <= cause.count
-    assert f"{headlines.needing} of {headlines.stats.conversations}" in " ".join(page.text.split())
+    assert f"{headlines.needing} of {headlines.counted.stats.conversations}" in " ".join(
+        page.text.split()
+    )
 
 
 def test_the_last_words_are_of_a_message_not_of_a_summary(operator_client, memory_id):
