@@ -89,23 +89,52 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Flag:
-    """A reason why a conversation needs attention, in `words`. `condition` selects the
-    conversations with the flag, or is a function that returns the condition.
+class Alarm:
+    """How much a flag alarms.
 
-    - Flags are sorted by `place`. `icon` is the name of the flag's icon, and `line` is the flag's
-      line on the overview, or None.
-    - `in_rows` shows the flag in rows of the overview. `is_any` makes the conversations of this
-      flag count for the flag named `any`. With `beside_doctor`, the doctor's page says below its
-      list how many conversations have the flag.
-    - The flag is not red if `is_fault` is False, such as for a high price. While `alarms` returns
-      False, the flag does not count yet, and is not red, either.
+    - `is_any` makes the conversations of the flag count for the flag named `any`.
+    - The flag is not red if `is_fault` is False, such as for a high price.
+    - While `counts` returns False, the flag does not count yet, and is not red, either.
+    """
+
+    is_any: bool = True
+    is_fault: bool = True
+    counts: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True)
+class FlagCases:
+    """What else is known about the cases of a flag.
+
     - `newest_at` is a column in microseconds by which lists can be sorted.
     - `past` finds cases of the past, so that pages can say since when there are cases, and whether
       a change helped.
     - `parts` returns a flag for each part of the cases, such as for the cases of one rule. On the
       overview, the lines of the parts replace the flag's own line. The name of a part begins with
       the flag's name and a period. Lists do not offer the parts.
+    """
+
+    newest_at: str = ""
+    past: PastCases | None = None
+    parts: Callable[[], Sequence[Flag]] | None = None
+
+
+class Shown(StrEnum):
+    """Where a flag is shown besides its line on the overview: in the rows of the overview, or below
+    the list of the doctor's page, with the number of conversations that have the flag.
+    """
+
+    IN_ROWS = "in rows"
+    BELOW_DOCTOR = "below the doctor's list"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A reason why a conversation needs attention, in `words`. `condition` selects the
+    conversations with the flag, or is a function that returns the condition.
+
+    - Flags are sorted by `place`. `icon` is the name of the flag's icon.
+    - `line` is the flag's line on the overview, or None. `shown` says where else the flag is shown.
     - `former` are the flag's names in the previous release, which are still accepted.
     """
 
@@ -115,14 +144,9 @@ class Flag:
     place: int = 0
     icon: str = ""
     line: Line | None = None
-    in_rows: bool = False
-    beside_doctor: bool = False
-    is_any: bool = True
-    is_fault: bool = True
-    alarms: Callable[[], bool] | None = None
-    newest_at: str = ""
-    past: PastCases | None = None
-    parts: Callable[[], Sequence[Flag]] | None = None
+    shown: tuple[Shown, ...] = ()
+    alarm: Alarm = Alarm()
+    cases: FlagCases = FlagCases()
     former: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -138,11 +162,11 @@ class Flag:
         """Whether the flag counts already: some flags count only when the providers in use are
         chosen.
         """
-        return self.alarms is None or self.alarms()
+        return self.alarm.counts is None or self.alarm.counts()
 
     @property
     def is_red(self) -> bool:
-        return self.is_fault and self.counts
+        return self.alarm.is_fault and self.counts
 
     @property
     def where(self) -> Q:

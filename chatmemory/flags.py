@@ -11,7 +11,7 @@ from operator import or_
 from django.db.models import F, Q
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.flag import Flag
+from chatmemory.flag import Alarm, Flag, Shown
 from chatmemory.rooms import rooms
 
 ANY = "any"  # the flag of conversations with at least one of the others
@@ -22,7 +22,7 @@ OVER_LIMIT = Flag(
     "Over the limit",
     Q(window_load__gt=F("policy_limit")),
     icon="warn",
-    beside_doctor=True,
+    shown=(Shown.BELOW_DOCTOR,),
     place=50,
 )
 OWN = (OVER_LIMIT,)
@@ -35,9 +35,9 @@ def flags() -> tuple[Flag, ...]:
     others = sorted((*OWN, *(flag for room in rooms() for flag in room.flags)), key=_place)
 
     def any_of_them() -> Q:
-        return reduce(or_, (each.where for each in others if each.is_any))
+        return reduce(or_, (each.where for each in others if each.alarm.is_any))
 
-    return (Flag(ANY, "Need attention", any_of_them, is_any=False), *others)
+    return (Flag(ANY, "Need attention", any_of_them, alarm=Alarm(is_any=False)), *others)
 
 
 def _place(flag: Flag) -> int:
@@ -52,8 +52,8 @@ def flag_named(name: str) -> Flag:
     for flag in flags():
         if flag.name == name:
             return flag
-        if flag.parts and name.startswith(f"{flag.name}."):
-            for part in flag.parts():
+        if flag.cases.parts and name.startswith(f"{flag.name}."):
+            for part in flag.cases.parts():
                 if part.name == name:
                     return part
     names = ", ".join(flag.name for flag in flags())

@@ -28,7 +28,7 @@ from django.db.models.functions import Coalesce, Left
 from django.utils import timezone
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.flag import Flag
+from chatmemory.flag import Flag, Shown
 from chatmemory.flags import ANY, flags
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor
@@ -98,7 +98,7 @@ def orderings() -> dict[str, SortKey]:
     conversation matches a search. Some flags have the sort key of their newest case in the
     conversation, such as the newest incident.
     """
-    more = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
+    more = {flag.name: flag.cases.newest_at for flag in flags() if flag.cases.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
     keys = {name: SortKey(Coalesce(F(column), 0)) for name, column in more.items()}
     return OWN_ORDERINGS | keys
@@ -210,7 +210,7 @@ def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
 
 def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
     """Return the flags of the windows of these conversations."""
-    shown = [flag for flag in flags() if flag.in_rows]
+    shown = [flag for flag in flags() if Shown.IN_ROWS in flag.shown]
     if not shown:
         return {}
     conditions = [ExpressionWrapper(each.where, BooleanField()) for each in shown]
@@ -335,7 +335,7 @@ def overview_stats(since: datetime) -> OverviewStats:
     """Return the statistics of all conversations since a time."""
     active = Q(updated_at__gte=since)
     known = {flag: flag.where for flag in flags() if flag.name != ANY}
-    any_of_them = reduce(or_, (where for flag, where in known.items() if flag.is_any))
+    any_of_them = reduce(or_, (where for flag, where in known.items() if flag.alarm.is_any))
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),

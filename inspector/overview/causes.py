@@ -17,7 +17,7 @@ from django.db.models import Count
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory.flag import Flag, Line
+from chatmemory.flag import Flag, Line, Shown
 from chatmemory.flags import flag_named, flags
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
@@ -95,7 +95,7 @@ class Closed:
     @property
     def title(self) -> str:
         """The title of the cause. A part of a cause, such as one rule, has a title of its own."""
-        past = self.flag.past
+        past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
 
 
@@ -319,7 +319,7 @@ def _quiet(shown: Sequence[Flag], stats: OverviewStats) -> list[Flag]:
         flag
         for flag in flags()
         if flag.icon
-        and not flag.in_rows
+        and Shown.IN_ROWS not in flag.shown
         and flag not in shown
         and flag.counts
         and _has(stats, flag)
@@ -338,7 +338,7 @@ def _in_parts(
     counts: dict[str, int] = {}
     found: list[Flag] = []
     for flag in shown:
-        parts = list(flag.parts()) if flag.parts else []
+        parts = list(flag.cases.parts()) if flag.cases.parts else []
         some = parts or [flag]
         if among is None and not parts:
             counts[flag.name] = stats.flagged[flag.name]

@@ -350,8 +350,8 @@ def menus(
 def _flags_for(name: str) -> list[Flag]:
     """Return all flags, and the parts of the flag of which the named one is a part."""
     whole, dot, _ = name.partition(".")
-    parts = (each.parts for each in flags() if dot and each.name == whole and each.parts)
-    return [*flags(), *(part for made in parts for part in made())]
+    parts = (each.cases.parts for each in flags() if dot and each.name == whole)
+    return [*flags(), *(part for made in parts for part in (made() if made else ()))]
 
 
 def _day_words(value: str) -> str:
@@ -386,14 +386,14 @@ def usual_sort(flagged: str, q: str = "") -> str:
 
 def orderings() -> dict[str, str]:
     """Return the possible orders of the list, each with its label."""
-    of_flags = {flag.name: flag.words for flag in flags() if flag.newest_at}
+    of_flags = {flag.name: flag.words for flag in flags() if flag.cases.newest_at}
     of_columns = {each.name: each.words for each in rooms.columns() if each.sort_by}
     return OWN_ORDERINGS | of_flags | of_columns
 
 
 def _newest_at(flagged: str) -> bool:
     """Whether a flag has the time of its newest case, by which a list can be sorted."""
-    return any(flag.newest_at for flag in flags() if flag.name == flagged)
+    return any(flag.cases.newest_at for flag in flags() if flag.name == flagged)
 
 
 def policy_choices() -> list[tuple[str, str]]:

@@ -11,7 +11,6 @@ WORDS_MIN = 5  # "many fields" is no reason
 # Values that are still to be cut, by what their fields are about
 TO_CUT = {
     "chatmemory/advice/values.py:Advice",
-    "chatmemory/flag.py:Flag",
     "chatmemory/recall/__init__.py:Recall",
     "chatmemory/recall/compactions.py:NeededTerm",
     "chatmemory/recall/frontier.py:Figures",

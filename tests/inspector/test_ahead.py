@@ -102,7 +102,7 @@ def test_without_a_change_the_thread_does_not_count(fleet):
     count_ahead()
     first = cache.get(COUNTED_AHEAD)
     count_ahead()
-    assert cache.get(COUNTED_AHEAD).at == first.at
+    assert cache.get(COUNTED_AHEAD).counted.at == first.counted.at
 
 
 def test_after_a_long_count_there_is_a_pause(fleet, monkeypatch):
@@ -111,7 +111,7 @@ def test_after_a_long_count_there_is_a_pause(fleet, monkeypatch):
     first = cache.get(COUNTED_AHEAD)
     services.create("c", MessageWindow(3))
     count_ahead()
-    assert cache.get(COUNTED_AHEAD).at == first.at
+    assert cache.get(COUNTED_AHEAD).counted.at == first.counted.at
 
 
 def test_a_list_with_a_filter_is_counted_by_its_reader(operator_client, fleet):
@@ -144,4 +144,4 @@ def test_a_site_that_became_small_is_counted_by_its_reader(operator_client, flee
 def test_the_thread_counts_after_its_rounds(fleet):
     thread = KeeperThread(also=(count_ahead, lambda: thread.stop()))
     thread.run()
-    assert cache.get(COUNTED_AHEAD).stats.conversations == Memory.objects.count()
+    assert cache.get(COUNTED_AHEAD).counted.stats.conversations == Memory.objects.count()

@@ -49,7 +49,7 @@ def test_headline_numbers_are_kept_for_a_while_and_say_when_they_were_counted(
     say(memory_id, *"abcdef")
     again = operator_client.get("/")
     assert again.context["headlines"] == first
-    assert f"{first.at:%H:%M:%S}" in again.content.decode()
+    assert f"{first.counted.at:%H:%M:%S}" in again.content.decode()
     monkeypatch.undo()
     assert [causes.kept_seconds(took) for took in (0.001, 0.2, 9)] == [1, 4, 30]
 

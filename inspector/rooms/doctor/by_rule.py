@@ -10,7 +10,7 @@ from functools import partial
 from django.db.models import Q
 
 from chatmemory.explain.wording import decapitalized
-from chatmemory.flag import Flag, Line, PastCases
+from chatmemory.flag import Alarm, Flag, FlagCases, Line, PastCases
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.catalog import RULES
 from inspector.rooms.doctor.card import refused_at
@@ -51,7 +51,7 @@ def _part(rule: str, names: tuple[str, ...], past: PastCases) -> Flag:
         title,
         partial(_where, rule),
         place=5,
-        is_any=False,
+        alarm=Alarm(is_any=False),
         line=Line(
             lambda: "Repair…" if page_url("repair-many") else "Show the causes",
             "doctor",
@@ -59,7 +59,7 @@ def _part(rule: str, names: tuple[str, ...], past: PastCases) -> Flag:
             newest=partial(refused_at, rule),
             began_at="keptdiagnosis__ill_at",
         ),
-        past=replace(past, counting=partial(counting, rule)),
+        cases=FlagCases(past=replace(past, counting=partial(counting, rule))),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, Q
 
-from chatmemory.flag import Case, Flag, Line, PastCases
+from chatmemory.flag import Alarm, Case, Flag, FlagCases, Line, PastCases, Shown
 from inspector.rooms.doctor.providers import LATELY_STEPS
 from inspector.shell.rooms import page_url
 
@@ -92,7 +92,7 @@ FLAGS = (
         "Messages that never reached the model",
         _lately("missed_step"),
         icon="out",
-        beside_doctor=True,
+        shown=(Shown.BELOW_DOCTOR,),
         place=30,
         line=Line(
             "Compare limits…",
@@ -106,8 +106,7 @@ FLAGS = (
         "Oversized message",
         _lately("oversized_step"),
         icon="big",
-        beside_doctor=True,
-        in_rows=True,
+        shown=(Shown.IN_ROWS, Shown.BELOW_DOCTOR),
         place=40,
     ),
     Flag(
@@ -115,8 +114,8 @@ FLAGS = (
         "Tool call without its result",
         lambda: _refused("dangling_call", "results_apart"),
         icon="broken",
-        alarms=_are_chosen,
-        in_rows=True,
+        shown=(Shown.IN_ROWS,),
+        alarm=Alarm(counts=_are_chosen),
         place=60,
     ),
     Flag(
@@ -124,8 +123,8 @@ FLAGS = (
         "Tool result without its tool call",
         lambda: _refused("orphan_result", "duplicate_result"),
         icon="broken",
-        alarms=_are_chosen,
-        in_rows=True,
+        shown=(Shown.IN_ROWS,),
+        alarm=Alarm(counts=_are_chosen),
         place=70,
     ),
     Flag(
@@ -133,8 +132,7 @@ FLAGS = (
         "Rejected by a provider",
         _refused,
         icon="warn",
-        alarms=_are_chosen,
-        is_any=False,
+        alarm=Alarm(is_any=False, counts=_are_chosen),
         place=5,
         line=Line(
             _verb,
@@ -143,7 +141,6 @@ FLAGS = (
             newest=_who_refuses,
             began_at="keptdiagnosis__ill_at",
         ),
-        past=PAST,
-        parts=_by_rule,
+        cases=FlagCases(past=PAST, parts=_by_rule),
     ),
 )

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatmemory import ChatMemoryError, InvalidValue
+from chatmemory.flag import Shown
 from chatmemory.flags import flags
 from chatmemory.lint.recognition import recognized
 from chatmemory.lint.texts import LONGEST
@@ -55,7 +56,7 @@ def doctor(request: HttpRequest) -> HttpResponse:
         "elsewhere": [
             (flag, flagged[flag.name])
             for flag in flags()
-            if flag.beside_doctor and flagged[flag.name]
+            if Shown.BELOW_DOCTOR in flag.shown and flagged[flag.name]
         ],
     }
     return render_page_or_fragment(request, "rooms/doctor/doctor.html", context)

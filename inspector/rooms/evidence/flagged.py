@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
 
-from chatmemory.flag import Case, Flag, Line, PastCases, Turns
+from chatmemory.flag import Alarm, Case, Flag, FlagCases, Line, PastCases, Shown, Turns
 from chatmemory.recall.kinds import FORCED
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ USER_REPEATED = Flag(
     FORCED.title,
     _HAVING,
     icon="again",
-    beside_doctor=True,
+    shown=(Shown.BELOW_DOCTOR,),
     place=10,
     line=Line(
         "Compare limits…",
@@ -73,8 +73,10 @@ USER_REPEATED = Flag(
         newest=_newest_said_again,
         began_at="keptincidents__newest_at",
     ),
-    newest_at="keptincidents__newest_at",
-    past=PastCases("Users repeated", _repeated, _incidents_version, Turns.EVICTED),
+    cases=FlagCases(
+        newest_at="keptincidents__newest_at",
+        past=PastCases("Users repeated", _repeated, _incidents_version, Turns.EVICTED),
+    ),
     former=("said_again",),
 )
 COMPACTED_WITH_LOSS = Flag(
@@ -82,14 +84,16 @@ COMPACTED_WITH_LOSS = Flag(
     "Compacted with loss",
     _losing,
     icon="again",
-    beside_doctor=True,
+    shown=(Shown.BELOW_DOCTOR,),
     place=20,
-    past=PastCases(
-        "Lost by compaction",
-        _lost,
-        _compactions_version,
-        Turns.COMPACTED,
-        _losing_conversations,
+    cases=FlagCases(
+        past=PastCases(
+            "Lost by compaction",
+            _lost,
+            _compactions_version,
+            Turns.COMPACTED,
+            _losing_conversations,
+        )
     ),
 )
 USER_SUPPLIED = Flag(
@@ -97,8 +101,7 @@ USER_SUPPLIED = Flag(
     "Users repeated facts from tool results",
     Q(keptincidents__user_supplied__gt=0),
     icon="again",
-    is_any=False,
-    is_fault=False,
+    alarm=Alarm(is_any=False, is_fault=False),
     place=22,
 )
 CALL_REPEATED = Flag(
@@ -106,8 +109,7 @@ CALL_REPEATED = Flag(
     "Tools called again",
     Q(keptincidents__call_repeated__gt=0),
     icon="again",
-    is_any=False,
-    is_fault=False,
+    alarm=Alarm(is_any=False, is_fault=False),
     place=24,
 )
 FLAGS = (USER_REPEATED, COMPACTED_WITH_LOSS, USER_SUPPLIED, CALL_REPEATED)

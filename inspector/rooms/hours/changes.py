@@ -155,7 +155,7 @@ def could_have(row: Spent, flag: Flag) -> int:
     """Return in how many turns of an hour the problem of a flag could have begun. For some flags,
     only turns after an eviction or a compaction count.
     """
-    turns = flag.past.turns if flag.past else Turns.ALL
+    turns = flag.cases.past.turns if flag.cases.past else Turns.ALL
     if turns is Turns.EVICTED:
         return row.after_eviction
     return row.after_compaction if turns is Turns.COMPACTED else row.turns

@@ -34,7 +34,7 @@ _SUMMARIZED = "SUMMARIZED"
 
 def past_flags() -> list[Flag]:
     """Return the flags (kinds of problems) whose past beginnings can be found in a ledger."""
-    return [each for each in flags() if each.past]
+    return [each for each in flags() if each.cases.past]
 
 
 @dataclass
@@ -188,11 +188,11 @@ class Derivation:
         """Find the cases of all flags, and write them into the hours in which they differ."""
         before = _by_hour(self.state.cases)
         for flag in past_flags():
-            assert flag.past is not None
+            assert flag.cases.past is not None
             known = {
                 (step, detail): hour for step, hour, detail in self.state.cases.get(flag.name, ())
             }
-            found = flag.past.find(self.passage, self.state.found.setdefault(flag.name, {}))
+            found = flag.cases.past.find(self.passage, self.state.found.setdefault(flag.name, {}))
             self.state.cases[flag.name] = [
                 [each.step, self._hour_of_case(each, known), each.detail] for each in found
             ]

@@ -190,14 +190,18 @@ def counted_flags() -> list[Flag]:
     """Return the flags (kinds of problems) that are counted by hour. Their past cases can be found,
     and they count today; some flags count only after the providers in use are chosen.
     """
-    return [each for each in flags() if each.past and each.counts]
+    return [each for each in flags() if each.cases.past and each.counts]
 
 
 def causes() -> list[Flag]:
     """Return the counted flags. A flag with parts, such as a part for each rule of a provider, is
     replaced by its parts.
     """
-    return [part for each in counted_flags() for part in (each.parts and each.parts()) or [each]]
+    return [
+        part
+        for each in counted_flags()
+        for part in (each.cases.parts and each.cases.parts()) or [each]
+    ]
 
 
 @dataclass(frozen=True)
@@ -217,9 +221,9 @@ class Counting:
         """Return how past problems of the given flags are counted."""
         return cls(
             {
-                each.name: each.past.counting() if each.past.counting else None
+                each.name: past.counting() if past.counting else None
                 for each in these
-                if each.past
+                if (past := each.cases.past)
             }
         )
 

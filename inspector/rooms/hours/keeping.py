@@ -38,7 +38,7 @@ class HoursKeeper(Keeper):
     part = Hour
 
     def version(self) -> str:
-        found = [(each.name, each.past.version()) for each in past_flags() if each.past]
+        found = [(each.name, each.cases.past.version()) for each in past_flags() if each.cases.past]
         price = provider_of_estimates()
         rules = (price.name, price.rules, price.cached, price.write)
         return version_of(RULES, settings.TIME_ZONE, rules, found)

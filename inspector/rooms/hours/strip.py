@@ -160,7 +160,10 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
     rows = [
         Row("Cost a turn", f"tokens at the input price, {basis}"),
         Row("Tokens a turn", basis),
-        *(Row(each.past.title if each.past else each.words, is_cases=True) for each in flags),
+        *(
+            Row(each.cases.past.title if each.cases.past else each.words, is_cases=True)
+            for each in flags
+        ),
         Row("Turns"),
     ]
     return Strip(

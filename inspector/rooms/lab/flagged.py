@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from chatmemory.flag import Flag, Line
+from chatmemory.flag import Alarm, Flag, Line
 
 
 def _costs_more() -> Q:
@@ -36,9 +36,7 @@ FLAGS = (
         "costly",
         "Costs more than sending everything",
         _costs_more,
-        is_any=False,
-        alarms=_has_price,
-        is_fault=False,
+        alarm=Alarm(is_any=False, is_fault=False, counts=_has_price),
         place=45,
         line=Line(
             "Compare costs…",

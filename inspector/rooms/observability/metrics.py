@@ -169,7 +169,7 @@ def begin_cases() -> None:
     case as an increase.
     """
     for flag in flags():
-        if flag.line and flag.is_fault:
+        if flag.line and flag.alarm.is_fault:
             _cases.labels(flag.name)
 
 

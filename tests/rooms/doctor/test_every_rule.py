@@ -16,7 +16,7 @@ from mcp.server import MCPServer
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.access.scopes import Scope
 from chatmemory.explain.causes import short_reason
-from chatmemory.flag import Flag
+from chatmemory.flag import Flag, Shown
 from chatmemory.flags import flags
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
@@ -223,7 +223,7 @@ def test_a_flag_is_in_the_list_the_filters_and_the_api(flag: Flag, operator_clie
     found = operator_client.get(f"/api/v1/memories/?flag={flag}").json()["results"]
     assert [each["id"] for each in found] == ["m"]
     doctor = words_of(operator_client.get("/doctor/").content.decode())
-    assert (f"{flag.words} 1 conversation" in doctor) == flag.beside_doctor
+    assert (f"{flag.words} 1 conversation" in doctor) == (Shown.BELOW_DOCTOR in flag.shown)
 
 
 def test_each_reason_has_words():
