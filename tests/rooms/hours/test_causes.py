@@ -154,7 +154,7 @@ def test_a_cause_closes_by_its_own_cases(page, clock):
     services.add("b/0", [call("2"), *users("well?")])
     clock.at(0)
     found = page()
-    assert "Closed: rejected by OpenAI: a tool result without its call" in found
+    assert "Closed: rejected by OpenAI: a tool result without its tool call" in found
     assert "Rejected by OpenAI: a tool call without its result, again" in found
 
 
