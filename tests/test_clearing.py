@@ -164,7 +164,7 @@ def test_pages_show_what_was_cleared(agent, operator_client):
     (step, *_) = clearings(agent)
     html = operator_client.get(f"/c/{agent}/?at={step}&msg=3").text
     assert "1 old tool result was cleared" in html
-    assert "Just left" not in html
+    assert "Messages that left memory" not in html
     file = evidence(agent, step, Masker(Choice(words=("cleared",)))).data
     (shown,) = [each for each in file["steps"] if each["n"] == step]
     (result,) = [each for each in file["messages"] if each["seq"] == 3]
@@ -185,7 +185,7 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
     needed = change.policy.load(change.before) + arrived.tokens
     words = [
         f"At step {step} there was no room for #9: memory needed {needed} of 300 tokens.",
-        "Tool results but the newest one are cleared before a message leaves.",
+        "The policy clears all but the newest tool result before a message leaves memory.",
         f"The placeholder says “{STUB}”: {change.gained} tokens instead of {change.lost}.",
         "History keeps the result.",
     ]

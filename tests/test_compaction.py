@@ -124,7 +124,10 @@ def test_the_page_says_how_many_of_the_terms_stay_in_other_messages(operator_cli
     create_and_add("c", MessageWindow(20), users("A-1182 and B-2291", "two", "A-1182", "four"))
     form = {"summary": "In short.", "step": 4, "first": 1, "last": 2, "append_terms": 0}
     told = page_words(operator_client.post("/c/c/compact/", form))
-    lost = "The summary alone would lose 2 exact terms. 1 of them is also in messages that stay."
+    lost = (
+        "The summary alone would lose 2 exact terms. "
+        "Messages that stay also contain 1 of these terms."
+    )
     assert lost in told
 
 
@@ -310,7 +313,7 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     services.add(talk, users("and", "then"))
     services.compact(talk, "Second.", keep_last=1)
     page = operator_client.get("/c/m/").content.decode()
-    assert "stands for 6 messages" in page
+    assert "replaces 6 messages" in page
     page = operator_client.get("/c/m/?msg=10").content.decode()
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Summary #10" in words
@@ -318,7 +321,7 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     covered = coverage_by_summary("m", [10], 10)[10]
     assert covered.seqs == (2, 3, 4, 5, 6, 8)
     assert covered.runs == (range(2, 9),)
-    assert f"This summary stands for 6 messages: {covered.tokens} tokens in" in words
+    assert f"This summary replaces 6 messages in memory: {covered.tokens} tokens became" in words
     assert 'href="/c/m/?msg=3"' in page
     page = operator_client.get("/c/m/?at=7").content.decode()
     assert "4 messages became summary #7. 36 tokens became 6." in " ".join(page.split())
@@ -395,11 +398,11 @@ def test_the_page_shows_what_a_summary_would_lose_and_stores_nothing(talk, opera
     page = operator_client.get("/c/m/compact/")
     assert "before anything is stored" in page_words(page)
     told = page_words(operator_client.post("/c/m/compact/", FORM))
-    assert "#2 to #5: 4 messages, 36 tokens. 2 stay." in told
-    assert re.search(r"4 messages would become one summary, 36 tokens in \d+\.", told)
+    assert "#2 to #5: 4 messages, 36 tokens. 2 other messages in memory." in told
+    assert re.search(r"4 messages would become one summary, 36 tokens would become \d+\.", told)
     assert "The summary alone would lose 1 exact term. A-1182" in told
     told = page_words(operator_client.post("/c/m/compact/", FORM | {"append_terms": 10}))
-    assert "would lose 1 exact term. All would be appended to it: A-1182" in told
+    assert "would lose 1 exact term. All terms would be appended to the summary: A-1182" in told
     assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)
 
 
@@ -422,7 +425,7 @@ def test_chosen_messages_stay_chosen_whatever_comes_and_leaves_meanwhile(talk, o
     assert page.status_code == 422
     assert "#5 is not in the memory: it cannot be covered." in page_words(page)
     assert "A parcel." in page.content.decode()
-    ends = re.findall(r'value="(\d+)"\s+aria-label="The', page.content.decode())
+    ends = re.findall(r'value="(\d+)"\s+aria-label="(?:First|Last) message', page.content.decode())
     assert ends == ["2", "2"]  # the summary is what is left of the choice
 
 
@@ -482,12 +485,12 @@ def test_a_summary_opens_to_what_it_stands_for_in_parts(db, operator_client):
     create_and_add("m", MessageWindow(500), users(*map(str, range(250))))
     services.compact("m", "Numbers.", keep_last=2)
     row = page_words(operator_client.get("/c/m/"))
-    assert re.search(r"Numbers\. stands for 248 messages, [\d,]+ tok in \d+", row)
+    assert re.search(r"Numbers\. replaces 248 messages of [\d,]+ tok", row)
     first = operator_client.get("/c/m/?msg=251").content.decode()
     assert "and 148 more" in first
     assert 'href="/c/m/?msg=251&amp;past=100"' in first
     last = page_words(operator_client.get("/c/m/?msg=251&past=200"))
-    assert "200 before," in last
+    assert "200 earlier messages," in last
     assert "#248" in last
     services.add("m", users("and"))
     history = operator_client.get("/c/m/?msg=2").content.decode()
@@ -503,8 +506,8 @@ def test_after_a_redaction_the_page_names_the_summaries_that_are_left(talk, oper
     services.compact(talk, "Still A-1182.", keep_last=1)
     services.redact(talk, 2, summaries=[7])
     told = page_words(operator_client.get("/c/m/?msg=2"))
-    of_summary = "stands for this message and may contain its exact terms: it is not redacted."
-    assert f"Summary #9 {of_summary}" in told
+    replaces = "replaces this message in memory and may contain its exact terms."
+    assert f"Summary #9 {replaces} The summary is not redacted." in told
     assert "Summary #7" not in told
 
 

@@ -65,11 +65,11 @@ def test_people_read_sentences(file, capsys):
         "s: compaction 1 (auto), 150 became 40 tokens, 2 messages replaced: the summary holds "
         "0 of 2 told exact terms that were needed again; "
     )
-    last = "2 lost: 0 came back from a tool, 1 said again by the user, 1 no recorded mention"
+    last = "2 lost: 0 came back from a tool, 1 repeated by the user, 1 no recorded mention"
     total = "1 compactions: the summaries hold 0 of 2 told exact terms that were needed again; "
     assert capsys.readouterr().out.splitlines() == [
         first + instead,
-        "  lost ENT-1182, said in #1, used in #5: said again by the user in #4",
+        "  lost ENT-1182, said in #1, used in #5: repeated by the user in #4",
         "  lost cmd/hooks2.go, said in #1, used in #5: no recorded mention",
         total + instead,
         last,

@@ -204,8 +204,8 @@ def test_the_page_shows_the_index_its_terms_and_what_it_does_not_say(
 ):
     seq = next(row.seq for row in windows.window("m").rows if row.pinned)
     page = operator_client.get(f"/c/m/?msg={seq}").content.decode()
-    assert "It is the index of what left memory." in page
-    assert "index of what left" in page
+    assert "It is the index of messages that left memory." in page
+    assert "index of messages that left" in page
     assert 'href="/c/m/?msg=2"' in page
     assert "What the index does not say" in page
     assert "ask again" not in page

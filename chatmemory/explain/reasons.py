@@ -107,7 +107,7 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
     """Return why a message left, with the message whose arrival caused it: `when #43 arrived:
-    memory was 55 tokens over the limit`.
+    55 tokens over the limit`.
     """
     arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
@@ -115,7 +115,7 @@ def how_it_left(change: ChangeResult, seq: int) -> str:
 
 
 def short_cause(change: ChangeResult, seq: int) -> str:
-    """Return why a message left, in a few words: `memory was 55 tokens over the limit`, or
+    """Return why a message left, in a few words: `55 tokens over the limit`, or
     `memory was cleared`. Raises LookupError if the message did not leave.
     """
     evicted = change.eviction_of(seq)
@@ -124,7 +124,7 @@ def short_cause(change: ChangeResult, seq: int) -> str:
     is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
     line, policy = exceeded(receipt(change), seq), change.policy
     if is_for_room and line and policy:
-        return f"memory was {in_unit(line.amount - policy.limit, policy)} over the limit"
+        return f"{in_unit(line.amount - policy.limit, policy)} over the limit"
     return decapitalized(cause_in(change, evicted).sentence).removesuffix(".")
 
 
@@ -176,7 +176,8 @@ def _clears(policy: Policy | None) -> str:
     """Return the rule by which a policy clears results, as a sentence; empty if it clears none."""
     if not can_decide(policy) or not policy.whole_results:
         return ""
-    newest = counted(policy.whole_results, "tool result")
+    number = policy.whole_results
+    newest = "tool result" if number == 1 else f"{number:,} tool results"
     return f"The policy clears all but the newest {newest} before a message leaves memory."
 
 

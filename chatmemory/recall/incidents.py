@@ -113,8 +113,8 @@ class Incident:
 
     @property
     def happened(self) -> str:
-        """The verb phrase after `what`, in the singular or plural, such as `was said again after it
-        had left`.
+        """The verb phrase after `what`, in the singular or plural, such as `was repeated by
+        the user after it had left memory`.
         """
         several = self.words.to_several if self.are_several else ""
         return several or self.words.happened

@@ -29,9 +29,9 @@ class IncidentKind(StrEnum):
 class KindWords:
     """The words for a kind of incident, as a `title` and in sentences.
 
-    `happened` follows the name of a fact or tool, such as `was said again after it had left`.
-    `to_several` is its plural, if the plural differs. `short` labels the message that repeats the
-    fact, and `repeated` says in a sentence what that message did.
+    `happened` follows the name of a fact or tool, such as `was repeated by the user after it had
+    left memory`. `to_several` is its plural, if the plural differs. `short` says in a few words how
+    the fact came up again, and `repeated` labels the message that repeats the fact.
     """
 
     title: str
@@ -41,32 +41,34 @@ class KindWords:
 
     @property
     def repeated(self) -> str:
-        return "repeated" if self.short == "said again" else self.short
+        return self.short.removesuffix(" by the user")
 
 
 WORDS: Mapping[IncidentKind, KindWords] = {
     IncidentKind.USER_REPEATED: KindWords(
-        "Said again by the user",
-        "was said again after it had left",
-        "said again",
-        "were said again after they had left",
+        "Repeated by the user",
+        "was repeated by the user after it had left memory",
+        "repeated by the user",
+        "were repeated by the user after they had left memory",
     ),
     IncidentKind.CALL_REPEATED: KindWords("Called again", "was called again", "called again"),
     IncidentKind.USER_SUPPLIED: KindWords(
         "Supplied by the user",
-        "was supplied by the user after it had left",
-        "supplied",
-        "were supplied by the user after they had left",
+        "was supplied by the user after it had left memory",
+        "supplied by the user",
+        "were supplied by the user after they had left memory",
     ),
     IncidentKind.USED_UNSEEN: KindWords(
-        "Used unseen",
+        "Used without a recorded mention",
         "was used with no recorded mention in memory",
         "used",
         "were used with no recorded mention in memory",
     ),
 }
-# Of what the user said again because the assistant asked for it, or as the user says
-FORCED = KindWords("Users repeated themselves", "had to be said again", "said again")
+# Of facts that the user repeated because the assistant asked for it, or as the user says
+FORCED = KindWords(
+    "Users repeated themselves", "had to be repeated by the user", "repeated by the user"
+)
 
 # The names of the release before, which are still accepted
 FORMER = {

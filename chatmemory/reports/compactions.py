@@ -33,7 +33,7 @@ HELP = (
 IN_JSON = {"appended": (25, 50), "tail": (20_000,)}
 BACK = {
     ReturnedBy.TOOL: "came back from a tool",
-    ReturnedBy.USER: "said again by the user",
+    ReturnedBy.USER: "repeated by the user",
     ReturnedBy.UNKNOWN: "no recorded mention",
 }
 

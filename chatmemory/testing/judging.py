@@ -143,7 +143,7 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
     if incident.asked:
         question = question_in(run.text(incident.asked))
         yield f"  asked for: {named(incident.asked)} “{question}”"
-    yield f"  {incident.words.short}: {_quote(run, incident.again, incident.fact)}"
+    yield f"  {incident.words.repeated}: {_quote(run, incident.again, incident.fact)}"
 
 
 # Providers

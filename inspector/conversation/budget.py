@@ -82,6 +82,14 @@ class BudgetBar:
         return ", ".join(f"{each.name} {each.percent} percent" for each in self.segments)
 
     @property
+    def whole_words(self) -> str:
+        """What fills the whole bar, in words."""
+        if self.budget.limit is None or self.budget.used >= self.budget.whole:
+            return "the tokens in memory"
+        beside = " plus the system message" if self.budget.uncounted else ""
+        return f"the limit{beside}"
+
+    @property
     def free(self) -> str:
         """The unused percentage of the limit; "" if no limit counts tokens."""
         if self.budget.limit is None:

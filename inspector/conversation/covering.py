@@ -57,14 +57,15 @@ class Covering:
 
     @property
     def words(self) -> str:
-        """The chosen messages in words: `#2 to #17: 16 messages, 1,204 tokens. 5 stay.`"""
+        """The chosen messages in words: `#2 to #17: 16 messages, 1,204 tokens. 5 other
+        messages in memory.`"""
         if not self.count:
             return "Memory is empty."
         first, *_, last = [*self.seqs, self.seqs[-1]]
         size = counted(len(self.seqs), "message")
         tokens = sum(row.tokens for row in self._chosen)
-        stay = self.count - len(self.seqs)
-        return f"#{first:,} to #{last:,}: {size}, {tokens:,} tokens. {stay:,} stay."
+        stay = counted(self.count - len(self.seqs), "other message")
+        return f"#{first:,} to #{last:,}: {size}, {tokens:,} tokens. {stay} in memory."
 
     @cached_property
     def cells(self) -> list[tuple[str, str]]:

@@ -66,7 +66,7 @@ def _no_fit(change: ChangeResult, message: Eviction, also: str) -> Caption:
     if message.misfit is not None and message.misfit.is_of_system:
         cause = cause_of(message.reason, message.misfit).sentence_for(is_conditional=True)
         return Caption("No room", detail=f"{cause} {detail}")
-    return Caption("Too big", detail=detail)
+    return Caption("Too large for the limit", detail=detail)
 
 
 def change_of_policy(outlook: Outlook) -> str:
@@ -142,19 +142,20 @@ def _hidden(outlook: Outlook, when: str = "at the next add") -> str:
 
 
 _NO_ROOM = {
-    NoRoom.BESIDE_PINS: "beside what is pinned no message fits: unpin one, or raise the limit",
+    NoRoom.BESIDE_PINS: (
+        "no message fits beside the pinned messages: unpin a message or raise the limit"
+    ),
     NoRoom.BESIDE_TURNS: (
-        "beside the turns that are pinned no other can begin: unpin one, or raise the limit"
+        "no turn can begin beside the pinned turns: unpin a turn or raise the limit"
     ),
     NoRoom.REJECTED: "no message fits, and the policy rejects what does not fit: raise the limit",
 }
 _WOULD_BE_NO_ROOM = {
     NoRoom.BESIDE_PINS: (
-        "no message would fit beside what is pinned: unpin one, or choose a higher limit"
+        "no message would fit beside the pinned messages: unpin a message or choose a higher limit"
     ),
     NoRoom.BESIDE_TURNS: (
-        "no other turn could begin beside those that are pinned: unpin one, or choose a higher "
-        "limit"
+        "no turn could begin beside the pinned turns: unpin a turn or choose a higher limit"
     ),
     NoRoom.REJECTED: (
         "no message would fit, and the policy rejects what does not fit: choose a higher limit"
@@ -168,7 +169,7 @@ def over_limit(window: WindowView) -> str:
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
         return ""
     if policy.meters_only:
-        return "only measured: the client decides what leaves"
+        return "the policy only measures memory: the client decides what leaves"
     parts = [what_is_hidden(window)] if window.over_limit else []
     if not (parts and window.no_room) and policy.is_exceeded_by(window.totals):
         parts.append(_what_exceeds(window))
@@ -180,13 +181,14 @@ def _what_exceeds(window: WindowView) -> str:
     kept = [row for row in window.rows if not row.pinned and row != window.first_system]
     names = {
         "the system message": window.first_system is not None,
-        "what is pinned": any(row.pinned for row in window.rows),
+        "the pinned messages": any(row.pinned for row in window.rows),
         "the newest message": bool(kept),
     }
     found = [name for name, is_there in names.items() if is_there]
     if found == ["the system message"]:
         return "the system message alone is larger than the limit: nothing else can stay"
-    is_larger = "alone is larger" if len(found) == 1 else "together are larger"
+    plural = "the pinned messages" in found or len(found) > 1
+    is_larger = f"{'alone' if len(found) == 1 else 'together'} {'are' if plural else 'is'} larger"
     return f"{' and '.join(found)} {is_larger} than the limit"
 
 
@@ -225,18 +227,19 @@ def one_beyond_limit(no_room: NoRoom | None) -> str:
     """Say what happens to a single message that a lowered limit hides."""
     if no_room:
         no_add = capitalized(_NO_ROOM[no_room])
-        return f"The model no longer sees it. {no_add}. A higher limit brings it back."
+        seen = "The model no longer sees the message."
+        return f"{seen} {no_add}. A higher limit brings the message back."
     return (
-        "The model no longer sees it, and it leaves at the next add. A higher limit before that "
-        "brings it back."
+        "The model no longer sees the message, which leaves memory at the next add. A higher limit "
+        "before the add brings the message back."
     )
 
 
 def beyond_tried_limit(no_room: NoRoom | None) -> str:
     """Say what would happen to a message that a simulated limit would hide."""
     if no_room:
-        return f"The model would no longer see it. {would_be_no_room(no_room)}"
-    return "The model would no longer see it, and it would leave at the next add."
+        return f"The model would no longer see the message. {would_be_no_room(no_room)}"
+    return "The model would no longer see the message, which would leave memory at the next add."
 
 
 def would_be_no_room(no_room: NoRoom) -> str:

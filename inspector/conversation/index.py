@@ -122,7 +122,8 @@ class IndexRow:
         """
         terms, fallen = self.terms, len(self.terms.fallen)
         listed = f"{counted(len(terms.listed), 'exact term')} of {counted(terms.left, 'message')}"
-        return f"{listed} that left{f'; {fallen:,} more not listed' if fallen else ''}"
+        more = f"; {counted(fallen, 'more term')} not listed" if fallen else ""
+        return f"{listed} that left memory{more}"
 
 
 def by_label(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -365,7 +365,7 @@ class MemoryPane:
     def _note(self, place: MessageView) -> str:
         if covered := self._state.contents.summaries.get(place.seq):
             size = wording.counted(covered.number, "message")
-            return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"
+            return f"replaces {size} of {covered.tokens:,} tok"
         notes = {
             "pinned": place.pinned,
             "not in history": place.seq in self._state.contents.injected,

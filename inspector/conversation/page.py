@@ -31,10 +31,10 @@ OWN_LINKS = (Part("inspector/conversation/links/compact.html", place=Place.LINK,
 # The buttons that move to another step: the name of the icon, and the label
 MOVES = {
     "first": "First step",
-    "left-before": "Back to where messages left",
+    "left-before": "Back to a step where messages left memory",
     "prev": "Step back",
     "next": "Step forward",
-    "left-after": "On to where messages left",
+    "left-after": "On to a step where messages left memory",
 }
 
 

@@ -157,15 +157,17 @@ class Why:
         if self.is_in:
             return why_in(state.window, seq, self.row.is_summary, state.selection.clearing)
         if self.row.stays and self.row.stays[0].entered_step > state.step.n:
-            then = f"It arrives at step {self.row.stays[0].entered_step:,}."
-            return Explanation(f"Where is #{seq}?", "Not said yet.", then)
+            then = f"#{seq} arrives at step {self.row.stays[0].entered_step:,}."
+            return Explanation(f"Where is #{seq}?", "It is not in history yet.", then)
         if call := state.window.interrupted_call_of(seq):
             return Explanation(f"Why does the model not see #{seq}?", *why_unseen(call, seq))
         if seq in state.simulation.outlook.leaving:
             detail = beyond_tried_limit(state.window.no_room)
-            return Explanation(f"Would #{seq} still count?", "It would be over the limit.", detail)
+            question = f"Would the model still see #{seq}?"
+            return Explanation(question, "No, it would be over the limit.", detail)
         detail = one_beyond_limit(state.window.no_room)
-        return Explanation(f"Does #{seq} still count?", "It is over the limit.", detail)
+        question = f"Does the model still see #{seq}?"
+        return Explanation(question, "No, it is over the limit.", detail)
 
     @property
     def life(self) -> Life:

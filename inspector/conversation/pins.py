@@ -118,7 +118,7 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
         rather = f", not {seqs(before)}" if before else ""
         yield f"{seqs(after)} would leave next{rather}."
     elif not after:
-        yield "Nothing else could then leave."
+        yield "No other message could then leave."
     if preview.hidden:
         yield f"The lowered limit would then hide {seqs(preview.hidden)} too."
     if preview.shown:
@@ -128,9 +128,9 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
 def _room(preview: PinPreview) -> str:
     if preview.room < 1:
         fits = "other turn could begin" if is_of_turns(preview.policy) else "message would fit"
-        return f"no {fits} beside them"
+        return f"no {fits} beside the pinned messages"
     if preview.policy.unit in ("messages", "turns"):
         other = f"other {preview.policy.unit.removesuffix('s')}"
-        return f"there is room for {counted(preview.room, other)} beside them"
+        return f"there is room for {counted(preview.room, other)} beside the pinned messages"
     room = in_unit(preview.room, preview.policy)
-    return f"the largest message that still fits has {room}, a result together with its call"
+    return f"the largest message that still fits has {room} (a tool result together with its call)"

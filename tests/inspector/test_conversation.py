@@ -90,7 +90,7 @@ def test_every_step_has_a_page_that_names_its_moment(operator_client, support):
 def test_why_tells_of_a_message_that_is_not_said_yet_and_of_the_system_message(
     operator_client, support
 ):
-    assert "It arrives at step 6." in html(operator_client, "?at=2&msg=6")
+    assert "#6 arrives at step 6." in html(operator_client, "?at=2&msg=6")
     page = html(operator_client, "?msg=1")
     assert "It is the system message." in page
     assert "Pin #1" not in page
@@ -180,14 +180,14 @@ def test_details_that_a_format_keeps_with_a_message_are_named(operator_client, d
     create_and_add("support", MessageWindow(4), [read])
     page = html(operator_client, "?msg=1")
     assert "Provider fields kept for openai_chat, restored on export: content, annotations." in page
-    assert "<summary>Attributes</summary>" not in page
+    assert "<summary>Attributes of the message</summary>" not in page
 
 
 def test_attributes_that_clients_made_up_are_shown_as_they_are(operator_client, db):
     made_up = {"openai_chat": 5, "vercel_ui": {"differs": [{"items": 5}], "response": 5}}
     create_and_add("support", MessageWindow(4), [UserMessage("a", attributes=made_up)])
     page = html(operator_client, "?msg=1")
-    assert "<summary>Attributes</summary>" in page
+    assert "<summary>Attributes of the message</summary>" in page
     assert "Kept for" not in page
 
 
@@ -262,7 +262,7 @@ def test_one_turn_is_not_called_turns(operator_client):
     create_and_add("c", TurnWindow(2), numbered(1))
     text = " ".join(markup.words(operator_client.get("/c/c/?open=sums").content).split())
     assert "In memory 1 turn ·" in text
-    assert "Free: 1 turn." in text
+    assert "Free in memory: 1 turn." in text
     assert "1 / 2 turns" in text
     services.change("c", policy=TurnWindow(1))
     text = " ".join(markup.words(operator_client.get("/c/c/").content).split())

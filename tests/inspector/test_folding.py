@@ -10,7 +10,7 @@ from tests.inspector.markup import tree, words
 
 # A section by its name: its title, and words that only the unfolded section has.
 OF_A_STEP = {
-    "sums": ("Sums", "Free: 1 msg"),
+    "sums": ("Arithmetic", "Free in memory: 1 msg"),
     "compare": ("Compare steps", "Compare with step"),
     "providers": ("Provider checks", "Bedrock Converse"),
 }

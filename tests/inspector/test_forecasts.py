@@ -50,13 +50,13 @@ def pinned(db) -> str:
 
 def test_nothing_leaves_at_an_add_for_which_pins_leave_no_room(pinned):
     assert over_limit(windows.outline(pinned)) == (
-        "4 messages over the limit are hidden; beside what is pinned no message fits: "
-        "unpin one, or raise the limit"
+        "4 messages over the limit are hidden; no message fits beside the pinned messages: "
+        "unpin a message or raise the limit"
     )
     outlook = simulate(pinned, [], MessageWindow(1)).outlook()
     assert change_of_policy(outlook) == (
         "Nothing more would leave. #1, #4, #5 and #6 are hidden already. "
-        "No message would fit beside what is pinned: unpin one, or choose a higher limit."
+        "No message would fit beside the pinned messages: unpin a message or choose a higher limit."
     )
     assert change_of_policy(simulate(pinned, [], MessageWindow(3)).outlook()) == (
         "1 message comes back: #6. #1, #4 and #5 are hidden already and leave at the next add."
@@ -64,7 +64,7 @@ def test_nothing_leaves_at_an_add_for_which_pins_leave_no_room(pinned):
     services.change(pinned, policy=MessageWindow(9))
     assert forecast(simulate(pinned, [], MessageWindow(2))).summary == (
         "No room. 4 messages would be hidden: #1, #4, #5 and #6. "
-        "No message would fit beside what is pinned: unpin one, or choose a higher limit."
+        "No message would fit beside the pinned messages: unpin a message or choose a higher limit."
     )
 
 
@@ -75,10 +75,12 @@ def test_where_turns_are_pinned_no_other_can_begin(pinned, operator_client):
     services.pin(pinned, 7)
     window = windows.outline(pinned)
     assert (window.next_to_leave, over_limit(window)) == ((), "")
-    assert (
-        "Beside the turns that are pinned no other can begin: unpin one, or raise the limit."
-    ) in words(operator_client.get(f"/c/{pinned}/").content)
-    assert "Free: 0 turns." in words(operator_client.get(f"/c/{pinned}/?open=sums").content)
+    assert ("No turn can begin beside the pinned turns: unpin a turn or raise the limit.") in words(
+        operator_client.get(f"/c/{pinned}/").content
+    )
+    assert "Free in memory: 0 turns." in words(
+        operator_client.get(f"/c/{pinned}/?open=sums").content
+    )
     pin = pinning(pin_preview(window, 7))
     assert pin == "Without this pin, nothing would be pinned. #7 and #8 would leave next."
 
@@ -115,7 +117,9 @@ def test_a_draft_that_is_kept_over_the_limit_does_not_fit(db):
     assert forecast(simulation).summary == (
         f"Over the limit. Memory would be {over} tokens over the limit. Nothing would leave."
     )
-    assert over_limit(windows.outline("m")) == ("only measured: the client decides what leaves")
+    assert over_limit(windows.outline("m")) == (
+        "the policy only measures memory: the client decides what leaves"
+    )
 
 
 def forecast(simulation: Simulation) -> Caption:

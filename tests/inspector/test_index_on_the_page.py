@@ -68,7 +68,7 @@ def test_its_row_has_each_term_with_a_link_and_is_a_part_of_the_budget(page):
     assert [each.strip() for each in chosen] == ["A-1182"]  # which #2 said, too
     left = windows.window("m").rows[1]
     assert "2 exact terms of" in words(row)
-    assert f'<span class="led__tok">{left.tokens}</span>' in row
+    assert f'<span class="led__tok">{left.tokens} tok</span>' in row
     html = page()
     assert re.search(rf'title="{left.tokens} tok"> .{{0,200}}Index <b>', html)
     assert f'id="kept-{left.seq}"' not in html
@@ -90,29 +90,29 @@ def test_a_renewed_index_has_not_left(page):
     begin("order: A-1182", *CITIES)
     renewed = Step.objects.filter(kind="index").order_by("n").last()
     html = page(f"/c/m/?at={renewed.n}")
-    assert "Just left" not in html
-    assert "Made by index rule" in html
-    assert "Just left" in page(f"/c/m/?at={renewed.n - 1}")
+    assert "Messages that left memory" not in html
+    assert "made the index. A verification" in html
+    assert "Messages that left memory" in page(f"/c/m/?at={renewed.n - 1}")
 
 
 def test_the_terms_that_it_does_not_list_are_told(page):
     begin("order: A-1182", "flight: HAT001", *CITIES, terms=1)
     assert "1 exact term" in page()
-    assert "1 more not listed" in page()
+    assert "1 more term not listed" in page()
     seq = next(row.seq for row in windows.window("m").rows[1:] if row.pinned)
-    assert "1 more term, not listed" in page(f"/c/m/?msg={seq}")
+    assert "1 more term not listed" in page(f"/c/m/?msg={seq}")
 
 
 def test_a_memory_without_an_exact_term_says_so(page):
     begin(*CITIES)
-    assert "None: no exact term to list, or no room for one." in page()
+    assert "No index: there is no exact term to list, or no room for the index." in page()
     begin("Paris", id="n")
     assert "no exact term to list" not in page("/c/n/")
 
 
 def test_its_cost_is_told(page):
     begin("order: A-1182", *CITIES)
-    cost = part(page("/c/m/?msg=2"), "What it costs", "</div>")
+    cost = part(page("/c/m/?msg=2"), "What the index costs", "</div>")
     tokens = windows.window("m").rows[1].tokens
     assert f"{tokens} tok, {round(tokens / 1.9)} % of the limit" in words(cost)
 
@@ -157,12 +157,12 @@ def test_a_term_is_left_out_after_a_preview_and_listed_again(page, operator_clie
     before = windows.window("m").rows[1]
     preview = words(page(address))
     assert "Leave A-1182 out of the index" in preview
-    assert f"tokens in place of {before.tokens}" in preview
+    assert f"tokens instead of {before.tokens}" in preview
     assert windows.window("m").rows[1] == before
     assert operator_client.post(address).url == "/c/m/?msg=2"
     html = page("/c/m/?msg=2")
     assert "A-1182" not in words(part(html, '<li class="led led--index', "</li>"))
-    assert "Left out by choice: A-1182." in words(html)
+    assert "Terms left out: A-1182." in words(html)
     (again,) = re.findall(r'href="([^"]+)">\s*List A-1182 again…', html)
     assert "List A-1182 again" in words(page(again))
     operator_client.post(again)
@@ -174,7 +174,7 @@ def test_the_last_term_takes_the_index_along(page, operator_client):
     (address,) = re.findall(r'href="([^"]+)">\s*Leave A-1182 out…', page("/c/m/?msg=2"))
     assert "would leave memory" in words(page(address))
     operator_client.post(address)
-    assert "None: no exact term to list" in page()
+    assert "No index: there is no exact term to list" in page()
     assert "does not have this term" in words(page(address))
 
 
@@ -187,7 +187,7 @@ def test_terms_are_left_out_of_the_index_in_memory_only(page, client, django_use
     viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
     client.force_login(viewer)
     seen = words(client.get("/c/m/?msg=2").content.decode())
-    assert "What it costs" in seen
+    assert "What the index costs" in seen
     assert "Leave A-1182 out…" not in seen
 
 

@@ -119,7 +119,7 @@ def test_pins_that_cannot_leave_are_named(operator_client, db):
     for seq in (1, 2):
         services.pin("pinned", seq)
     services.change("pinned", policy=MessageWindow(1))
-    words = "what is pinned alone is larger than the limit"
+    words = "the pinned messages alone are larger than the limit"
     assert conversation(operator_client, "pinned").over_limit == words
 
 
@@ -141,9 +141,9 @@ def test_a_comparison_of_steps_has_the_unit_of_each(operator_client, db):
     services.change("two", policy=TokenWindow(1000))
     load = windows_reads.window("two").load
     why = said(operator_client.get("/c/two/?with=3"), "why")
-    assert f"Memory held 3 messages then and holds {load} tokens at step 4; 3 mess" in why
+    assert f"Memory held 3 messages at step 3 and holds {load} tokens at step 4; 3 mess" in why
     why = said(operator_client.get("/c/two/?at=2&with=4"), "why")
-    assert f"Memory held {load} tokens then and holds 2 messages at step 2; 2 mess" in why
+    assert f"Memory held {load} tokens at step 4 and holds 2 messages at step 2; 2 mess" in why
 
 
 @pytest.mark.parametrize(("limit", "words"), [(6, "first to leave"), (5, "leaves next")])
@@ -164,14 +164,14 @@ def test_the_mark_tells_whether_there_is_room_for_another_message(
             MessageWindow(9),
             (5, 6),
             3,
-            "beside what is pinned no message fits: unpin one, or raise the limit",
+            "no message fits beside the pinned messages: unpin a message or raise the limit",
             "no room beside pins",
         ),
         (
             TurnWindow(9),
             (5, 6),
             2,
-            "beside the turns that are pinned no other can begin: unpin one, or raise the limit",
+            "no turn can begin beside the pinned turns: unpin a turn or raise the limit",
             "no turn beside pins",
         ),
         (
@@ -196,11 +196,14 @@ def test_where_no_message_fits_nothing_is_said_to_leave(
     why = said(operator_client.get("/c/c/?msg=2"), "why")
     hidden = f"3 messages over the limit are hidden; {no_add}"
     assert conversation(operator_client, "c").over_limit == hidden
-    assert f"Free: 0 {policy.short_unit}. {hidden}." in live
+    assert f"Free in memory: 0 {policy.short_unit}. {hidden}." in live
     assert said(html, "over-limit") == (
         f"3 more messages are over the limit. The model no longer sees them. {sentence}."
     )
-    assert f"The model no longer sees it. {sentence}. A higher limit brings it back." in why
+    assert (
+        f"The model no longer sees the message. {sentence}. A higher limit brings the message back."
+        in why
+    )
     assert "Only over the limit: #2. The model no longer sees it." in said(html, "why")
     assert "over the limit" in said(html, "said-2")
     (row,) = operator_client.get("/?q=message+0").context["rows"]

@@ -223,7 +223,7 @@ def test_the_life_of_a_message_ends_where_it_left(operator_client, db, query, sp
 
 HINDI = [UserMessage(f"नमस्ते, मेरा ऑर्डर कहाँ है? यह {n} दिन पहले आना चाहिए था।") for n in range(12)]
 MORE = UserMessage("और कब?")
-NOTE = "Said and left memory: counted by the estimator in force at the time"
+NOTE = "In history, left memory: counted by each step’s estimator"
 
 
 class TestAnotherEstimator:

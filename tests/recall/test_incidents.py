@@ -199,16 +199,19 @@ def test_the_parts_of_an_incident():
         ],
     }
     assert incident_words(found) == (
-        "A-1182 had to be said again in #5; said in #1, left memory at step 3; a limit of 4 would "
-        "have kept it"
+        "A-1182 had to be repeated by the user in #5; said in #1, left memory at step 3; "
+        "a limit of 4 would have kept it"
     )
 
 
 def test_the_verb_has_the_number_of_what_it_is_about():
     pair = UserMessage("Orders A-1182 and B-2293.")
     for again, said in (
-        (UserMessage("A-1182"), "A-1182 was said again after it had left in"),
-        (UserMessage("A-1182, B-2293"), "A-1182, B-2293 were said again after they had left in"),
+        (UserMessage("A-1182"), "A-1182 was repeated by the user after it had left memory in"),
+        (
+            UserMessage("A-1182, B-2293"),
+            "A-1182, B-2293 were repeated by the user after they had left memory in",
+        ),
         (AiMessage("A-1182, B-2293"), "A-1182, B-2293 were used with no recorded mention in"),
     ):
         assert incident_words(incident_of(pair, *FILLED, UserMessage("z"), again)).startswith(said)

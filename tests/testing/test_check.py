@@ -31,13 +31,16 @@ def check(monkeypatch, capsys, tmp_path):
 def test_failures_are_printed_in_sentences_and_as_junit(check, tmp_path):
     code, told, _ = check("runs", "--policy", "message_window:3", "--junit", "found.xml")
     assert code == 1
-    assert "order: A-1182 had to be said again in #5; said in #1, left memory at step 4" in told
+    assert (
+        "order: A-1182 had to be repeated by the user in #5; said in #1, left memory at step 4"
+        in told
+    )
     assert told.endswith("5 conversations; 1 of 5 checks failed\n")
     (suite,) = ElementTree.parse(tmp_path / "found.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("5", "1")
     failed = {case.get("classname"): case[0].text for case in suite if len(case)}
     assert failed.keys() == {"order"}
-    assert "said again: #5 “A-1182, as I said.”" in failed["order"]
+    assert "repeated: #5 “A-1182, as I said.”" in failed["order"]
     assert check("runs", "--policy", "message_window:9")[0] == 0
 
 

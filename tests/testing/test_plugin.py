@@ -41,9 +41,10 @@ REGRESSIONS = [
     pytest.param(
         *("order", "message_window:3"),
         lambda run: run.assert_no_incident(kind="forced"),
-        "A-1182 had to be said again in #5; said in #1, left memory at step 4; a limit of 4 would "
-        "have kept it\n  said: #1 “My order is A-1182.”\n  left: step 4, when #4 arrived\n"
-        "  asked for: #4 “What is your order number?”\n  said again: #5 “A-1182, as I said.”",
+        "A-1182 had to be repeated by the user in #5; said in #1, left memory at step 4; "
+        "a limit of 4 would have kept it\n  said: #1 “My order is A-1182.”\n"
+        "  left: step 4, when #4 arrived\n"
+        "  asked for: #4 “What is your order number?”\n  repeated: #5 “A-1182, as I said.”",
         id="user_repeated",
     ),
     pytest.param(
@@ -106,7 +107,9 @@ def test_what_would_be_cheap_enough_is_named(tmp_path, turns, limit):
     with pytest.raises(AssertionError) as failed:
         read(file, f"message_window:{limit}").assert_cost(at_most=1.0, input="10", cached="1")
     _, told, _ = str(failed.value).split("\n")
-    assert re.match(r"  Cheapest: a limit of \d+ messages, .*: cost 1\.\d\d → 0\.\d\d$", told)
+    assert re.match(
+        r"  Cheapest: a limit of \d+ messages, .*: relative cost: 1\.\d\d → 0\.\d\d$", told
+    )
 
 
 MISTAKES = [

@@ -179,7 +179,7 @@ def _words(
     weight = f", {arrival.tokens:,} tok" if shows_tokens and not is_later else ""
     status = "not said yet" if is_draft or is_later else "in memory"
     if not unanswered.isdisjoint(seqs):
-        status = "not answered"
+        status = "tool call not answered"
     elif life == "is-out" and not is_draft:
         status = f"left memory at step {column.left_step:,}" if column.left_step else "left memory"
         status += ", terms in the index" if arrival.seq in state.indexed else ""

@@ -76,7 +76,7 @@ class IncidentCard:
             request = question_in(texts[named.asked])
             yield Stop("asked for", request, is_out=True, seq=named.asked)
         again = quoted(texts[named.again], incident.fact)
-        yield Stop(incident.words.short, again, is_out=False, seq=named.again)
+        yield Stop(incident.words.repeated, again, is_out=False, seq=named.again)
 
     @property
     def limit(self) -> int | None:

@@ -82,7 +82,7 @@ def newest_said_again(memory_id: str) -> str:
 
 
 def came_up_again(found: NewestIncident) -> str:
-    """Describe an incident in a few words: `A-1182 had to be said again`."""
+    """Describe an incident in a few words: `A-1182 had to be repeated by the user`."""
     return f"{found.incident.what} {found.incident.happened}"
 
 

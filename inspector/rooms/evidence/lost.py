@@ -17,7 +17,6 @@ from chatmemory.recall.compactions import (
     Level,
     NeededTerm,
     NeededTerms,
-    ReturnedBy,
 )
 from chatmemory.recall.facts import LIMIT as TERMS_APPENDED
 from inspector.rooms.evidence import words
@@ -131,8 +130,6 @@ class EvidenceCard:
         return LostTerm(term, words.came_back(term.back), self._came_by(term))
 
     def _came_by(self, term: NeededTerm) -> str:
-        if term.back is ReturnedBy.USER:
-            return "said again in"
         tool = self._shown.tools.get(term.came or 0)
         return f"from {tool} in" if tool else "again in"
 
@@ -143,7 +140,7 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term. `how` says in words how the term came back, such as "the user said it again".
+    """A lost term. `how` says in words how the term came back, such as "repeated by the user".
     `by` are the words before the number of the message that brought the term back.
     """
 
@@ -160,13 +157,13 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
     if not needed:
         return
     share = 100 * held / needed
-    yield TermsBar("the summary", held, share)
+    yield TermsBar("summary alone", held, share)
     for terms in APPENDED:
         count = found.held(level, terms)
-        yield TermsBar(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
+        yield TermsBar(f"summary + {terms} terms", count, share, 100 * (count - held) / needed)
     for tokens in tails:
         count = found.in_tail(tokens, level)
-        yield TermsBar(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
+        yield TermsBar(f"last {tokens:,} tok kept", count, 100 * count / needed, is_tail=True)
 
 
 def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:

@@ -76,9 +76,9 @@ class IncidentReport:
 
     @property
     def before(self) -> str:
-        """The words before the repeated term, such as `The user had to say`."""
+        """The words before the repeated term, such as `The user had to repeat`."""
         if self.kind is IncidentKind.USER_REPEATED:
-            return "The user had to say" if self.is_forced else "The user said"
+            return "The user had to repeat" if self.is_forced else "The user repeated"
         if self.kind is IncidentKind.USER_SUPPLIED:
             return "The user had to supply"
         return ""
@@ -86,22 +86,20 @@ class IncidentReport:
     @property
     def after(self) -> str:
         """The words between the repeated term and the number of the message that repeats it, such
-        as `again in`.
+        as `was called again in`.
         """
-        if self.kind is IncidentKind.USER_REPEATED:
-            return "again in"
-        return "in" if self.kind is IncidentKind.USER_SUPPLIED else "was called again in"
+        return "was called again in" if self.kind is IncidentKind.CALL_REPEATED else "in"
 
     @property
     def origin(self) -> str:
         """The words between the number of the message that said the fact and `left memory`, such as
-        `, the last message that contained it,`.
+        `, the last message with it,`.
         """
         if self.kind is IncidentKind.CALL_REPEATED:
             return ", the result before,"
         if self.is_last:
-            return ", the last message that contained it,"
-        return " said it. The last message that contained it"
+            return ", the last message with it,"
+        return " said it. The fact"
 
     @property
     def pin(self) -> PinPreview | None:

@@ -15,7 +15,7 @@ from inspector.rooms.evidence.reads import ShownIncident, UnseenUses
 
 _BACK = {
     ReturnedBy.TOOL: "fetched again",
-    ReturnedBy.USER: "the user said it again",
+    ReturnedBy.USER: "repeated by the user",
     ReturnedBy.UNKNOWN: "no recorded mention",
 }
 

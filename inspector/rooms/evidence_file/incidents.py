@@ -128,7 +128,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
             "text": question_in(request),
             "out": True,
         }
-    yield _stop(shown, incident.words.short, named.again, incident.fact)
+    yield _stop(shown, incident.words.repeated, named.again, incident.fact)
 
 
 def _stop(shown: Shown, label: str, seq: int, fact: str) -> dict[str, Any]:

@@ -163,7 +163,7 @@ function justLeft(step, gone) {
   const tokens = gone.reduce((sum, { tokens: each }) => sum + each, 0);
   const when = step.arrived.length === 1 ? ` when #${step.arrived[0]} arrived` : "";
   const amount = element("span", "", `−${tokens.toLocaleString("en")}`);
-  const heading = element("li", "led", element("b", "", "Just left"), element("span", "", when), amount);
+  const heading = element("li", "led", element("b", "", "Left memory"), element("span", "", when), amount);
   heading.classList.add("is-heading");
   return heading;
 }

@@ -84,7 +84,9 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     """The session of the room's README. Each answer has an address that shows it to people."""
     found = answer_json("find_conversations", words="order number", flag="user_repeated")
     (conversation,) = (each["id"] for each in found["conversations"])
-    assert "A-1182 had to be said again in #47; said in #25, left memory" in found["answer"]
+    assert (
+        "A-1182 had to be repeated by the user in #47; said in #25, left memory" in found["answer"]
+    )
 
     again = answer_json("incidents", conversation=conversation)
     (incident,) = again["incidents"]
@@ -92,7 +94,7 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     assert (fact["fact"], incident["asked"], fact["limit"]) == ("A-1182", 46, 902)
     assert (
         "a limit of 902 would have kept it. The assistant had asked for it in #46. How it left: "
-        "when #43 arrived: memory was 55 tokens over the limit."
+        "when #43 arrived: 55 tokens over the limit."
     ) in again["answer"]
 
     why = answer_json("why_did_it_leave", conversation=conversation, message=fact["said"])

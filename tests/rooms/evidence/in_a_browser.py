@@ -29,10 +29,10 @@ def test_the_report_of_the_demo_leads_to_its_card(open_page, demo_conversations,
     make_incidents()
     page = open_page("/", javascript=javascript)
     page.get_by_role("link", name="order-7741").first.click()
-    expect(page.locator(".report__say")).to_contain_text("The user had to say A-1182 again in #47")
+    expect(page.locator(".report__say")).to_contain_text("The user had to repeat A-1182 in #47")
     page.get_by_role("link", name="Show incident").click()
     card = page.locator("#incident")
-    expect(card).to_contain_text("A-1182 had to be said again")
+    expect(card).to_contain_text("A-1182 had to be repeated by the user")
     expect(card).to_contain_text(
         "A limit of 902 tokens would have kept it in memory (today’s limit is 800)."
     )
@@ -82,7 +82,7 @@ def test_its_link_and_its_markdown_are_copied(open_page, demo_conversations):
     page.get_by_role("button", name="Copy as Markdown").click()
     expect(page.locator("[data-id='markdown incident'] button")).to_have_text("Copied")
     lines = page.evaluate("copied").splitlines()
-    assert lines[0] == "**A-1182 had to be said again**"
+    assert lines[0] == "**A-1182 had to be repeated by the user**"
     assert "- A limit of 902 tokens would have kept it in memory (today’s limit is 800)." in lines
     assert "| Needed: 55 tokens over the limit | 855 |" in lines
     assert lines[-1].endswith("/c/order-7741/?at=47>")
@@ -91,7 +91,7 @@ def test_its_link_and_its_markdown_are_copied(open_page, demo_conversations):
     expect(page.locator("[data-copy-report]")).to_have_text("Copied")
     sentence, address = page.evaluate("copied").splitlines()
     assert sentence.startswith(
-        "The user had to say A-1182 again in #47: #46 asked for it. #25 said it"
+        "The user had to repeat A-1182 in #47: #46 asked for it. #25 said it"
     )
     assert address.endswith("/c/order-7741/?at=47")
 
@@ -103,11 +103,11 @@ def test_without_javascript_the_link_leads_to_the_card_and_the_markdown_can_be_r
     page = open_page("/c/order-7741/?incident=1", javascript=False)
     page.locator("[data-id='markdown incident'] summary").click()
     text = page.get_by_label("Markdown")
-    expect(text).to_have_value(re.compile(r"^\*\*A-1182 had to be said again\*\*"))
+    expect(text).to_have_value(re.compile(r"^\*\*A-1182 had to be repeated by the user\*\*"))
     expect(page.locator("[data-id='markdown incident'] button")).to_be_hidden()
     expect(page.locator("[data-copy-report]")).to_be_hidden()
     page.get_by_role("link", name="Copy link").click()
-    expect(page.locator("#incident")).to_contain_text("A-1182 had to be said again")
+    expect(page.locator("#incident")).to_contain_text("A-1182 had to be repeated by the user")
     assert page.url.endswith("?at=47")
 
 
@@ -130,7 +130,9 @@ def test_a_replay_is_tried_and_left_again(open_page, demo_conversations):
 def test_on_a_phone_the_card_is_in_view(open_page, demo_conversations, javascript):
     make_incidents()
     page = open_page("/c/order-7741/?at=47", javascript=javascript, viewport=PHONE)
-    expect(page.get_by_role("heading", name="A-1182 had to be said again")).to_be_in_viewport()
+    expect(
+        page.get_by_role("heading", name="A-1182 had to be repeated by the user")
+    ).to_be_in_viewport()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_label("Memory", exact=True).first.check(force=True)
     expect(page.locator("#kept-47")).to_be_visible()

@@ -137,8 +137,8 @@ def test_the_copied_link_shows_the_same_card_also_later(operator_client):
         card = card_at("c", at=8, incident=number)
         page = page_html(operator_client, card.url.removeprefix("/c/c/"))
         again = f"#{[7, 4][number - 1]}"
-        assert f"{card.what} was said again" in text_of(page)
-        assert f"said again {again}" in text_of(page)
+        assert f"{card.what} was repeated by the user" in text_of(page)
+        assert f"repeated {again}" in text_of(page)
     assert "data-copy-link" in page
 
 
@@ -161,9 +161,13 @@ def test_a_tool_that_was_called_again(operator_client):
 
 def test_a_fact_that_the_assistant_did_not_ask_for_is_not_forced(operator_client):
     create_and_keep("c", MessageWindow(2), SAID)
-    assert "A-1182 was said again after it had left" in text_of(page_html(operator_client))
+    assert "A-1182 was repeated by the user after it had left memory" in text_of(
+        page_html(operator_client)
+    )
     create_and_keep("d", MessageWindow(3), ASKED)
-    assert "A-1182 had to be said again" in text_of(page_html(operator_client, memory_id="d"))
+    assert "A-1182 had to be repeated by the user" in text_of(
+        page_html(operator_client, memory_id="d")
+    )
 
 
 def test_a_higher_limit_today_is_no_contradiction(operator_client):
@@ -490,10 +494,12 @@ def changed_row(row: list, **changes) -> list:
 
 def test_the_card_of_the_demo(order):
     words = text_of(order())
-    assert words.startswith("Why? A-1182 had to be said again 1 of 1 said #25 Yes, my order number")
-    assert "left step 43, when #43 arrived: memory was 55 tokens over the limit" in words
+    assert words.startswith(
+        "Why? A-1182 had to be repeated by the user 1 of 1 said #25 Yes, my order number"
+    )
+    assert "left step 43, when #43 arrived: 55 tokens over the limit" in words
     assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
-    assert "said again #47 A-1182. Two saucers, please." in words
+    assert "repeated #47 A-1182. Two saucers, please." in words
     assert "A limit of 902 tokens would have kept it in memory (today’s limit is 800)." in words
     assert re.search(
         r"Relative cost: 1\.\d\d with this limit, 1\.\d\d with today’s\. .* Copy link", words
@@ -559,7 +565,7 @@ def test_one_leafs_through_several(operator_client):
     for number in (1, 2):
         page = page_html(operator_client, f"?at=8&incident={number}")
         heads.append(
-            re.search(r"Why\? A-1182 was said again .* said again #(\d)", text_of(page))[1]
+            re.search(r"Why\? A-1182 was repeated by the user .* repeated #(\d)", text_of(page))[1]
         )
         assert f"{number} of 2" in text_of(page)
         for other in (number - 1, number + 1):

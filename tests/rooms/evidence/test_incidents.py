@@ -219,8 +219,8 @@ def test_people_read_sentences(chat, capsys):
     call_command("incidents", chat, "--policy", "message_window:2")
     found, total = capsys.readouterr().out.splitlines()
     assert found == (
-        "1: A-1182 had to be said again in #5; said in #1, left memory at step 3; a limit of 4 "
-        "would have kept it"
+        "1: A-1182 had to be repeated by the user in #5; said in #1, left memory at step 3; "
+        "a limit of 4 would have kept it"
     )
     assert total == (
         "1 user_repeated, 0 call_repeated, 0 user_supplied, 0 used_unseen; 1 forced; "

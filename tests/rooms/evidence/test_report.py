@@ -38,9 +38,9 @@ def test_it_says_how_a_fact_was_lost_and_offers_what_would_have_helped(operator_
     for query in ("", "?msg=3"):
         shown = report(operator_client, f"/c/order-7741/{query}")
         said = words(shown)
-        assert "The user had to say A-1182 again in #47: #46 asked for it." in said
-        assert "#25 said it. The last message that contained it left memory at step 43" in said
-        assert "step 43, when #43 arrived: memory was 55 tokens over the limit" in said
+        assert "The user had to repeat A-1182 in #47: #46 asked for it." in said
+        assert "#25 said it. The fact left memory at step 43" in said
+        assert "step 43, when #43 arrived: 55 tokens over the limit" in said
         assert "Send everything…" in said
         assert re.search(r"Today’s limit costs \d+ % more than sending everything", said)
         assert re.search(r"Facts held: \d → (\d) of \1; relative cost: 1\.\d\d → 1\.00\.", said)

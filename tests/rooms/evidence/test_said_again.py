@@ -1,4 +1,4 @@
-"""Facts that had to be said again, and messages that never reached the model, on the overview."""
+"""Facts that users had to repeat, and messages that never reached the model, on the overview."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ids(page) -> list[str]:
 def test_the_line_has_the_fact_and_leads_to_its_step(operator_client):
     with_incidents("told")
     row = row_of(operator_client.get("/"), "told")
-    assert "A-1182 had to be said again, step 4" in row
+    assert "A-1182 had to be repeated by the user, step 4" in row
     assert 'href="/c/told/?at=4"' in row
     asked = [
         *users("My order is A-1182.", "well", "well"),
@@ -50,7 +50,9 @@ def test_the_line_has_the_fact_and_leads_to_its_step(operator_client):
         *users("A-1182"),
     ]
     with_incidents("asked", asked)
-    assert "A-1182 had to be said again, step 5" in row_of(operator_client.get("/"), "asked")
+    assert "A-1182 had to be repeated by the user, step 5" in row_of(
+        operator_client.get("/"), "asked"
+    )
     services.add("told", users("well", "well", "Again, A-1182"))
     services.keep("told")
     row = row_of(operator_client.get("/now/?id=told"), "told")
@@ -115,7 +117,7 @@ def test_from_the_filter_the_lab_looks_for_a_limit_for_all_of_them(operator_clie
 def test_without_any_nothing_is_said_of_it(operator_client):
     create_and_add("silent", MessageWindow(9), users("hi"))
     html = operator_client.get("/").content.decode()
-    assert "said again" not in html.replace('value="user_repeated"', "").replace(
+    assert "repeated by the user" not in html.replace('value="user_repeated"', "").replace(
         "Users repeated themselves</option>", ""
     )
     assert "never reached" not in html.lower()
@@ -167,7 +169,7 @@ def test_the_feed_has_both_in_order(operator_client):
         row.news.context["came_up_again"] if isinstance(row, NewsRow) else "left"
         for row in current_feed()
     ]
-    assert shown == ["A-1182 had to be said again", "left"], "an incident stays on top"
+    assert shown == ["A-1182 had to be repeated by the user", "left"], "an incident stays on top"
     services.keep("told")
     html = operator_client.get("/now/?seen=1").content.decode()
     assert 'data-id="told 4 again" data-again class="is-new"' in " ".join(html.split())

@@ -162,19 +162,19 @@ def test_texts_are_masked_before_they_are_cut(db):
 def test_incidents_are_cards_of_the_file(order, operator_client):
     html = file_of(operator_client, PAGE, at="43")
     (incident,) = data_of(html)["incidents"]
-    assert (incident["what"], incident["happened"]) == ("A-1182", "had to be said again")
+    assert (incident["what"], incident["happened"]) == ("A-1182", "had to be repeated by the user")
     assert [(each["label"], each.get("seq"), each.get("step")) for each in incident["path"]] == [
         ("said", 25, None),
         ("left", None, 43),
         ("asked for", 46, None),
-        ("said again", 47, None),
+        ("repeated", 47, None),
     ]
-    assert incident["path"][1]["text"] == "when #43 arrived: memory was 55 tokens over the limit"
+    assert incident["path"][1]["text"] == "when #43 arrived: 55 tokens over the limit"
     assert (incident["enough"], incident["today"]) == ("902 tokens", "800")
     assert 'run.assert_holds("A-1182", at=46)' in incident["test"]
     page = operator_client.get("/c/order-7741/?at=47").text
     assert incident["test"] in unescape(page)
-    assert "order-7741</span>: why <code>A-1182</code> had to be said again" in html
+    assert "order-7741</span>: why <code>A-1182</code> had to be repeated by the user" in html
     price = (
         r"Relative cost: 1\.\d\d with this limit, 1\.\d\d with today’s\. Sending everything is 1"
     )

@@ -37,7 +37,9 @@ def test_a_page_shows_what_is_derived_of_its_step_without_another_change(reader,
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     served.say("derived", "A-1182!")
     expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4")
-    expect(page.locator("#incident")).to_contain_text("A-1182 was said again after it had left")
+    expect(page.locator("#incident")).to_contain_text(
+        "A-1182 was repeated by the user after it had left memory"
+    )
 
 
 @pytest.mark.own_server

@@ -63,7 +63,7 @@ def test_a_branch_has_the_whole_window_if_its_index_counts_more_tokens(db):
 
 def test_its_cost_leads_to_the_comparison_without_it(indexed, operator_client):
     html = operator_client.get("/c/m/?msg=2").content.decode()
-    (address,) = re.findall(r'href="(/c/m/compare/[^"]+)"[^>]*>Without an index', html)
+    (address,) = re.findall(r'href="(/c/m/compare/[^"]+)"[^>]*>Preview without an index', html)
     table = operator_client.get(address.replace("&amp;", "&")).content.decode()
     assert "Facts named by the index" in table
     policies = parse_qs(urlsplit(address.replace("&amp;", "&")).query)["policy"]

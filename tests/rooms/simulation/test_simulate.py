@@ -127,8 +127,8 @@ class TestALimit:
         assert [row.row.seq for row in page.history_pane.rows if row.leaves_now] == [1, 2]
         assert [cell.seq for cell in page.timeline.cells if "is-leaving" in cell.css] == [1, 2]
         why = said(operator_client.get(f"{PAGE}?trial={page.tried['trial']}&msg=1"), "why")
-        assert "Would #1 still count? " in why
-        assert "It would be over the limit. The model would no longer see it" in why
+        assert "Would the model still see #1? " in why
+        assert "No, it would be over the limit. The model would no longer see the message" in why
 
     def test_is_drawn_where_its_label_stands(self, operator_client, full):
         timeline = preview(operator_client, text="", limit="2").context["page"].timeline
@@ -301,7 +301,7 @@ class TestTheVerdict:
         told = response.context["writing"].verdict.summary
         assert told == "Would evict. 3 messages: #1, draft 1 and draft 2"
         html = draft(operator_client, VERDICT, text="word " * 50).content.decode()
-        assert "Too big" in html
+        assert "Too large for the limit" in html
         assert "Draft 1 alone needs" in html
 
     @pytest.mark.parametrize(
