@@ -12,7 +12,7 @@ from django.db import router
 from django.db.models import TextChoices
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import PermissionsMixin
+    from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 
 READ = "chatmemory.view_memory"
 WRITE = "chatmemory.change_memory"
@@ -79,7 +79,7 @@ def make_groups(using: str, apps: Apps = installed, **_: object) -> None:
             group.permissions.add(*permissions)
 
 
-def roles_within(user: PermissionsMixin) -> list[Role]:
+def roles_within(user: PermissionsMixin | AnonymousUser) -> list[Role]:
     """Return the roles that a user may assign to others: the roles whose permissions the user
     has.
     """

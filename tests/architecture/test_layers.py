@@ -299,7 +299,7 @@ def test_a_circle_is_found():
 
 
 # JSON values there do not yet have the types of `messages.json_values`.
-UNREASONED = ("chatmemory.formats.", "inspector.rooms.")
+UNREASONED = ("chatmemory.formats.",)
 
 
 def test_any_type_has_its_reason_beside_it():

@@ -15,13 +15,13 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError, close_old_connections
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 import chatmemory
 from chatmemory import ChatMemoryError, database
 from chatmemory.database_errors import explain_error
+from chatmemory.messages.json_values import JsonDict, JsonValue, LibraryValue
 from chatmemory.messages.quotes import HITS, NOTICE, TOOL
 from inspector.rooms.agents.tools import search_history
 from inspector.shell.agents import TEXT, Agent, Answer
@@ -41,14 +41,17 @@ _QUERY_FAILED = (
 )
 
 
-class _Server(MCPServer[Any]):
+class _Server(MCPServer[Any]):  # without a context of its own
     """A server that refuses arguments that a tool does not have. Without them, the answer to a
     misspelt filter would be about all conversations.
     """
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> Any:
+        self,
+        name: str,
+        arguments: JsonDict,
+        context: LibraryValue | None = None,
+    ) -> LibraryValue:
         for tool in await self.list_tools():
             known = tool.input_schema["properties"]
             unknown = next((each for each in arguments if each not in known), None)
@@ -58,7 +61,9 @@ class _Server(MCPServer[Any]):
         return await super().call_tool(name, arguments, context)
 
 
-def mcp_server(agent: Agent, conversation: str | None = None) -> MCPServer[Any]:
+def mcp_server(
+    agent: Agent, conversation: str | None = None
+) -> MCPServer[Any]:  # without a context of its own
     """Return an MCP server for an agent, with the tools of all installed features.
 
     With a `conversation`, the server is for the model of that conversation. Then its only tool is
@@ -86,10 +91,10 @@ def _searching(agent: Agent, conversation: str) -> Callable[..., Answer]:
     return search
 
 
-def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:
+def _answering(tool: Callable[..., Answer]) -> Callable[..., object]:
     """Return a tool that reports its errors to the agent. All queries run in one thread."""
 
-    def ask(**arguments: Any) -> CallToolResult:
+    def ask(**arguments: object) -> CallToolResult:
         try:
             return _result(tool(**arguments))
         except ChatMemoryError as error:
@@ -101,7 +106,7 @@ def _answering(tool: Callable[..., Answer]) -> Callable[..., Any]:
                 close_old_connections()
 
     @wraps(tool)
-    async def answer(**arguments: Any) -> CallToolResult:
+    async def answer(**arguments: object) -> CallToolResult:
         return await sync_to_async(ask)(**arguments)
 
     return answer
@@ -122,7 +127,7 @@ def _quoted(text: str, most: int = TEXT) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def _quoted_all(value: Any) -> Any:
+def _quoted_all(value: JsonValue) -> JsonValue:
     """Return JSON with no more than the beginning of each text, except URLs."""
     if isinstance(value, str):
         return _quoted(value)

@@ -8,7 +8,7 @@ model of one conversation.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from rest_framework.serializers import SerializerMethodField
@@ -25,6 +25,7 @@ from chatmemory.explain.interruptions import unseen
 from chatmemory.explain.reasons import why_in, why_left
 from chatmemory.explain.wording import window_size_words
 from chatmemory.flags import flag_named, flags
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.quotes import HITS, Query
 from chatmemory.messages.texts import named, readable_text
@@ -113,7 +114,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     )
 
 
-def _filled(budget: Any) -> list[str]:
+def _filled(budget: JsonValue) -> list[str]:
     """Return one line about the contents of a window."""
     kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
     parts = [f"{name} {budget[name]:,}" for name in kinds if budget[name]]
@@ -184,7 +185,7 @@ class _BriefMessage(HistoryMessageSerializer):
     def get_text(self, row: MessageDetail) -> str:
         return short(row.readable)
 
-    def to_representation(self, row: MessageDetail) -> dict[str, Any]:
+    def to_representation(self, row: MessageDetail) -> JsonDict:
         return {name: last_of(value) for name, value in super().to_representation(row).items()}
 
 

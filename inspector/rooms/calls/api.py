@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.urls import path
@@ -18,6 +17,7 @@ from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import changes, reads
 from chatmemory.api.requests import Parameters, Query, changed_by
 from chatmemory.api.responses import Json, response, whole_json, with_query
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.roles import ERASE
 from inspector.rooms.calls.call import REMEDIES, DropReason
 from inspector.rooms.calls.erasure import redact_sent
@@ -98,7 +98,7 @@ _OBJECT = {"type": "object", "additionalProperties": True}
 class BodyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
     """A request, as a JSON object in the format of its provider."""
 
-    def to_representation(self, value: Any) -> Any:
+    def to_representation(self, value: JsonValue) -> JsonValue:
         return value
 
 
@@ -150,7 +150,7 @@ class OneCall(Resource):
         return whole_json([json.dumps(whole(found))])
 
 
-def whole(found: RebuiltCall) -> dict[str, Any]:
+def whole(found: RebuiltCall) -> JsonDict:
     """Return the API's answer about a model call.
 
     The answer has the fields of the call, its request and response in the provider's format, and

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chatmemory.room import Erased
 from inspector.shell import room
@@ -53,7 +53,7 @@ class Calls(room.SiteRoom):
         erase(erased)
 
 
-def _forget_old_calls(**_: Any) -> None:
+def _forget_old_calls(**_: object) -> None:
     from inspector.rooms.calls.writes import forget_old_calls
 
     forget_old_calls()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
 
 from chatmemory import database
 from chatmemory.formats.runs import NEWEST, divided, ends, goes_on_with
 from chatmemory.ledger.validation import ID_LENGTH, is_id
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.models import Memory
 from inspector.rooms.calls.bodies import RESPONSES, provider_conversation
 from inspector.rooms.calls.call import NewCall
@@ -61,7 +61,7 @@ def _conversation_in(call: ModelCall) -> str:
     return provider_conversation({"input": "", **_values(changed)})
 
 
-def _values(changed: Mapping[str, Any]) -> dict[str, Any]:
+def _values(changed: JsonMap) -> JsonDict:
     """Return the members that a difference adds to the rendered messages."""
     return {name: each["v"] for name, each in changed.items() if "v" in each}
 

@@ -6,12 +6,12 @@ A body is a JSON object in one of four formats: openai_chat, openai_responses, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage
 from chatmemory.formats import FORMATS, render_messages
 from chatmemory.formats.conversion import dict_in, text_in
 from chatmemory.messages.codec import load_json
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import ChatMessage, SystemMessage
 from inspector.rooms.calls.call import Usage, count_in
 
@@ -34,7 +34,7 @@ _ANSWERS: Mapping[str, Sequence[str | int]] = {
 _FINISHES = {"tool_call": "tool_calls"}  # two spellings of one reason
 
 
-def loaded(body: bytes) -> Any:
+def loaded(body: bytes) -> JsonValue:
     """Read JSON, with the limits that apply to all input, such as the depth of nesting. Return None
     for bytes that are not such JSON.
     """
@@ -44,7 +44,7 @@ def loaded(body: bytes) -> Any:
         return None
 
 
-def is_request(value: Any, model: str = "") -> bool:
+def is_request(value: JsonValue, model: str = "") -> bool:
     """Return whether a value is a request to a model: it has messages and a model. `model` is the
     model that the URL's path names, or "".
     """
@@ -54,11 +54,11 @@ def is_request(value: Any, model: str = "") -> bool:
     return has_messages or isinstance(value.get("input"), str | list)
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: JsonValue) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-def format_of_request(request: Mapping[str, Any], provider: str = "") -> str:
+def format_of_request(request: JsonMap, provider: str = "") -> str:
     """Guess the format of a request from its members, and from the name of its provider."""
     if "input" in request and "messages" not in request:
         return RESPONSES
@@ -69,7 +69,7 @@ def format_of_request(request: Mapping[str, Any], provider: str = "") -> str:
 
 
 def messages_in(
-    request: Mapping[str, Any], format: str, after: Sequence[ChatMessage] = ()
+    request: JsonMap, format: str, after: Sequence[ChatMessage] = ()
 ) -> tuple[ChatMessage, ...] | None:
     """Return the messages of a request; None if they cannot be read.
 
@@ -89,7 +89,7 @@ def messages_in(
     return (*messages[:head], *after, *messages[head:])
 
 
-def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]) -> bool:
+def has_instructions(request: JsonMap, messages: Sequence[ChatMessage]) -> bool:
     """Return whether `messages` begin with the instructions of the request, a system message that
     applies to this request only.
     """
@@ -98,7 +98,7 @@ def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]
     )
 
 
-def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMessage, ...] | None:
+def answer_in(response: JsonMap | None, format: str) -> tuple[ChatMessage, ...] | None:
     """Return the messages of a provider's response; None if they cannot be read."""
     if not response or not content_at(response, format):
         return None
@@ -108,7 +108,7 @@ def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMess
 
 
 def _read(
-    body: Mapping[str, Any], format: str, after: Sequence[ChatMessage] = ()
+    body: JsonMap, format: str, after: Sequence[ChatMessage] = ()
 ) -> tuple[ChatMessage, ...] | None:
     known = FORMATS[format]
     try:
@@ -118,7 +118,7 @@ def _read(
         return None
 
 
-def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
+def made_of(messages: Iterable[ChatMessage], format: str) -> JsonDict:
     """Render messages as members of a request in a format, such as {"messages": […]}."""
     value = render_messages(messages, format).value
     if isinstance(value, dict):
@@ -126,7 +126,7 @@ def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
     return {OWN_FIELDS[format][0]: value}
 
 
-def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
+def answer_made_of(messages: Sequence[ChatMessage], format: str) -> JsonValue:
     """Render messages as the content of a response in a format, for `with_content`; None if they do
     not fit into one response.
     """
@@ -141,7 +141,7 @@ def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
     return rendered[0] if len(rendered) == 1 else None
 
 
-def content_at(response: Any, format: str) -> Any:
+def content_at(response: JsonValue, format: str) -> JsonValue:
     """Return the part of a response that is the model's output, as the provider sent it, or
     None.
     """
@@ -153,12 +153,12 @@ def content_at(response: Any, format: str) -> Any:
     return response
 
 
-def with_content(response: Any, format: str, content: Any) -> Any:
+def with_content(response: JsonValue, format: str, content: JsonValue) -> JsonValue:
     """Return a response with its output (see `content_at`) replaced by `content`."""
     return _replaced(response, [*_ANSWERS[format]], content)
 
 
-def _replaced(value: Any, path: list[str | int], content: Any) -> Any:
+def _replaced(value: JsonValue, path: list[str | int], content: JsonValue) -> JsonValue:
     if not path:
         return content
     first, *rest = path
@@ -169,13 +169,13 @@ def _replaced(value: Any, path: list[str | int], content: Any) -> Any:
     return value
 
 
-def tools_in(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+def tools_in(request: JsonMap) -> list[JsonDict]:
     """Return the tool definitions of a request, or [] if they are no list of objects."""
     tools = request.get("tools")
     return tools if isinstance(tools, list) and _is_list(tools) else []
 
 
-def tool_name(definition: Mapping[str, Any]) -> str:
+def tool_name(definition: JsonMap) -> str:
     """Return the name of a tool, or its type if the tool has no name. A Gemini tool declares
     several functions: for this tool, return the names of the functions.
     """
@@ -186,12 +186,12 @@ def tool_name(definition: Mapping[str, Any]) -> str:
     return text_in(function, "name") or text_in(dict(definition), "name") or _type(definition)
 
 
-def _type(definition: Mapping[str, Any]) -> str:
+def _type(definition: JsonMap) -> str:
     found = definition.get("type")
     return found if isinstance(found, str) else ""
 
 
-def session_in(request: Mapping[str, Any]) -> str:
+def session_in(request: JsonMap) -> str:
     """Return the conversation name that a request gives, or "".
 
     The name is the ID of a conversation that the provider stores, or else a name in the request's
@@ -205,7 +205,7 @@ def session_in(request: Mapping[str, Any]) -> str:
     return next((each for each in found if isinstance(each, str) and each), "")
 
 
-def provider_conversation(request: Mapping[str, Any]) -> str:
+def provider_conversation(request: JsonMap) -> str:
     """Return the ID of the conversation that a request of OpenAI's Responses API continues, or "".
 
     The provider stores this conversation, so that the model sees items that the request does not
@@ -216,7 +216,7 @@ def provider_conversation(request: Mapping[str, Any]) -> str:
     return found if "input" in request and isinstance(found, str) else ""
 
 
-def usage_in(response: Any, format: str) -> Usage:
+def usage_in(response: JsonValue, format: str) -> Usage:
     """Return the token counts in a provider's response. A count that the provider did not send is
     None.
     """
@@ -245,7 +245,7 @@ def usage_in(response: Any, format: str) -> Usage:
     )
 
 
-def _gemini_usage(usage: Mapping[str, Any]) -> Usage:
+def _gemini_usage(usage: JsonMap) -> Usage:
     names = ("promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount")
     prompt, cached, answer = (_count(usage, name) for name in names)
     thoughts = _count(usage, "thoughtsTokenCount")
@@ -253,11 +253,11 @@ def _gemini_usage(usage: Mapping[str, Any]) -> Usage:
     return Usage(prompt, cached, None, output, thoughts)
 
 
-def _count(usage: Mapping[str, Any], name: str) -> int | None:
+def _count(usage: JsonMap, name: str) -> int | None:
     return count_in(usage.get(name))
 
 
-def finish_in(response: Any, format: str) -> str:
+def finish_in(response: JsonValue, format: str) -> str:
     """Return why an answer ended, in the provider's word such as `stop`, or ""."""
     if not isinstance(response, dict):
         return ""
@@ -278,22 +278,22 @@ def finish_in(response: Any, format: str) -> str:
     return finish_named(found)
 
 
-def finish_named(found: Any) -> str:
+def finish_named(found: JsonValue) -> str:
     return _FINISHES.get(found, found)[:64] if isinstance(found, str) else ""
 
 
-def model_in(body: Any) -> str:
+def model_in(body: JsonValue) -> str:
     found = body.get("model") if isinstance(body, dict) else None
     return found[:255] if isinstance(found, str) else ""
 
 
-def response_id_in(response: Any, format: str) -> str:
+def response_id_in(response: JsonValue, format: str) -> str:
     """Return the id by which a later request can continue a response, or ""."""
     found = response.get("id") if format == RESPONSES and isinstance(response, dict) else None
     return found if isinstance(found, str) else ""
 
 
-def error_in(response: Any) -> str:
+def error_in(response: JsonValue) -> str:
     """Return the error message of a response, or "" if the response is no error."""
     error = response.get("error") if isinstance(response, dict) else None
     if isinstance(error, dict):

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from chatmemory.messages.json_values import JsonMap
 
 
 class Source(StrEnum):
@@ -53,9 +55,9 @@ class NewCall:
     key: str
     source: Source
     format: str
-    request: Mapping[str, Any]
+    request: JsonMap
     at: datetime
-    response: Mapping[str, Any] | None = None
+    response: JsonMap | None = None
     provider: str = ""
     model: str = ""
     duration: float | None = None

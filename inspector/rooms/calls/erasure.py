@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence, Set
-from typing import Any
 
 from django.db.models import Q
 
@@ -13,6 +12,7 @@ from chatmemory.conf import fact_words
 from chatmemory.exceptions import MessageNotFound
 from chatmemory.ledger.transaction import audit, lock_memory
 from chatmemory.ledger.windows import read_message
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.models import Message, Stay
 from chatmemory.recall.facts import facts_of
@@ -168,7 +168,7 @@ def _without_pieces_of_answer(response: str, holds: Callable[[str], bool]) -> st
     """Return the difference of an answer without pieces that the ledger does not have."""
     if not response:
         return ""
-    body: dict[str, Any] = json.loads(response)
+    body: JsonDict = json.loads(response)
     if "whole" in body or holds(json.dumps(body["around"], ensure_ascii=False)):
         return ""
     return json.dumps({"around": body["around"], "said": None}, separators=(",", ":"))

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.validation import Storable, storable_messages
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -43,11 +43,11 @@ class Rendered:
     """
 
     messages: Sequence[ChatMessage] = ()
-    items: Sequence[Any] = ()
+    items: Sequence[JsonValue] = ()
     spelled: Sequence[str] = ()
     ends: Sequence[tuple[int, int]] = ()
     ids: frozenset[str | None] = frozenset()
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    beside: JsonMap = field(default_factory=dict)
 
     def before(self, messages: Sequence[ChatMessage]) -> Rendered:
         """Return the part of this rendering that can be used again for `messages`: the whole groups
@@ -84,7 +84,7 @@ class KnownList:
     """
 
     format: str
-    raw: Sequence[Any]
+    raw: Sequence[JsonValue]
     turns: Sequence[str]
     messages: tuple[ChatMessage, ...]
     places: Sequence[int]
@@ -100,7 +100,7 @@ class KnownList:
 _NEWEST: Newest[tuple[str, ...], KnownList] = Newest()
 
 
-def read_list(request: Mapping[str, Any], format: str) -> KnownList | None:
+def read_list(request: JsonMap, format: str) -> KnownList | None:
     """Parse the list of a request, or return None if the list cannot be parsed.
 
     If the list begins like a cached list, the messages of this beginning come from the cache.
@@ -159,13 +159,13 @@ def _as_stored(
     return (*read[:same], *found)
 
 
-def _spelled(turns: Sequence[Any], before: KnownList | None) -> list[str]:
+def _spelled(turns: Sequence[JsonValue], before: KnownList | None) -> list[str]:
     """Return turns as texts. Those that are the same objects as before have their text already."""
     same = same_beginning(before.raw, turns) if before else 0
     return [*(before.turns[:same] if before else ()), *map(spell, turns[same:])]
 
 
-def _first_to_read(before: KnownList, turns: Sequence[str], raw: Sequence[Any]) -> int:
+def _first_to_read(before: KnownList, turns: Sequence[str], raw: Sequence[JsonValue]) -> int:
     """Return the index of the first turn to read: an answer, before which all turns are known."""
     pairs = enumerate(zip(before.turns, turns, strict=False))
     same = next(
@@ -175,7 +175,7 @@ def _first_to_read(before: KnownList, turns: Sequence[str], raw: Sequence[Any]) 
     return next(starts, 0)
 
 
-def _begins(format: str, turns: Sequence[Any], n: int) -> bool:
+def _begins(format: str, turns: Sequence[JsonValue], n: int) -> bool:
     """Return whether an answer of the model begins with a turn, whatever comes before it."""
     before, turn = turns[n - 1], turns[n]
     if format in (OPENAI, ANTHROPIC):
@@ -186,11 +186,11 @@ def _begins(format: str, turns: Sequence[Any], n: int) -> bool:
     return False
 
 
-def _is_output(item: Mapping[str, Any]) -> bool:
+def _is_output(item: JsonMap) -> bool:
     return item.get("type") == "function_call_output"
 
 
-def _has_open_calls(items: Sequence[Any]) -> bool:
+def _has_open_calls(items: Sequence[JsonValue]) -> bool:
     calls = {str(each.get("call_id")) for each in items if not _is_output(each)}
     return not calls - {"None"} <= {str(each.get("call_id")) for each in items if _is_output(each)}
 
@@ -269,7 +269,7 @@ def _is_closed(part: Sequence[ChatMessage]) -> bool:
 
 
 def difference_of_turns(
-    rendered: Rendered, turns: Sequence[str], target: Mapping[str, Any], format: str
+    rendered: Rendered, turns: Sequence[str], target: JsonMap, format: str
 ) -> Patch | None:
     """Return the patch (see `patches`) from rendered messages to the request `target`, entry by
     entry. `turns` are the entries of the request's list as JSON texts.
@@ -281,7 +281,7 @@ def difference_of_turns(
     sent = target[name]
     if len(rendered.items) != len(sent):
         return None
-    changed: dict[str, Any] = {}
+    changed: JsonDict = {}
     if turns != rendered.spelled:
         pairs = zip(rendered.items, rendered.spelled, sent, turns, strict=True)
         changed[name] = {"l": [_item(n, *pair) for n, pair in enumerate(pairs)]}
@@ -295,7 +295,7 @@ def difference_of_turns(
     return {"k": [*target], "c": changed}
 
 
-def _item(n: int, item: Any, spelled: str, turn: Any, text: str) -> Any:
+def _item(n: int, item: JsonValue, spelled: str, turn: JsonValue, text: str) -> JsonValue:
     """Return a turn in a patch: the place of its item, and what differs."""
     if spelled == text:
         return n

@@ -6,7 +6,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from operator import is_not
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
+
+from chatmemory.messages.json_values import JsonValue
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -48,7 +50,7 @@ class Newest(Generic[Key, Value]):
             return [value for value, _ in reversed(self._values.values())]
 
 
-def same_beginning(one: Sequence[Any], other: Sequence[Any]) -> int:
+def same_beginning(one: Sequence[JsonValue], other: Sequence[JsonValue]) -> int:
     """Return how many leading objects of both lists are identical (`is`, not `==`)."""
     shortest = min(len(one), len(other))
     differ = (n for n, is_other in enumerate(map(is_not, one, other)) if is_other)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import Any
 
-Patch = dict[str, Any]
+from chatmemory.messages.json_values import JsonDict, JsonValue
+
+Patch = JsonDict
 
 
-def patch(source: Any, target: Any, in_order: bool = False) -> Patch | None:
+def patch(source: JsonValue, target: JsonValue, in_order: bool = False) -> Patch | None:
     """Return the patch that turns the source into the target; None if they are equal. `in_order`
     also preserves the order of members.
     """
@@ -33,7 +34,7 @@ def patch(source: Any, target: Any, in_order: bool = False) -> Patch | None:
     return {"v": target}
 
 
-def spelled(value: Any, in_order: bool = False) -> str:
+def spelled(value: JsonValue, in_order: bool = False) -> str:
     """Return a JSON text that is the same for equal values. 1, 1.0 and true are different values.
 
     With `in_order`, objects are equal only if their members have the same order.
@@ -41,7 +42,7 @@ def spelled(value: Any, in_order: bool = False) -> str:
     return json.dumps(value, sort_keys=not in_order, ensure_ascii=False)
 
 
-def _of_objects(source: dict[str, Any], target: dict[str, Any], in_order: bool) -> Patch:
+def _of_objects(source: JsonDict, target: JsonDict, in_order: bool) -> Patch:
     changed = {
         name: {"v": value} if name not in source else patch(source[name], value, in_order)
         for name, value in target.items()
@@ -49,7 +50,9 @@ def _of_objects(source: dict[str, Any], target: dict[str, Any], in_order: bool) 
     return {"k": [*target], "c": {name: each for name, each in changed.items() if each}}
 
 
-def _items(source: Sequence[Any], target: Sequence[Any], in_order: bool) -> Iterator[Any]:
+def _items(
+    source: Sequence[JsonValue], target: Sequence[JsonValue], in_order: bool
+) -> Iterator[JsonValue]:
     before, after = ([spelled(each, in_order) for each in values] for values in (source, target))
     found = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     for kind, start, end, first, last in found:
@@ -63,7 +66,7 @@ def _items(source: Sequence[Any], target: Sequence[Any], in_order: bool) -> Iter
                 yield {"v": target[place]}
 
 
-def patched(source: Any, difference: Patch | None) -> Any:
+def patched(source: JsonValue, difference: Patch | None) -> JsonValue:
     """Apply a patch to the source, and return the target."""
     if difference is None:
         return source
@@ -81,7 +84,7 @@ def patched(source: Any, difference: Patch | None) -> Any:
     }
 
 
-def _item(source: Sequence[Any], item: Any) -> Any:
+def _item(source: Sequence[JsonValue], item: JsonValue) -> JsonValue:
     if isinstance(item, dict):
         return item["v"]
     place, difference = item if isinstance(item, list) else (item, None)

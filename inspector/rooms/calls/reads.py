@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from django.db.models import Count, Q, QuerySet, Sum
 
 from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.ledger.windows import shown_message, stays_at
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Stay, Step
 from chatmemory.reading import conversations, windows
@@ -292,7 +293,7 @@ class RebuiltCall:
         return [shown_message(stay.message, stay.overrides) for stay in new]
 
     @cached_property
-    def made(self) -> dict[str, Any]:
+    def made(self) -> JsonDict:
         """The messages rendered as members of a request. The call's patch `difference` turns these
         members into the request.
         """
@@ -300,12 +301,12 @@ class RebuiltCall:
         return made_of(messages, self.row.format) if messages else {}
 
     @cached_property
-    def request(self) -> dict[str, Any]:
+    def request(self) -> JsonDict:
         """The request as the provider got it. For a trace span, the request as the span describes
         it.
         """
         difference = json.loads(self.row.difference) if self.row.difference else None
-        found: dict[str, Any] = patched(self.made, difference)
+        found: JsonDict = patched(self.made, difference)
         if self.tools and found.get("tools", False) is None:
             tools = [each.definition for each in self.tools]
             return {name: tools if name == "tools" else each for name, each in found.items()}
@@ -317,16 +318,16 @@ class RebuiltCall:
         return written(self.request, self.row.style or "compact")
 
     @cached_property
-    def response(self) -> dict[str, Any] | None:
+    def response(self) -> JsonDict | None:
         """The provider's response; None if none is stored."""
         if not self.row.response:
             return None
         response = json.loads(self.row.response)
         if "whole" in response:
-            found: dict[str, Any] = response["whole"]
+            found: JsonDict = response["whole"]
             return found
         rendered = answer_made_of(self.answer_messages, self.row.format)
-        around: dict[str, Any] = with_content(
+        around: JsonDict = with_content(
             response["around"], self.row.format, patched(rendered, response["said"])
         )
         return around

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from inspector.rooms.calls.bodies import loaded
 from inspector.rooms.calls.newest import Newest
 from inspector.rooms.calls.spelling import separator, style_of, written
@@ -21,7 +22,7 @@ class ReadBody(NamedTuple):
     was written (see `spelling`).
     """
 
-    request: Any
+    request: JsonValue
     style: str = ""
 
 
@@ -35,7 +36,7 @@ class _Beginning:
     style: str
     data: bytes
     start: int
-    items: Sequence[Any]
+    items: Sequence[JsonValue]
     ends: Sequence[int]
 
     @property
@@ -94,7 +95,7 @@ def _continued(known: _Beginning, body: bytes) -> ReadBody | None:
     return ReadBody(request, known.style)
 
 
-def _keep_beginning(body: bytes, request: dict[str, Any], name: str, style: str) -> None:
+def _keep_beginning(body: bytes, request: JsonDict, name: str, style: str) -> None:
     """Keep the beginning of a body that was read as a whole."""
     items = request.get(name)
     if not style or not isinstance(items, list) or len(items) < LEAST:
@@ -106,7 +107,7 @@ def _keep_beginning(body: bytes, request: dict[str, Any], name: str, style: str)
         _keep(_Beginning(name, style, body[:end], start, items, _ends(items, start, style)))
 
 
-def _ends(items: Sequence[Any], start: int, style: str) -> list[int]:
+def _ends(items: Sequence[JsonValue], start: int, style: str) -> list[int]:
     """Return where each of the written items ends, of which the first one begins at `start`."""
     comma = len(separator(style))
     sizes = [len(written(each, style)) for each in items]

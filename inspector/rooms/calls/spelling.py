@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from inspector.rooms.calls.patches import Patch, patch, patched, spelled
 
 _SEPARATORS = {"compact": (",", ":"), "spaced": (", ", ": ")}
@@ -19,7 +19,7 @@ STYLES = tuple(
 )
 
 
-def written(value: Any, style: str) -> bytes:
+def written(value: JsonValue, style: str) -> bytes:
     """Return a value as JSON bytes in one of the STYLES."""
     spaces, *others = style.split("-")
     text = json.dumps(
@@ -43,7 +43,7 @@ def separator(style: str) -> bytes:
     return _SEPARATORS[style.split("-")[0]][0].encode()
 
 
-def difference_in_style(rendered: dict[str, Any], target: Any, style: str) -> Patch | None:
+def difference_in_style(rendered: JsonDict, target: JsonValue, style: str) -> Patch | None:
     """Return the patch from rendered messages to the request `target`. The patch preserves the
     order of members if the style needs this.
 
@@ -56,7 +56,7 @@ def difference_in_style(rendered: dict[str, Any], target: Any, style: str) -> Pa
     return plain if is_in_order else patch(rendered, target, in_order=True)
 
 
-def style_of(body: bytes, request: Any) -> str:
+def style_of(body: bytes, request: JsonValue) -> str:
     """Return the style that reproduces exactly the bytes of a request; "" if none of STYLES
     does.
     """

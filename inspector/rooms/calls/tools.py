@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.conf import configuration
 from chatmemory.database import in_list
 from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.json_values import JsonMap
 from inspector.rooms.calls.bodies import tool_name
 from inspector.rooms.calls.models import CallTool, ToolDefinition
 from inspector.rooms.calls.spelling import plain
@@ -26,10 +27,10 @@ class SentTool(NamedTuple):
     digest: str
     name: str
     tokens: int
-    definition: Mapping[str, Any]
+    definition: JsonMap
 
 
-def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list[SentTool]:
+def sent_tools(memory_id: str, definitions: Sequence[JsonMap]) -> list[SentTool]:
     """Return the tools of a request with their tokens. The tokens of a tool that the conversation
     has not sent before are counted now.
     """
@@ -64,11 +65,11 @@ def _known_tokens(memory_id: str, digests: Sequence[str]) -> Mapping[str, int]:
     return found
 
 
-def _digest(definition: Mapping[str, Any]) -> str:
+def _digest(definition: JsonMap) -> str:
     return sha256(json.dumps(definition).encode()).hexdigest()[:32]
 
 
-def _count(definition: Mapping[str, Any]) -> int:
+def _count(definition: JsonMap) -> int:
     """Return the tokens of a definition as JSON, which is about the provider's count."""
     text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
     estimator = estimator_for(configuration().ESTIMATOR)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -14,10 +14,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chatmemory.access.tokens import create_token
 from chatmemory.exceptions import ChatMemoryError, MessageNotFound
 from chatmemory.reading import conversations
+from chatmemory.reading.rows import MemoryRow
 from chatmemory.recall.cost import providers
 from chatmemory.roles import GIVE_TOKENS, Role, actor_of
 from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.policies import Policy
 from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, DropReason
@@ -133,7 +135,7 @@ def _prices(request: HttpRequest, call: ModelCall) -> ChosenPrices:
     return ChosenPrices.read({"provider": own, **request.GET.dict()})
 
 
-def _policy(request: HttpRequest, memory: Any) -> tuple[Any, str]:
+def _policy(request: HttpRequest, memory: MemoryRow) -> tuple[Policy | None, str]:
     """Return the policy to compare with, from the address or the conversation, and a problem of the
     address or "".
     """

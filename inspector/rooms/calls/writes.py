@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.utils import timezone
 
@@ -27,6 +27,7 @@ from chatmemory.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.ledger.transaction import lock_memory
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import (
     ChatMessage,
     ToolExecutionResultMessage,
@@ -260,7 +261,7 @@ def _row(new: _New, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
 def _difference(new: _New, sent: Sequence[ChatMessage], has_tools: bool) -> Patch | None:
     """Return the patch from the messages to the request."""
     call, known = new.call, new.known
-    target: dict[str, Any] = dict(call.request)
+    target: JsonDict = dict(call.request)
     if has_tools:
         target["tools"] = None
     rendered = rendered_after(known.rendered, sent, call.format) if known and sent else None
@@ -278,7 +279,7 @@ def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
     return [each.message for each in entries if each.message is not None]
 
 
-def _response(call: NewCall, answer: Sequence[ChatMessage]) -> Any:
+def _response(call: NewCall, answer: Sequence[ChatMessage]) -> JsonValue:
     """Return the patch from the answer's messages to the answer; None without an answer."""
     if call.response is None:
         return None
@@ -290,7 +291,7 @@ def _response(call: NewCall, answer: Sequence[ChatMessage]) -> Any:
     return {"around": with_content(response, call.format, None), "said": patch(rendered, content)}
 
 
-def _json(value: Any) -> str:
+def _json(value: JsonValue) -> str:
     """Return JSON of plain characters, which every database can hold; empty for None."""
     return "" if value is None else json.dumps(value, separators=(",", ":"))
 

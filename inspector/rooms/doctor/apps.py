@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.core import checks
 from django.core.signals import request_finished, request_started
@@ -50,7 +50,7 @@ class Doctor(room.SiteRoom):
 
         return (DiagnosisKeeper(),)
 
-    def tools(self) -> Iterable[Callable[..., Any]]:
+    def tools(self) -> Iterable[Callable[..., object]]:
         from inspector.rooms.doctor.tools import doctor
 
         return (doctor,)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import chatmemory
 from chatmemory import database
+from chatmemory.columns import ColumnValues
 from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
@@ -28,6 +28,7 @@ from chatmemory.reading.call_ids import ids_of_calls
 from chatmemory.reading.feed import microseconds
 from chatmemory.reading.windows import StoredState
 from chatmemory.signals import cases_found, problems_found
+from chatmemory.tables import SqlValue
 from chatmemory.windows.eviction import IN_PLACE
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import is_oversized
@@ -103,7 +104,7 @@ def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
     return Past((_past_stay(row, at) for row in rows.values()), read_ids, known_from)
 
 
-def _past_stay(row: Sequence[Any], at: int) -> PastStay:
+def _past_stay(row: Sequence[SqlValue], at: int) -> PastStay:
     n, seq, type, has_calls, rank, entered, left, reason, _ = row
     if left is None or left > at:
         return PastStay(n, seq, TYPES[type], bool(has_calls), rank, entered)
@@ -208,7 +209,7 @@ class DiagnosisKeeper(Keeper):
         ]
         return version_of(RULES_READ, rules, chatmemory.__version__)
 
-    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+    def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         state = StoredState(memory)
         messages = dict(_messages(state))
         found = diagnosis_of(state, messages)
@@ -257,7 +258,7 @@ def _is_refused(row: KeptRow, use: InUse) -> bool:
         return False
 
 
-def _columns_of(found: Diagnosis) -> dict[str, Any]:
+def _columns_of(found: Diagnosis) -> ColumnValues:
     """Return the values of the columns that lists filter by."""
     marked = [each for each in found.problems if each.marks()]
     marks = sorted({mark for each in marked for mark in each.marks()})

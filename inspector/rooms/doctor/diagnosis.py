@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from chatmemory.lint import PROVIDERS, ProviderWindow
 from chatmemory.lint.catalog import RULES
@@ -17,6 +16,7 @@ from chatmemory.lint.linter import repair, turns_by_provider
 from chatmemory.lint.rules import findings, refusing
 from chatmemory.lint.since import Past
 from chatmemory.lint.turns import OPENAI, Turn
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import ChatMessage
 from inspector.rooms.doctor.using import InUse
 
@@ -164,12 +164,12 @@ class Diagnosis:
         timed = (replace(each, at=times.get(each.since or self.step)) for each in self.problems)
         return replace(self, problems=tuple(timed))
 
-    def to_list(self) -> list[dict[str, Any]]:
+    def to_list(self) -> list[JsonDict]:
         """Return the problems as values for JSON, without the step."""
         return [_written(each) for each in self.problems]
 
     @classmethod
-    def from_list(cls, step: int, stored: Any) -> Diagnosis:
+    def from_list(cls, step: int, stored: JsonValue) -> Diagnosis:
         """Return the diagnosis of a step from the JSON that `to_list` returned.
 
         Raises ValueError, TypeError, LookupError or AttributeError for other JSON.
@@ -177,7 +177,7 @@ class Diagnosis:
         return cls(step, tuple(map(_read, stored)))
 
 
-def _written(problem: Problem) -> dict[str, Any]:
+def _written(problem: Problem) -> JsonDict:
     return {
         "rule": problem.rule,
         "seq": problem.seq,
@@ -191,7 +191,7 @@ def _written(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _read(stored: Mapping[str, Any]) -> Problem:
+def _read(stored: JsonMap) -> Problem:
     rule, seq, since = stored["rule"], stored["seq"], stored["since"]
     minding = ("refused_by", "mishandled_by", "conditional_for")
     providers = {name for each in minding for name in stored[each]}

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db.models import F, Q
 
 from chatmemory.flag import Alarm, Case, Flag, FlagCases, Line, PastCases, Shown
+from chatmemory.messages.json_values import JsonDict
 from inspector.rooms.doctor.providers import LATELY_STEPS
 from inspector.shell.rooms import page_url
 
@@ -59,7 +60,7 @@ def _verb() -> str:
     return "Repair…" if page_url("repair-many") else "Show the causes"
 
 
-def _begun(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
+def _begun(passage: Passage, state: JsonDict) -> Iterable[Case]:
     from inspector.rooms.doctor.past import refused
 
     return refused(passage, state)

@@ -8,12 +8,12 @@ of the preceding tool calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from chatmemory.flag import Case
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.linter import turns_by_provider
 from chatmemory.lint.turns import Turn
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import AiMessage, ChatMessage, MessageType
 from chatmemory.messages.message import ToolExecutionResultMessage as Result
 from chatmemory.reading.passage import Held, Passage, PastWindow
@@ -24,7 +24,7 @@ from inspector.rooms.doctor.diagnosis import MARKS, mark, refused_rules
 _NAMES = {label: name for name, label in PROVIDERS.items()}
 
 
-def refused(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
+def refused(passage: Passage, state: JsonDict) -> Iterable[Case]:
     """Return the cases in which a provider began to reject the window. The detail of a case names
     the provider and the broken rule, such as `openai:orphan_result!`.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -117,7 +115,7 @@ def providers(request: HttpRequest) -> HttpResponse:
         form = ProvidersForm()
     beginning = request.GET.get("beginning", "")
     chosen = made.by_prefix.get(beginning)
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "made": made,
         "beginning": beginning,
         "rows": words.provider_rows(

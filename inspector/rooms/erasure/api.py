@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from django.urls import path
 from rest_framework import serializers
@@ -17,6 +16,7 @@ from chatmemory.api.operations import changes
 from chatmemory.api.requests import Body, Parameters, changed_by
 from chatmemory.api.responses import ADDRESS, AddressField, Json, MessageDetailSerializer, SeqsField
 from chatmemory.api.views.messages import message_response
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.reading import conversations
 from chatmemory.roles import ERASE
 from inspector.rooms.erasure.copies import copies as all_copies
@@ -106,7 +106,7 @@ class Redaction(Resource):
         )
 
 
-def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[str, Any]] | None:
+def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[JsonDict] | None:
     """Return the copies of a message in the branches that the caller may see; None if they are
     unknown.
     """

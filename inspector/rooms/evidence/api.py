@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.urls import path
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -15,6 +13,7 @@ from chatmemory.api.operations import reads
 from chatmemory.api.requests import Parameters, Query
 from chatmemory.api.responses import WHY_IT_LEFT, Json, response
 from chatmemory.keeper import QUICK_MESSAGES
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.models import Step
 from chatmemory.recall.compactions import APPENDED, TAILS, Level, NeededTerms, ReturnedBy
 from chatmemory.recall.incidents import incident_to_dict
@@ -188,7 +187,7 @@ class EvidenceSerializer(Json):
         "although nobody has needed these terms."
     )
 
-    def get_attribute(self, instance: Any) -> dict[str, Any] | None:
+    def get_attribute(self, instance: JsonValue) -> JsonDict | None:
         """Return the fields of a compaction's losses. `instance` is the answer about a step; the
         result is None for other steps and while the losses are unknown.
         """
@@ -198,7 +197,7 @@ class EvidenceSerializer(Json):
         return evidence_fields(shown) if shown else None
 
 
-def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
+def evidence_fields(shown: ShownEvidence) -> JsonDict:
     """Return the losses of a compaction as fields of the API."""
     found, terms = shown.evidence, shown.terms
     return {
@@ -213,7 +212,7 @@ def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
     }
 
 
-def _needed(found: NeededTerms, level: Level) -> dict[str, Any]:
+def _needed(found: NeededTerms, level: Level) -> JsonDict:
     return {
         "needed": len(found.needed(level)),
         "held": found.held(level),

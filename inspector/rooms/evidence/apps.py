@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chatmemory.flag import Flag
 from inspector.rooms.evidence import flagged
@@ -41,12 +41,12 @@ class Evidence(room.SiteRoom):
 
         return next_need(view)
 
-    def step_fields(self) -> Mapping[str, Any]:
+    def step_fields(self) -> Mapping[str, object]:
         from inspector.rooms.evidence.api import evidence_of_a_step
 
         return {"evidence": evidence_of_a_step()}
 
-    def tools(self) -> Iterable[Callable[..., Any]]:
+    def tools(self) -> Iterable[Callable[..., object]]:
         from inspector.rooms.evidence import tools
 
         return (tools.incidents, tools.what_did_summaries_lose)

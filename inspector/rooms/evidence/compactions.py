@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
+from chatmemory.columns import ColumnValues
 from chatmemory.conf import fact_words
 from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import Keeper, version_of
@@ -47,7 +47,7 @@ class CompactionKeeper(Keeper):
     def version(self) -> str:
         return version_of(LOSS_RULES, fact_words(), StoredEvidence._fields, KeptTerm._fields)
 
-    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+    def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         found = found_compactions(memory, before)
         measured = [each for each in found.compactions if not each.why_left_out]
         lost = {term.digest for each in measured for term in each.terms if term.is_lost}

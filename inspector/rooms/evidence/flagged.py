@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
 from chatmemory.flag import Alarm, Case, Flag, FlagCases, Line, PastCases, Shown, Turns
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.recall.kinds import FORCED
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ def _newest_said_again(memory_id: str) -> str:
     return newest_said_again(memory_id)
 
 
-def _repeated(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
+def _repeated(passage: Passage, state: JsonDict) -> Iterable[Case]:
     from inspector.rooms.evidence.past import repeated
 
     return repeated(passage)
 
 
-def _lost(passage: Passage, state: dict[str, Any]) -> Iterable[Case]:
+def _lost(passage: Passage, state: JsonDict) -> Iterable[Case]:
     from inspector.rooms.evidence.past import lost
 
     return lost(passage)

@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from chatmemory.columns import ColumnValues
 from chatmemory.conf import fact_words
 from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds
@@ -101,7 +103,7 @@ class IncidentKeeper(Keeper):
     def version(self) -> str:
         return version_of(INCIDENT_RULES, fact_words(), KeptIncident._fields, KeptFact._fields)
 
-    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+    def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         rows = found_rows(memory, before)
         counts = Counter(row.kind for row in rows)
         forced = [row for row in rows if row.forced]
@@ -185,14 +187,14 @@ def _kept_fact(found: Forgotten, place: int | None) -> KeptFact:
     )
 
 
-def rows_of(values: Iterable[Iterable[Any]]) -> list[KeptIncident]:
+def rows_of(values: Iterable[Iterable[JsonValue]]) -> list[KeptIncident]:
     """Read incidents from the JSON of a stored row. Raises TypeError or ValueError for
     other JSON.
     """
     return [_row(*each) for each in values]
 
 
-def _row(*values: Any) -> KeptIncident:
+def _row(*values: JsonValue) -> KeptIncident:
     row = KeptIncident(*values)
     facts = [KeptFact(*each) for each in row.facts]
     _check(row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Min, Q
 
@@ -17,6 +17,7 @@ from chatmemory.formats import FORMATS
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.messages.texts import printable
@@ -159,7 +160,7 @@ class StoredEvidence(NamedTuple):
         return self.dropped_count - sum(not each.is_held for each in self.terms)
 
 
-def evidence_rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
+def evidence_rows(values: Iterable[Sequence[JsonValue]]) -> list[StoredEvidence]:
     """Read compactions from the JSON of a stored row. Raises TypeError for other JSON."""
     kept = [StoredEvidence(*each) for each in values]
     for each in kept:

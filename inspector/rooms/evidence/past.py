@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db.models import Min
 
@@ -14,6 +14,7 @@ from chatmemory import database
 from chatmemory.exceptions import CorruptRow
 from chatmemory.flag import Case
 from chatmemory.keeper import Keeper
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.passage import Passage
 from inspector.rooms.evidence.compactions import CompactionKeeper
@@ -55,7 +56,7 @@ def lost(passage: Passage) -> Iterable[Case]:
     return [Case(steps[seq]) for seq in sorted(used) if seq in steps]
 
 
-def _kept(keeper: Keeper, memory: Memory, read: Callable[[Any], list[T]]) -> list[T] | None:
+def _kept(keeper: Keeper, memory: Memory, read: Callable[[JsonValue], list[T]]) -> list[T] | None:
     """Return what the current row of a keeper has; None if there is no such row, or if somebody
     altered the row so that nobody can read it.
     """

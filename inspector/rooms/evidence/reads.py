@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory.conf import fact_words
 from chatmemory.kept import KeptRow
@@ -31,7 +31,7 @@ from inspector.rooms.evidence.incidents import (
 )
 from inspector.rooms.evidence.messages import messages_of
 from inspector.shell.room import NextNeed
-from inspector.shell.state import ConversationState
+from inspector.shell.state import ConversationState, ReadValues
 
 LISTED = 100  # uses without a recorded mention on a page
 LOOKED_AT = 1_000  # incidents whose facts are read at once
@@ -109,7 +109,7 @@ class IncidentsAt:
     listed: Sequence[Incident] = ()
 
 
-def row_of(memory: Memory, read: dict[str, Any]) -> KeptRow | None:
+def row_of(memory: Memory, read: ReadValues) -> KeptRow | None:
     """Return the stored row with the incidents of a conversation, or None. `read` caches the row
     for the page.
     """

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory import Policy, can_decide
 from chatmemory.explain.reasons import how_it_left
 from chatmemory.explain.wording import in_unit
 from chatmemory.messages import texts
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.texts import question_in
 from chatmemory.reading.rows import MessageDetail, StepDetail
 from chatmemory.recall.incidents import Incident, IncidentKind, call_words, incident_words
@@ -39,7 +40,7 @@ class Shown(NamedTuple):
     masker: Masker
 
 
-def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[dict[str, Any]]:
+def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[JsonDict]:
     """Return cards with masked texts for the incidents of users and tools, at most the newest 50.
 
     An incident gets a card only if the file has its message, its step, and the step at which the
@@ -94,7 +95,7 @@ def _price(advice: AdviceCard | None, limit: int | None) -> str:
     return advice.beside(advice.advice.at(replace(today, limit=limit))).keeps
 
 
-def _card(shown: Shown, incident: Incident, advice: AdviceCard | None) -> dict[str, Any]:
+def _card(shown: Shown, incident: Incident, advice: AdviceCard | None) -> JsonDict:
     is_masked = incident.again in shown.whole
     policy = shown.steps[incident.step].row.policy
     limit = incident.shown.keeping.limit if incident.shown.keeping else None
@@ -114,7 +115,7 @@ def _card(shown: Shown, incident: Incident, advice: AdviceCard | None) -> dict[s
     }
 
 
-def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
+def _path(shown: Shown, incident: Incident) -> Iterator[JsonDict]:
     named = incident.messages
     label = "result" if incident.result else "said"
     yield _stop(shown, label, named.said, incident.fact)
@@ -131,7 +132,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
     yield _stop(shown, incident.words.repeated, named.again, incident.fact)
 
 
-def _stop(shown: Shown, label: str, seq: int, fact: str) -> dict[str, Any]:
+def _stop(shown: Shown, label: str, seq: int, fact: str) -> JsonDict:
     quote = texts.quoted(_text(shown, seq), shown.masker.text(fact))
     return {"label": label, "seq": seq, "text": quote, "out": False}
 

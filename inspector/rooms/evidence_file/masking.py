@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.patterns import declared_pattern
 from inspector.rooms.evidence_file.kinds import KINDS
 from inspector.rooms.evidence_file.normal import NormalText, normal_form
@@ -91,7 +92,7 @@ class Masker:
         most = len(text) if most is None else most
         return self._masked(text[: most + MARGIN], most)
 
-    def data(self, value: Any) -> Any:
+    def data(self, value: JsonValue) -> JsonValue:
         """Return a JSON value with all its texts masked, except for the names of members."""
         if isinstance(value, str):
             return self.text(value)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from django.db.models import Q
 
@@ -18,6 +17,7 @@ from chatmemory.explain.reasons import why_left
 from chatmemory.explain.wording import load_words, policy_words, window_size_words
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.overrides import is_of_stub, text_of_stub
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.models import Message, Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.rows import MessageDetail, StepDetail, with_stays
@@ -51,7 +51,7 @@ class Evidence:
     step.
     """
 
-    data: dict[str, Any]
+    data: JsonDict
     last_step: int
 
     @property
@@ -61,7 +61,7 @@ class Evidence:
         return bool((first, last) != (1, self.last_step))
 
     @property
-    def incident(self) -> dict[str, Any] | None:
+    def incident(self) -> JsonDict | None:
         """The incident at the top of the file: the newest incident whose fact had left memory by
         the chosen step. None if there is none.
         """
@@ -177,7 +177,7 @@ def _is_whole(row: MessageDetail, masker: Masker) -> bool:
     return masker.is_whole(row.seq, STYLES[row.type, row.has_calls].glyph)
 
 
-def _message(row: MessageDetail, stubs: Sequence[Stay], masker: Masker) -> dict[str, Any]:
+def _message(row: MessageDetail, stubs: Sequence[Stay], masker: Masker) -> JsonDict:
     look = STYLES[row.type, row.has_calls]
     is_whole = _is_whole(row, masker)
     said = without_escapes(row.readable)
@@ -207,7 +207,7 @@ def _stub_text(stay: Stay, row: MessageDetail) -> str:
     return without_escapes(text_of_stub(stay.overrides, row.text) or row.text)
 
 
-def _step(detail: StepDetail, window: WindowView | None = None) -> dict[str, Any]:
+def _step(detail: StepDetail, window: WindowView | None = None) -> JsonDict:
     """Return a step for the file. With its `window`, some messages are stored but not seen."""
     change = detail.change
     after = window.totals if window else change.after
@@ -250,6 +250,6 @@ def _free(change: ChangeResult, after: Totals) -> int | None:
     return max(0, policy.limit - policy.load(after))
 
 
-def _left(detail: StepDetail, seq: int) -> dict[str, Any]:
+def _left(detail: StepDetail, seq: int) -> JsonDict:
     why = why_left(detail.change, seq)
     return {"seq": seq, "why": f"{why.cause} {why.detail}".strip()}

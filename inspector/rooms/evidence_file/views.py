@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -126,7 +124,7 @@ def file_of(found: Evidence, masker: Masker, actor: str) -> str:
     """Return an evidence file as HTML. The file opens from disk and requests nothing from any
     server.
     """
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         **inlined(STYLESHEETS, SCRIPT),
         "evidence": found,
         "data": found.data,

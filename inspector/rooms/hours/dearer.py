@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any
 
 from django.utils import timezone
 
+from chatmemory.messages.json_values import JsonDict
 from inspector.rooms.hours.figures import EVERYTHING, Made, ratio_of
 from inspector.rooms.hours.strip import THOUSAND, facet_of, linked, mark_of, words_of
 from inspector.shell.room import Fragment, Listed, RoomCause
@@ -60,7 +60,7 @@ def dearer(listed: Listed, made: Made) -> Iterator[RoomCause]:
 def _dearer(listed: Listed, made: Made) -> Iterator[tuple[str, Dearer]]:
     if made.split != "tenant":
         return
-    values: dict[str, Any] = made.values
+    values: JsonDict = made.values
     for name, group in sorted(values["groups"].items()):
         mark = mark_of(group, values["days"])
         ratio = ratio_of(group["days"], _COST, mark)

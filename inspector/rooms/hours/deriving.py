@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from chatmemory.conf import configuration
 from chatmemory.flag import Case, Flag
 from chatmemory.flags import flags
 from chatmemory.messages.estimators import count_overhead, estimator_for
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import MessageType
 from chatmemory.models import Memory, Step
 from chatmemory.reading.history import estimator_of
@@ -53,11 +53,11 @@ class State:
     said: int = 0
     untimed: int = 0
     last_hour: int | None = None
-    found: dict[str, Any] = field(default_factory=dict)
-    cases: dict[str, list[list[Any]]] = field(default_factory=dict)
+    found: JsonDict = field(default_factory=dict)
+    cases: dict[str, list[JsonList]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, content: Any) -> State:
+    def read(cls, content: JsonValue) -> State:
         """Read the state from the JSON that `written` made. Raises TypeError for other JSON."""
         return cls(**content)
 
@@ -209,7 +209,7 @@ class Derivation:
         return found if found is not None else _hour_of_step(self.passage.memory, case.step)
 
 
-def _by_hour(cases: dict[str, list[list[Any]]]) -> dict[int, list[list[str]]]:
+def _by_hour(cases: dict[str, list[JsonList]]) -> dict[int, list[list[str]]]:
     found: dict[int, list[list[str]]] = {}
     for flag in sorted(cases):
         for _, hour, detail in cases[flag]:

@@ -18,12 +18,12 @@ from hashlib import blake2b
 from itertools import chain, compress
 from statistics import median
 from time import monotonic, process_time
-from typing import Any
 
 from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.managers import MemoryQuerySet
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds, time_of
 from inspector.rooms.hours.changes import Change, changes_of
@@ -92,7 +92,7 @@ class Fleet:
     flags: list[str]
     changes: list[tuple[int, str, str]]
     changed: list[tuple[int, int, bool]]
-    common: dict[str, Any]
+    common: JsonDict
 
     @classmethod
     def of(
@@ -143,7 +143,7 @@ class Fleet:
     def written(self) -> str:
         return json.dumps(self, default=vars, separators=(",", ":"))
 
-    def by(self, split: str, listed: Iterable[str] | None = None) -> dict[str, Any]:
+    def by(self, split: str, listed: Iterable[str] | None = None) -> JsonDict:
         """Return the figures of all conversations and of each group, by hour and by day, as values
         for JSON.
 
@@ -210,7 +210,7 @@ class Fleet:
                 found[NOBODY].add(self.models.names[model])
         return found
 
-    def _changes_of(self, numbers: Sequence[int], sizes: Collection[int]) -> dict[int, list[Any]]:
+    def _changes_of(self, numbers: Sequence[int], sizes: Collection[int]) -> dict[int, JsonList]:
         """Return the newest change of each group: its time, its words, short and full, and how many
         conversations have had turns since. A change of the only group is also that of all.
         """
@@ -268,7 +268,7 @@ def _last_hours(rows: Iterable[Spent]) -> dict[str, int]:
     return found
 
 
-def ratio_of(columns: Sequence[Sequence[Any]], place: int, at: int | None) -> float | None:
+def ratio_of(columns: Sequence[Sequence[JsonValue]], place: int, at: int | None) -> float | None:
     """Return a value after a change divided by the same value before the change, such as `2.2`.
 
     `columns` are the figures by day or hour. `place` is the value's index in a column, and `at` the
@@ -309,7 +309,7 @@ class Made:
     """Figures as values of JSON, and the time at which they were computed."""
 
     at: datetime
-    values: dict[str, Any]
+    values: JsonDict
 
     @property
     def split(self) -> str:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 from django.conf import settings
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
+from chatmemory.columns import ColumnValues
 from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
@@ -58,7 +58,7 @@ class HoursKeeper(Keeper):
     def after_round(self) -> None:
         refresh_if_due()
 
-    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+    def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         assert before is None or isinstance(before, KeptHours)
         state = _state_of(before)
         passage = Passage(memory, before.step if before else 0, state.prompt_step)

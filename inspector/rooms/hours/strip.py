@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 
 from chatmemory.explain.wording import counted
 from chatmemory.flags import flag_named
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from inspector.conf import inspector_configuration
 from inspector.rooms.hours.clock import HOUR, hour_of
 from inspector.rooms.hours.figures import EVERYTHING, SHOWN, Made, ratio_of
@@ -191,7 +191,7 @@ def _left(known: int, whole: int, seconds: int) -> str:
     return f"{known:,} of {whole:,} examined{time}"
 
 
-def _basis(columns: Sequence[Sequence[Any]]) -> str:
+def _basis(columns: Sequence[Sequence[JsonValue]]) -> str:
     """Return whether tokens were counted by providers, or estimated."""
     counted, estimated = (sum(each[n] for each in columns) for n in (_COUNTED, _ESTIMATED))
     if counted and estimated:
@@ -199,7 +199,7 @@ def _basis(columns: Sequence[Sequence[Any]]) -> str:
     return "from recorded calls" if counted else "estimated"
 
 
-def _order(group: dict[str, Any], key: str, name: str) -> tuple[int, float, int, str]:
+def _order(group: JsonDict, key: str, name: str) -> tuple[int, float, int, str]:
     """Groups with cases today come first, then those that changed most, then those with turns."""
     columns = group[key]
     today = sum(columns[-1][_CASES].values())
@@ -208,19 +208,19 @@ def _order(group: dict[str, Any], key: str, name: str) -> tuple[int, float, int,
     return -today, -change, -sum(each[_TURNS] for each in columns), name
 
 
-def _ratio(group: dict[str, Any], key: str, place: int) -> float | None:
+def _ratio(group: JsonDict, key: str, place: int) -> float | None:
     at = mark_of(group, group.get("starts", ()))
     return ratio_of(group[key], place, at) if key == "days" else None
 
 
-def mark_of(group: dict[str, Any], starts: Sequence[int]) -> int | None:
+def mark_of(group: JsonDict, starts: Sequence[int]) -> int | None:
     if not group.get("change"):
         return None
     found = [n for n, start in enumerate(starts) if start <= group["change"][0]]
     return found[-1] if found else None
 
 
-def _group(listed: Listed, values: dict[str, Any], name: str, split: str, span: str) -> Group:
+def _group(listed: Listed, values: JsonDict, name: str, split: str, span: str) -> Group:
     key = "hours" if span == "24h" else "days"
     starts = values[key]
     group = {**values["groups"][name], "starts": starts}
@@ -252,7 +252,7 @@ def _group(listed: Listed, values: dict[str, Any], name: str, split: str, span: 
     )
 
 
-def _with_money(cell: Cell, group: dict[str, Any], columns: Sequence[Sequence[Any]]) -> Cell:
+def _with_money(cell: Cell, group: JsonDict, columns: Sequence[Sequence[JsonValue]]) -> Cell:
     """Return the cell of the cost with its last value in money, by the prices of the site."""
     known = [each[_COST] for each in columns if each[_COST]]
     prices = inspector_configuration().PRICES
@@ -282,7 +282,7 @@ def facet_of(split: str, name: str) -> dict[str, str]:
 
 
 def _area(
-    columns: Sequence[Sequence[Any]],
+    columns: Sequence[Sequence[JsonValue]],
     place: int,
     unit: int,
     ratio: float | None,
@@ -312,7 +312,7 @@ def _area(
 
 
 def _bars(
-    columns: Sequence[Sequence[Any]],
+    columns: Sequence[Sequence[JsonValue]],
     flag: str,
     is_red: bool,
     starts: Sequence[int],
@@ -335,7 +335,7 @@ def _bars(
     return Cell(words, is_red=is_red, bars=bars)
 
 
-def _turns(columns: Sequence[Sequence[Any]]) -> Cell:
+def _turns(columns: Sequence[Sequence[JsonValue]]) -> Cell:
     numbers = [each[_TURNS] for each in columns]
     most = max(*numbers, LEAST)
     return Cell(

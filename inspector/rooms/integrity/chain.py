@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from operator import attrgetter, itemgetter
-from typing import Any
 
 from django.db.models import Model
 
@@ -59,7 +58,7 @@ class Sealed:
         self.versions = sorted({FIRST_VERSION, *(since for since, _ in self.later)}, reverse=True)
         self._filled_in = {name for name, column in columns if column.is_filled_in}
 
-    def later_values(self, row: object, version: int) -> list[Any]:
+    def later_values(self, row: object, version: int) -> list[object]:
         """Return the values of the columns that `version` covers, except for those of the first
         version.
         """
@@ -163,7 +162,9 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
     return _digest("labels", labels, salt)
 
 
-def encoded_stay(stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]) -> tuple[Any, ...]:
+def encoded_stay(
+    stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]
+) -> tuple[object, ...]:
     """Return the values of a stay (a period of a message in memory) for a digest: the columns that
     are known when the stay begins.
 
@@ -223,7 +224,7 @@ def digest_as_sealed(
     return found
 
 
-def _digest(of: str, *values: Any, version: int = FIRST_VERSION) -> bytes:
+def _digest(of: str, *values: object, version: int = FIRST_VERSION) -> bytes:
     return sha256(_as_json([version, of, *values]).encode("ascii")).digest()
 
 

@@ -4,12 +4,11 @@ memory, and the cost of each limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from chatmemory import MemoryNotFound
 from chatmemory.explain import wording
+from chatmemory.messages.json_values import JsonMap
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.recall.cost import Prices, rules_of
 from chatmemory.windows.written_policies import policies_from_text
@@ -65,7 +64,7 @@ def _price(number: float | None) -> Decimal | None:
     return None if number is None else Decimal(str(number))
 
 
-def _relative(row: Mapping[str, Any]) -> str:
+def _relative(row: JsonMap) -> str:
     """Return the cost of a policy relative to everything, in words."""
     cost = row["relative_cost"]
     what = "cost" if row["priced"] == "cache" else "tokens"

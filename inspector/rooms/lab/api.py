@@ -21,6 +21,7 @@ from chatmemory.api.operations import reads
 from chatmemory.api.requests import Body, Parameters, Query
 from chatmemory.api.responses import Json, response
 from chatmemory.conf import fact_words
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.recall.cost import Prices, providers, rules_of
 from chatmemory.roles import READ
@@ -39,7 +40,7 @@ def _text(help_text: str) -> serializers.CharField:
     return serializers.CharField(required=False, allow_blank=True, help_text=help_text)
 
 
-class _Priced(serializers.Serializer[Any]):
+class _Priced(serializers.Serializer[Any]):  # of no rows
     """Prices of prompts, and the provider with the cache."""
 
     input = _price("The price of a million input tokens.")
@@ -72,7 +73,7 @@ class RecallRequest(_Priced, Body):
     format = fields.FormatField()
     policies = fields.PoliciesField()
 
-    def validate(self, attrs: Any) -> Any:
+    def validate(self, attrs: JsonValue) -> JsonValue:
         """Return the values of the request with `said` added: the parsed messages of each
         conversation. Raises InvalidField with the position of an invalid conversation.
         """
@@ -145,7 +146,7 @@ class RecallRowSerializer(Json):
         "tokens are compared."
     )
 
-    def get_policy(self, row: Any) -> str:
+    def get_policy(self, row: JsonValue) -> str:
         return text_of_policy(row["policy"])
 
 
@@ -196,7 +197,7 @@ class RecallSerializer(Json):
     measured = MeasuredSerializer(help_text="What the advice was measured on.")
 
 
-def recall_answer(found: Recalls, prices: Prices) -> dict[str, Any]:
+def recall_answer(found: Recalls, prices: Prices) -> JsonDict:
     """Return the API's answer: the figures of each policy with their cost, and the advice."""
     advice = found.advice(prices, goals_in_use())
     costs = found.relative_costs(advice)

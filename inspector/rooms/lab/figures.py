@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from chatmemory import database
 from chatmemory.advice import DecidedBy, Measured
+from chatmemory.columns import ColumnValues
 from chatmemory.conf import fact_words
 from chatmemory.exceptions import ChatMemoryError, CorruptRow, InvalidValue
 from chatmemory.flags import flags
@@ -25,6 +26,7 @@ from chatmemory.keeper import QUICK_MESSAGES, Keeper, version_of
 from chatmemory.keeping import current
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.sql import read_memory
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.clients import of_clients
 from chatmemory.reading.history import estimator_of
@@ -78,7 +80,7 @@ class FiguresKeeper(Keeper):
             RULES, FIGURES_RULES, INCIDENT_RULES, OVER, priced, prices.rules, fact_words()
         )
 
-    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+    def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         kind = kind_of(memory)
         try:
             history = recall_history(memory.pk, kind.estimator, latest=MEASURED_MAX)
@@ -130,8 +132,8 @@ def written(memory: Memory, kind: Policy, figures: Figures) -> str:
 
 def _columns(
     memory: Memory, history: History, sent: Sequence[Call], everything: Sequence[Call]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+) -> JsonDict:
+    found: JsonDict = {}
     usually = usual()
     for name in PRICED:
         percents = relative_costs(sent, everything, _priced(name, usually))

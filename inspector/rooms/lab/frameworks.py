@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from chatmemory import database
 from chatmemory.exceptions import ChatMemoryError
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.recall.cost import Bill, CacheRules, Prices
 from chatmemory.strategies import (
     Measured,
@@ -132,7 +133,7 @@ class Frameworks:
         return sorted(filter(None, marks), key=lambda each: each.cost)
 
 
-def _mark(strategy: Strategy, values: Iterable[Mapping[str, Any]], prices: Prices) -> Mark | None:
+def _mark(strategy: Strategy, values: Iterable[JsonMap], prices: Prices) -> Mark | None:
     """Return the mark of a strategy; None if it was measured on no conversation."""
     figures = [found for each in values if (found := each.get(strategy.name))]
     costs, all_costs, shares = list[float](), list[float](), list[float]()
@@ -149,7 +150,7 @@ def _mark(strategy: Strategy, values: Iterable[Mapping[str, Any]], prices: Price
     return Mark(strategy, held, needed, share, mean, with_summaries)
 
 
-def _bills(figures: Mapping[str, Any]) -> Iterator[Bill]:
+def _bills(figures: JsonMap) -> Iterator[Bill]:
     return (Bill(*figures[name]) for name in ("bill", "summaries", "everything"))
 
 
@@ -159,7 +160,7 @@ def frameworks(query: FrameworksQuery) -> Frameworks:
     return Frameworks(query, len(chosen), _known(query, chosen))
 
 
-def _known(query: FrameworksQuery, chosen: Sequence[Chosen]) -> dict[str, Mapping[str, Any]]:
+def _known(query: FrameworksQuery, chosen: Sequence[Chosen]) -> dict[str, JsonMap]:
     states = {each.id: each.state for each in chosen}
     rows = models.Figures.objects.filter(key=query.key)
     return {
@@ -180,11 +181,11 @@ def compute(query: FrameworksQuery, seconds: float = SECONDS) -> None:
     keep_values(query.key, found)
 
 
-def _measured(query: FrameworksQuery, id: str) -> dict[str, Any]:
+def _measured(query: FrameworksQuery, id: str) -> JsonDict:
     """Return the figures of a conversation for each strategy, without those that failed. There are
     none for a conversation that cannot be read.
     """
-    values: dict[str, Any] = {}
+    values: JsonDict = {}
     try:
         conversation = stored_conversation(id, MOST_MESSAGES)
         everything = everything_of(conversation, query.rules)
@@ -201,7 +202,7 @@ def _measured(query: FrameworksQuery, id: str) -> dict[str, Any]:
     return values
 
 
-def _written(found: Measured) -> dict[str, Any]:
+def _written(found: Measured) -> JsonDict:
     bills = {
         name: [bill.calls, bill.tokens, bill.read, bill.written]
         for name, bill in (

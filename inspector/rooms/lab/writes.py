@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import Max
 from django.utils import timezone
@@ -22,6 +21,7 @@ from chatmemory.exceptions import (
 )
 from chatmemory.keeping import keep
 from chatmemory.ledger.transaction import unless_changing
+from chatmemory.messages.json_values import JsonMap
 from chatmemory.models import Memory
 from chatmemory.reading.clients import decided_by_clients
 from chatmemory.reading.recall import recall_history
@@ -106,7 +106,7 @@ def forget_old_figures() -> None:
             models.Figures.objects.filter(key=key).delete()
 
 
-def keep_values(key: str, found: Mapping[Chosen, Mapping[str, Any]]) -> None:
+def keep_values(key: str, found: Mapping[Chosen, JsonMap]) -> None:
     """Store figures of conversations under the `key` of a question. A conversation that has changed
     since it was read, or that is being changed, is left out.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.core.checks import CheckMessage, Error, register
 
@@ -126,7 +126,7 @@ def _since(file: Path, changed: int) -> Staged | str:
 
 
 @register("lessons")
-def check_lessons(**_: Any) -> list[CheckMessage]:
+def check_lessons(**_: object) -> list[CheckMessage]:
     """System check: report a folder of lessons that does not exist, and each file that is not a
     valid lesson.
     """

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
 from pathlib import PurePath
-from typing import Any
 
 from chatmemory import ChatMemoryError, ChatMessage, Policy, policy_from_dict
 from chatmemory.formats.script import read_script
+from chatmemory.messages.json_values import JsonList, JsonMap, JsonValue
 from chatmemory.patterns import declared_pattern
 
 MESSAGES_MAX = 60
@@ -332,7 +332,7 @@ def _practice(table: Table) -> Practice:
 class Table:
     """A table of a TOML file. Each method returns or checks a field, and raises InvalidLesson."""
 
-    def __init__(self, values: Mapping[str, Any], path: Path = ()) -> None:
+    def __init__(self, values: JsonMap, path: Path = ()) -> None:
         self._values = values
         self._path = path
 
@@ -345,7 +345,7 @@ class Table:
             if name not in names:
                 raise self.invalid(name, f"this field does not exist here: use {_listed(names)}")
 
-    def value(self, name: str, type_: type, words: str, default: Any = None) -> Any:
+    def value(self, name: str, type_: type, words: str, default: JsonValue = None) -> JsonValue:
         value = self._values.get(name, default)
         if value is None:
             raise self.invalid(name, "is missing")
@@ -392,8 +392,8 @@ class Table:
             raise self.invalid(name, f"must be a list of at least one table, written as [[{name}]]")
         return [Table(value, (*self._path, name, i)) for i, value in enumerate(values)]
 
-    def list_of(self, name: str, type_: type, words: str, most: int = OFFERS_MAX) -> list[Any]:
-        values: list[Any] = self.value(name, list, f"a list of {words}")
+    def list_of(self, name: str, type_: type, words: str, most: int = OFFERS_MAX) -> JsonList:
+        values: JsonList = self.value(name, list, f"a list of {words}")
         if any(type(value) is not type_ for value in values):
             raise self.invalid(name, f"must be a list of {words}")
         if len(values) > most:

@@ -11,7 +11,6 @@ import os
 import platform
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import django
 from django.db import Error as DatabaseError
@@ -113,12 +112,12 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
         _refused.labels(_REASONS[status]).inc()
 
 
-def request_refused(status: int, **_: Any) -> None:
+def request_refused(status: int, **_: object) -> None:
     """Signal receiver for `inspector.shell.load.request_refused`: count the rejected request."""
     _refused.labels("busy" if status == 503 else _REASONS[status]).inc()
 
 
-def load_changed(waiting: int, working: int, **_: Any) -> None:
+def load_changed(waiting: int, working: int, **_: object) -> None:
     """Signal receiver for `inspector.shell.load.load_changed`. It adds `waiting` to the number of
     waiting requests and `working` to the number of working requests; both can be negative.
     """
@@ -140,7 +139,7 @@ def _count_connections() -> None:
 def memory_changed(
     results: tuple[ChangeResult, ...],
     fill: float | None,
-    **_: Any,
+    **_: object,
 ) -> None:
     """Signal receiver for `chatmemory.signals.memory_changed`: count steps, evictions and messages,
     and observe how full memory is.
@@ -156,7 +155,7 @@ def memory_changed(
         _fill.observe(fill)
 
 
-def problems_found(new: tuple[str, ...], **_: Any) -> None:
+def problems_found(new: tuple[str, ...], **_: object) -> None:
     """Signal receiver for `problems_found`: count the provider rules that memories have newly
     broken.
     """
@@ -173,14 +172,14 @@ def begin_cases() -> None:
             _cases.labels(flag.name)
 
 
-def cases_found(cause: str, **_: Any) -> None:
+def cases_found(cause: str, **_: object) -> None:
     """Signal receiver for `cases_found`: count a conversation that newly needs attention. The
     metric's label is the `cause`.
     """
     _cases.labels(cause).inc()
 
 
-def incidents_found(new: Mapping[str, int], **_: Any) -> None:
+def incidents_found(new: Mapping[str, int], **_: object) -> None:
     """Signal receiver for `incidents_found`: count new incidents by kind."""
     for kind, count in new.items():
         _incidents.labels(kind).inc(count)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -93,7 +93,7 @@ def shut_down() -> None:
     memory_changed.disconnect(dispatch_uid="inspector.tracing")
 
 
-def _add_event(memory_id: str, results: tuple[ChangeResult, ...], **_: Any) -> None:
+def _add_event(memory_id: str, results: tuple[ChangeResult, ...], **_: object) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
     from opentelemetry import trace
 

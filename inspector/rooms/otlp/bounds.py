@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from chatmemory.messages.json_values import LibraryValue
 
 # Of one body. An SDK sends 512 spans at once by default.
 MOST: Mapping[str, int] = {
@@ -52,7 +54,7 @@ class _Plan(NamedTuple):
 
 
 @cache
-def _plan_of(descriptor: Any) -> _Plan:
+def _plan_of(descriptor: LibraryValue) -> _Plan:
     """Return the plan of a message, which may contain itself."""
     plans = {descriptor.full_name: _Plan({})}
     waiting = [descriptor]
@@ -93,7 +95,7 @@ class _Counter:
             raise TooMuch(what, count, self._size)
 
 
-def check(body: bytes, descriptor: Any) -> None:
+def check(body: bytes, descriptor: LibraryValue) -> None:
     """Count the spans, events, attributes and levels of a body. `descriptor` is the descriptor of
     its protobuf message type.
 

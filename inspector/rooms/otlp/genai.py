@@ -7,13 +7,13 @@ attributes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.formats import FORMATS
 from chatmemory.formats.conversion import dict_in, text_in
 from chatmemory.messages.codec import decoded
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import ChatMessage
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
@@ -73,7 +73,7 @@ def read(record: Record) -> NewCall | Dropped:
     try:
         messages = _messages(_list(attributes.get(SYSTEM)), _with_matching_ids(turns))
         model = record.text("gen_ai.request.model")
-        request: dict[str, Any] = {"model": model}
+        request: JsonDict = {"model": model}
         request |= made_of(messages, format)
         answered = _messages([], _list(attributes.get(OUTPUT)))
         tools = [
@@ -118,7 +118,7 @@ def format_of(record: Record) -> str:
     return RESPONSES if is_new or record.text("openai.api.type") == "responses" else OPENAI
 
 
-def _finish(attributes: Mapping[str, Any], format: str) -> str:
+def _finish(attributes: JsonMap, format: str) -> str:
     """Return the reason for the end of an answer, in the provider's word if that is clear."""
     found = finish_named(next(iter(_list(attributes.get("gen_ai.response.finish_reasons"))), ""))
     if format != ANTHROPIC or (found == "stop" and attributes.get("gen_ai.request.stop_sequences")):
@@ -126,7 +126,7 @@ def _finish(attributes: Mapping[str, Any], format: str) -> str:
     return _ANTHROPIC_FINISHES.get(found, found)
 
 
-def usage_of(attributes: Mapping[str, Any]) -> Usage:
+def usage_of(attributes: JsonMap) -> Usage:
     def count(*names: str) -> int | None:
         found = (count_in(attributes.get(f"gen_ai.usage.{name}")) for name in names)
         return next((each for each in found if each is not None), None)
@@ -141,8 +141,8 @@ def usage_of(attributes: Mapping[str, Any]) -> Usage:
 
 
 def response_of(
-    answered: Sequence[ChatMessage], format: str, attributes: Mapping[str, Any], finish: str
-) -> dict[str, Any]:
+    answered: Sequence[ChatMessage], format: str, attributes: JsonMap, finish: str
+) -> JsonDict:
     """Build a response in the format of the provider, from the messages of the answer and the
     attributes of a span.
     """
@@ -159,7 +159,7 @@ def response_of(
     return {**about, "output": content}
 
 
-def _messages(system: list[Any], turns: list[Any]) -> tuple[ChatMessage, ...]:
+def _messages(system: JsonList, turns: JsonList) -> tuple[ChatMessage, ...]:
     """Return the messages of turns in these conventions. Raises ChatMemoryError."""
     if not turns:
         return ()
@@ -170,7 +170,7 @@ def _messages(system: list[Any], turns: list[Any]) -> tuple[ChatMessage, ...]:
     return tuple(otel.parse(raw.turns, ()).messages) if raw else ()
 
 
-def _without_extras(turn: Any) -> Any:
+def _without_extras(turn: JsonValue) -> JsonValue:
     """Return a turn without members that instrumentations add, such as the reason for its end."""
     if not isinstance(turn, dict):
         return turn
@@ -179,13 +179,13 @@ def _without_extras(turn: Any) -> Any:
     return {name: each for name, each in turn.items() if name not in left_out}
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: JsonValue) -> JsonList:
     """Return a list that an attribute has as a value or as JSON text."""
     value = decoded(value) if isinstance(value, str) else value
     return value if isinstance(value, list) else []
 
 
-def _is_hidden(turns: list[Any]) -> bool:
+def _is_hidden(turns: JsonList) -> bool:
     """Return whether an app has hidden the content: a part is there without its content."""
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     return any(
@@ -195,12 +195,12 @@ def _is_hidden(turns: list[Any]) -> bool:
     )
 
 
-def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
+def _parts(turn: JsonDict) -> list[JsonDict]:
     parts = turn.get("parts")
     return [each for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
 
 
-def _with_matching_ids(turns: list[Any]) -> list[Any]:
+def _with_matching_ids(turns: JsonList) -> JsonList:
     """Return turns whose results have the ids of their calls. Some instrumentations send the id of
     a call's item in place of the call's id; then results are matched to calls by their order.
     """
@@ -212,7 +212,7 @@ def _with_matching_ids(turns: list[Any]) -> list[Any]:
         return turns
     ids = dict(zip(calls, results, strict=False))
 
-    def renamed(part: Any) -> Any:
+    def renamed(part: JsonValue) -> JsonValue:
         is_call = isinstance(part, dict) and part.get("type") == "tool_call"
         return {**part, "id": ids.get(part.get("id"), part.get("id"))} if is_call else part
 
@@ -222,7 +222,7 @@ def _with_matching_ids(turns: list[Any]) -> list[Any]:
     ]
 
 
-def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
+def _tool(definition: JsonDict, format: str) -> JsonDict:
     """Return the definition of a tool in the provider's form. A definition in this form is not
     changed: it may have members of this provider alone.
     """
@@ -246,7 +246,7 @@ def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
     return {"type": "function", "function": tool}
 
 
-def _parameters(attributes: Mapping[str, Any], format: str) -> dict[str, Any]:
+def _parameters(attributes: JsonMap, format: str) -> JsonDict:
     found = {
         name: attributes[f"gen_ai.request.{attribute}"]
         for attribute, name in _PARAMETERS.items()

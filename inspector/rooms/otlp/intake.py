@@ -5,9 +5,8 @@ in them are stored.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError
@@ -15,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import parse_header_parameters
 from rest_framework.exceptions import APIException, ParseError, UnsupportedMediaType
-from rest_framework.renderers import JSONRenderer
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 
 from chatmemory.api.bodies import BodyLimit
@@ -63,11 +62,13 @@ class Otlp(Guarded):
     def limit(cls, method: str | None) -> BodyLimit:
         return BodyLimit(inspector_configuration().OTLP_BYTES, 'INSPECTOR["OTLP_BYTES"]')
 
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
         """Ignore the Accept header: the answer has the content type of the request."""
         return JSONRenderer(), JSON
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         try:
             super().initial(request, *args, **kwargs)
         except RequestDataTooBig:
@@ -171,6 +172,6 @@ def _stored(found: Iterable[NewCall | Dropped], prefix: str, actor: str) -> list
     return failed
 
 
-VIEWS: Mapping[str, Any] = {
+VIEWS: Mapping[str, Callable[..., HttpResponseBase]] = {
     signal: Otlp.as_view(signal=signal) for signal in (TRACES, LOGS, METRICS)
 }

@@ -6,10 +6,8 @@ the call is built from flat attributes such as llm.input_messages.0.message.role
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from chatmemory.messages.codec import decoded
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
     OPENAI,
@@ -51,7 +49,7 @@ def read(record: Record) -> NewCall | Dropped:
     """Return the model call of a span, or the reason why it cannot be stored."""
     attributes = record.attributes
     value = attributes.get("input.value")
-    request: Any = decoded(value) if isinstance(value, str) else None
+    request: JsonValue = decoded(value) if isinstance(value, str) else None
     provider = record.text("llm.provider", "llm.system")
     # What Gemini's library takes is not the request that it sends
     is_exact = is_request(request) and "contents" not in request
@@ -87,7 +85,7 @@ def read(record: Record) -> NewCall | Dropped:
     )
 
 
-def _as_sent(arguments: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _as_sent(arguments: JsonMap, attributes: JsonMap) -> JsonDict:
     """Return the request that Anthropic's library made from its arguments.
 
     Some arguments are sent as headers, which may be secret, or not at all. Members that the library
@@ -101,7 +99,7 @@ def _as_sent(arguments: Mapping[str, Any], attributes: Mapping[str, Any]) -> dic
     return {name: each for name, each in request.items() if name not in _BESIDE}
 
 
-def _parameters(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(attributes: JsonMap) -> JsonDict:
     found = decoded(_text(attributes, "llm.invocation_parameters") or "{}")
     return found if isinstance(found, dict) else {}
 
@@ -117,23 +115,23 @@ def _why_not(record: Record) -> DropReason | None:
     return None
 
 
-def _text(attributes: Mapping[str, Any], name: str) -> str:
+def _text(attributes: JsonMap, name: str) -> str:
     found = attributes.get(name)
     return found if isinstance(found, str) else ""
 
 
-def _metadata(attributes: Mapping[str, Any]) -> Any:
+def _metadata(attributes: JsonMap) -> JsonValue:
     found = attributes.get("metadata")
     return decoded(found) if isinstance(found, str) else found
 
 
-def _usage(attributes: Mapping[str, Any], response: Any, format: str) -> Usage:
+def _usage(attributes: JsonMap, response: JsonValue, format: str) -> Usage:
     counts = [count_in(attributes.get(f"llm.token_count.{name}")) for name in _COUNTS]
     is_counted = any(each is not None for each in counts)
     return Usage(*counts) if is_counted else usage_in(response, format)
 
 
-def _response(attributes: Mapping[str, Any], is_exact: bool, format: str) -> dict[str, Any] | None:
+def _response(attributes: JsonMap, is_exact: bool, format: str) -> JsonDict | None:
     """Return the provider's answer, or an answer built from the flat attributes."""
     value = _text(attributes, "output.value")
     found = decoded(value) if value[:1] == "{" else None
@@ -146,7 +144,7 @@ def _response(attributes: Mapping[str, Any], is_exact: bool, format: str) -> dic
     return {"choices": [{"index": 0, "message": messages[0], "finish_reason": finish}]}
 
 
-def _request_of_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _request_of_attributes(attributes: JsonMap) -> JsonDict:
     """Return a request of chat completions, built from the flat attributes."""
     parameters = _parameters(attributes)
     request = {
@@ -165,14 +163,14 @@ def _request_of_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return request
 
 
-def _messages(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+def _messages(attributes: JsonMap, prefix: str) -> list[JsonDict]:
     return [_message(_within(each, "message")) for each in _listed(attributes, prefix)]
 
 
-def _message(attributes: dict[str, Any]) -> dict[str, Any]:
+def _message(attributes: JsonDict) -> JsonDict:
     """Return a message of chat completions, built from flat attributes."""
     role = attributes.get("role") or "user"
-    message: dict[str, Any] = {"role": _ROLES.get(role, role)}
+    message: JsonDict = {"role": _ROLES.get(role, role)}
     contents = [_within(each, "message_content") for each in _in_list(attributes, "contents")]
     thoughts = [each.get("text") or "" for each in contents if each.get("type") == "reasoning"]
     parts = [_part(each) for each in contents if each.get("type") != "reasoning"]
@@ -188,7 +186,7 @@ def _message(attributes: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _part(attributes: dict[str, Any]) -> dict[str, Any]:
+def _part(attributes: JsonDict) -> JsonDict:
     kind = attributes.get("type")
     if kind in _MEDIA:
         url = _within(_within(attributes, "image"), "image").get("url")
@@ -196,7 +194,7 @@ def _part(attributes: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": attributes.get("text") or ""}
 
 
-def _call(attributes: dict[str, Any]) -> dict[str, Any]:
+def _call(attributes: JsonDict) -> JsonDict:
     function = _within(attributes, "function")
     named = {"name": function.get("name"), "arguments": function.get("arguments") or "{}"}
     return {"id": attributes.get("id"), "type": "function", "function": named}
@@ -205,9 +203,9 @@ def _call(attributes: dict[str, Any]) -> dict[str, Any]:
 # Flat attributes: `llm.tools.2.tool.json_schema` is a member of the third item of a list
 
 
-def _listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+def _listed(attributes: JsonMap, prefix: str) -> list[JsonDict]:
     """Return the objects of a list whose attributes begin with a prefix."""
-    tree: dict[str, Any] = {}
+    tree: JsonDict = {}
     for name, value in attributes.items():
         if name.startswith(prefix):
             *steps, last = name.removeprefix(prefix).split(".")
@@ -221,11 +219,11 @@ def _listed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     return _items(tree)
 
 
-def _in_list(attributes: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _in_list(attributes: JsonDict, name: str) -> list[JsonDict]:
     return _items(_within(attributes, name))
 
 
-def _items(tree: dict[str, Any]) -> list[dict[str, Any]]:
+def _items(tree: JsonDict) -> list[JsonDict]:
     numbered = {
         int(n): each
         for n, each in tree.items()
@@ -234,6 +232,6 @@ def _items(tree: dict[str, Any]) -> list[dict[str, Any]]:
     return [numbered[n] for n in sorted(numbered) if n < _PLACES]
 
 
-def _within(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+def _within(attributes: JsonDict, name: str) -> JsonDict:
     found = attributes.get(name)
     return found if isinstance(found, dict) else {}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import isfinite
-from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage
 from chatmemory.messages.codec import load_json
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from inspector.rooms.otlp import bounds
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -43,7 +43,7 @@ class Record:
 
     trace_id: str
     span_id: str
-    attributes: Mapping[str, Any]
+    attributes: JsonMap
     scope: str = ""
     name: str = ""
     event: str = ""
@@ -51,7 +51,7 @@ class Record:
     end: int = 0
     error: str = ""
     lost: int = 0
-    body: Any = None
+    body: JsonValue = None
 
     @property
     def key(self) -> str:
@@ -107,14 +107,16 @@ def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
     return batch
 
 
-def _json_of(body: bytes) -> Any:
+def _json_of(body: bytes) -> JsonValue:
     try:
         return load_json(body.decode())
     except (UnicodeDecodeError, InvalidMessage) as error:
         raise NoOtlp(f"the body is not valid JSON: {error}") from error
 
 
-def _scoped(resources: Iterable[Any], middle: str, inner: str) -> Iterator[tuple[str, Any]]:
+def _scoped(
+    resources: Iterable[JsonValue], middle: str, inner: str
+) -> Iterator[tuple[str, JsonValue]]:
     """Yield each record with the name of its scope."""
     for resource in resources:
         scopes = resource.get(middle, []) if isinstance(resource, dict) else None
@@ -137,7 +139,7 @@ def _id_of_protobuf(text: str) -> str:
     return b64decode(text).hex()
 
 
-def _record(found: dict[str, Any], scope: str, read_id: Callable[[str], str]) -> Record:
+def _record(found: JsonDict, scope: str, read_id: Callable[[str], str]) -> Record:
     """Return a record. Raises KeyError, TypeError, ValueError or AttributeError if invalid."""
     attributes = _named(found.get("attributes", ()))
     start = found.get("startTimeUnixNano") or found.get("timeUnixNano")
@@ -158,13 +160,13 @@ def _record(found: dict[str, Any], scope: str, read_id: Callable[[str], str]) ->
     )
 
 
-def _of_exceptions(found: dict[str, Any]) -> Iterator[Any]:
+def _of_exceptions(found: JsonDict) -> Iterator[JsonValue]:
     """Yield the attributes that have the message of an exception."""
     for event in found.get("events") or ():
         yield from (e for e in event.get("attributes", ()) if e["key"] == "exception.message")
 
 
-def _value(value: Any, depth: int = 0) -> Any:
+def _value(value: JsonValue, depth: int = 0) -> JsonValue:
     """Return a value of OTLP as a value of JSON. OTLP has integers as text."""
     if not value or depth > _DEPTH:
         return None
@@ -182,7 +184,7 @@ def _value(value: Any, depth: int = 0) -> Any:
     return inner
 
 
-def _named(values: Iterable[Any], depth: int = 0) -> dict[str, Any]:
+def _named(values: Iterable[JsonValue], depth: int = 0) -> JsonDict:
     """Return values by their keys. Raises KeyError, TypeError or AttributeError if invalid."""
     found = {each["key"]: _value(each.get("value"), depth) for each in values}
     if not all(isinstance(key, str) for key in found):
@@ -190,7 +192,7 @@ def _named(values: Iterable[Any], depth: int = 0) -> dict[str, Any]:
     return found
 
 
-def _text(*values: Any) -> str:
+def _text(*values: object) -> str:
     """Return the first value that is a text, or ""."""
     return next((each for each in values if isinstance(each, str) and each), "")
 
@@ -198,7 +200,7 @@ def _text(*values: Any) -> str:
 # Protobuf
 
 
-def _of_protobuf(body: bytes, signal: str) -> Any:
+def _of_protobuf(body: bytes, signal: str) -> JsonValue:
     """Return a protobuf body as OTLP's JSON, with ids in base64. Raises NoOtlp, TooMuch."""
     request = _requests()[signal]()
     from google.protobuf.json_format import MessageToDict
@@ -219,7 +221,7 @@ def _of_protobuf(body: bytes, signal: str) -> Any:
     return found
 
 
-def _requests() -> dict[str, Any]:
+def _requests() -> JsonDict:
     """Return the protobuf classes of requests. Raises NoOtlp if their package is not installed."""
     try:
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest

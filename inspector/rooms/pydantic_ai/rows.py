@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import Loss, parse_objects, render_messages
 from chatmemory.integrations import tell
 from chatmemory.ledger.windows import read_message
 from chatmemory.memories.memory import ChatMemory
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message
 from inspector.rooms.pydantic_ai.models import SavedEntry
@@ -58,7 +58,7 @@ def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, Chat
     return {row.seq: read_message(row) for row in rows.iterator()}
 
 
-def values_of(memory_id: str, entries: Sequence[SavedEntry]) -> list[dict[str, Any]]:
+def values_of(memory_id: str, entries: Sequence[SavedEntry]) -> list[JsonDict]:
     """Return the message of each log entry as JSON in Pydantic AI's format."""
     found = messages_of(memory_id, [entry for entry in entries if entry.content is None])
     return [
@@ -67,7 +67,7 @@ def values_of(memory_id: str, entries: Sequence[SavedEntry]) -> list[dict[str, A
     ]
 
 
-def _value_of(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> dict[str, Any]:
+def _value_of(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> JsonDict:
     """Return the message of an entry from its rows. What a redaction left of it may be several
     values, which are joined.
     """
@@ -85,13 +85,13 @@ def said_in(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> list[ChatMes
     return [found[seq] for seq in range(entry.first_seq, entry.last_seq + 1) if seq in found]
 
 
-def _written(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+def _written(messages: Sequence[ChatMessage]) -> list[JsonDict]:
     written = render_messages(messages, FORMAT).value
     assert isinstance(written, list)
     return written
 
 
-def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, dict[str, Any]]]) -> None:
+def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, JsonDict]]) -> None:
     """Add log entries, and the messages made from them, to a conversation whose row is locked.
     `entries` are triples: the ID of the entry, the ID of the previous entry, and the message as
     JSON.
@@ -115,12 +115,12 @@ def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, dict[str
         )
 
 
-def _without_instructions(value: dict[str, Any]) -> dict[str, Any]:
+def _without_instructions(value: JsonDict) -> JsonDict:
     return {name: each for name, each in value.items() if name != "instructions"}
 
 
 def _read(
-    memory: ChatMemory, value: dict[str, Any], after: Iterable[ChatMessage]
+    memory: ChatMemory, value: JsonDict, after: Iterable[ChatMessage]
 ) -> Sequence[ChatMessage]:
     """Return the messages of an entry, none if it has no words, and log what they cannot keep."""
     try:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.db.models import QuerySet
 
 from chatmemory import services
 from chatmemory.exceptions import InvalidValue, MemoryExists, MemoryNotFound
@@ -238,7 +239,7 @@ async def _in_thread(call: Callable[P, T], *args: P.args, **options: P.kwargs) -
 
 def _lock_row(memory_id: str) -> bool:
     """Lock the row of a conversation until the transaction ends, and return whether it exists."""
-    row: Any = Memory.objects.select_for_update().filter(pk=memory_id)
+    row: QuerySet[Memory] = Memory.objects.select_for_update().filter(pk=memory_id)
     return row.values_list("pk").first() is not None
 
 

@@ -20,8 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from chatmemory.messages.json_values import LibraryValue
 from inspector.rooms.recorder.folders import spool_folder
 from inspector.rooms.recorder.proxy.files import SpoolFile, Unwritten
 from inspector.rooms.recorder.proxy.headers import (
@@ -63,7 +64,7 @@ def record(client: Client, spool: Path | None = None, is_storing: bool = True) -
     return client
 
 
-def _http_clients(client: Any) -> Iterator[Any]:
+def _http_clients(client: LibraryValue) -> Iterator[LibraryValue]:
     """Yield the clients of httpx in a client of a provider's library."""
     holder = getattr(client, "_api_client", client)  # google-genai's
     names = ("_client", "_httpx_client", "_async_httpx_client")
@@ -72,7 +73,7 @@ def _http_clients(client: Any) -> Iterator[Any]:
             yield each
 
 
-def _wrap(client: Any, writer: Writer) -> None:
+def _wrap(client: LibraryValue, writer: Writer) -> None:
     library = next(
         sys.modules[base.__module__.partition(".")[0]]
         for base in type(client).__mro__
@@ -80,7 +81,7 @@ def _wrap(client: Any, writer: Writer) -> None:
     )
     is_async = hasattr(client, "aclose")
 
-    def wrapped(inner: Any) -> Any:
+    def wrapped(inner: LibraryValue) -> LibraryValue:
         if inner is None or isinstance(inner, _Transport):
             return inner
         kind = _AsyncTransport if is_async else _Transport
@@ -151,20 +152,20 @@ class Exchange:
 class _Transport:
     """A transport of httpx that passes each request on, and keeps what passes of a call."""
 
-    def __init__(self, inner: Any, library: Any, writer: Writer) -> None:
+    def __init__(self, inner: LibraryValue, library: LibraryValue, writer: Writer) -> None:
         self._inner, self._library, self._writer = inner, library, writer
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> LibraryValue:
         return getattr(self._inner, name)
 
     def __enter__(self) -> _Transport:
         self._inner.__enter__()
         return self
 
-    def __exit__(self, *args: Any) -> None:
+    def __exit__(self, *args: LibraryValue) -> None:
         self._inner.__exit__(*args)
 
-    def handle_request(self, request: Any) -> Any:
+    def handle_request(self, request: LibraryValue) -> LibraryValue:
         exchange = _exchange_of(request, self._writer)
         if exchange is None:
             return self._inner.handle_request(request)
@@ -181,7 +182,7 @@ class _Transport:
         if exchange.end(how, error):
             self._writer.put(exchange)
 
-    def _watched(self, stream: Any, exchange: Exchange) -> Any:
+    def _watched(self, stream: LibraryValue, exchange: Exchange) -> LibraryValue:
         end = self._end
 
         class Watched(self._library.SyncByteStream):  # type: ignore[misc, name-defined]  # the library is chosen at run time
@@ -211,10 +212,10 @@ class _AsyncTransport(_Transport):
         await self._inner.__aenter__()
         return self
 
-    async def __aexit__(self, *args: Any) -> None:
+    async def __aexit__(self, *args: LibraryValue) -> None:
         await self._inner.__aexit__(*args)
 
-    async def handle_async_request(self, request: Any) -> Any:
+    async def handle_async_request(self, request: LibraryValue) -> LibraryValue:
         exchange = _exchange_of(request, self._writer)
         if exchange is None:
             return await self._inner.handle_async_request(request)
@@ -227,11 +228,11 @@ class _AsyncTransport(_Transport):
         response.stream = self._watched(response.stream, exchange)
         return response
 
-    def _watched(self, stream: Any, exchange: Exchange) -> Any:
+    def _watched(self, stream: LibraryValue, exchange: Exchange) -> LibraryValue:
         end = self._end
 
         class Watched(self._library.AsyncByteStream):  # type: ignore[misc, name-defined]  # the library is chosen at run time
-            async def __aiter__(self) -> Any:
+            async def __aiter__(self) -> LibraryValue:
                 try:
                     async for piece in stream:
                         exchange.add(piece)
@@ -250,7 +251,7 @@ class _AsyncTransport(_Transport):
         return Watched()
 
 
-def _exchange_of(request: Any, writer: Writer) -> Exchange | None:
+def _exchange_of(request: LibraryValue, writer: Writer) -> Exchange | None:
     """Return the exchange of a request that is a call of a model and whose body is in memory, and
     remove the name of its conversation from it. Other requests are counted by their names.
     """
@@ -270,7 +271,7 @@ def _exchange_of(request: Any, writer: Writer) -> Exchange | None:
     return None
 
 
-def _keep_head(exchange: Exchange, response: Any) -> None:
+def _keep_head(exchange: Exchange, response: LibraryValue) -> None:
     headers = response.headers.raw
     exchange.answer = Answer(response.status_code, b"", headers, values_by_name(headers))
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
     GEMINI,
@@ -64,11 +65,11 @@ class RecordedExchange:
     """
 
     name: str
-    head: dict[str, Any]
+    head: dict[str, Any]  # JSON
     body: bytes
-    answer: dict[str, Any] | None
+    answer: JsonDict | None
     answer_body: bytes
-    end: dict[str, Any]
+    end: JsonDict
 
 
 def waiting(folder: Path, size: int | None = None) -> list[Path]:
@@ -235,7 +236,7 @@ def key_of(name: str) -> str:
     return f"recorder:{name}"
 
 
-def _without_secrets(exchange: RecordedExchange, answer: Any) -> tuple[Any, int]:
+def _without_secrets(exchange: RecordedExchange, answer: JsonValue) -> tuple[JsonValue, int]:
     """Return an answer without the secrets that came in pieces, each in an event of its own, and
     the number of places.
     """
@@ -244,7 +245,7 @@ def _without_secrets(exchange: RecordedExchange, answer: Any) -> tuple[Any, int]
     fingerprints = Fingerprints(**found)
     places = 0
 
-    def cleaned(value: Any) -> Any:
+    def cleaned(value: JsonValue) -> JsonValue:
         nonlocal places
         if isinstance(value, str):
             value, count = fingerprints.removed_from(value)
@@ -257,7 +258,7 @@ def _without_secrets(exchange: RecordedExchange, answer: Any) -> tuple[Any, int]
     return cleaned(answer), places
 
 
-def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:
+def _answer(exchange: RecordedExchange, format: str) -> tuple[JsonValue, bool]:
     """Return the answer as JSON, and whether it is complete."""
     body = exchange.answer_body
     if body.lstrip()[:1] == b"{":
@@ -266,7 +267,7 @@ def _answer(exchange: RecordedExchange, format: str) -> tuple[Any, bool]:
     return streams.answer_of(body, format)
 
 
-def _error(exchange: RecordedExchange, answer: Any) -> str:
+def _error(exchange: RecordedExchange, answer: JsonValue) -> str:
     """Return the message that came in place of an answer: the provider's, or its status."""
     status = exchange.answer["status"] if exchange.answer else 200
     message = error_in(answer)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from inspector.rooms.calls.bodies import ANTHROPIC, GEMINI, OPENAI, loaded
 
-Json = dict[str, Any]
+Json = JsonDict
 
 
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
@@ -26,7 +26,7 @@ def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
     return _message(events) if format == ANTHROPIC else _response(events)
 
 
-def _events(body: bytes) -> Iterator[Any]:
+def _events(body: bytes) -> Iterator[JsonValue]:
     """Yield the data of events: objects, and "[DONE]"."""
     for block in body.replace(b"\r\n", b"\n").split(b"\n\n"):
         lines = [line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")]
@@ -46,7 +46,7 @@ def _error(event: Json) -> bool:
 # Chat completions
 
 
-def _completion(events: list[Any]) -> tuple[Json | None, bool]:
+def _completion(events: JsonList) -> tuple[Json | None, bool]:
     found: Json = {}
     choices: dict[int, Json] = {}
     for event in events:
@@ -117,7 +117,7 @@ def _add_texts(known: Json, piece: Json) -> None:
             known[name] = value
 
 
-def _objects(value: Any) -> list[Json]:
+def _objects(value: JsonValue) -> list[Json]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
@@ -131,7 +131,7 @@ _PIECES = {
 }
 
 
-def _message(events: list[Any]) -> tuple[Json | None, bool]:
+def _message(events: JsonList) -> tuple[Json | None, bool]:
     found: Json | None = None
     blocks: dict[int, Json] = {}
     is_ended = False
@@ -180,7 +180,7 @@ def _whole(block: Json) -> Json:
 # Responses of OpenAI
 
 
-def _response(events: list[Any]) -> tuple[Json | None, bool]:
+def _response(events: JsonList) -> tuple[Json | None, bool]:
     begun: Json | None = None
     items: dict[int, Json] = {}
     for event in events:
@@ -204,7 +204,7 @@ def _response(events: list[Any]) -> tuple[Json | None, bool]:
 # Gemini
 
 
-def _generated(events: list[Any]) -> tuple[Json | None, bool]:
+def _generated(events: JsonList) -> tuple[Json | None, bool]:
     """Return the answer of pieces that are answers themselves, each with the next parts."""
     found: Json = {}
     candidates: dict[int, Json] = {}

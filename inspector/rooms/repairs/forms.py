@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django import forms
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.validation import ID_LENGTH, is_id
 from chatmemory.lint import PROVIDERS
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from inspector.forms.fields import STEP_MAX, select
 
 _UNREADABLE = (
@@ -24,7 +24,7 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
     Raises InvalidValue for anything else, and for more than `most` conversations.
     """
     try:
-        found: Any = json.loads(text)
+        found: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     is_read = type(found) is dict and all(
@@ -47,7 +47,7 @@ def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
     Raises InvalidValue for anything else, and for more than `most` conversations.
     """
     try:
-        found: Any = json.loads(text)
+        found: JsonValue = json.loads(text)
         read = {
             memory_id: (str(policy), int(version)) for memory_id, (policy, version) in found.items()
         }
@@ -71,7 +71,7 @@ class RepairForm(forms.Form):
     version = forms.IntegerField(min_value=0, max_value=STEP_MAX, widget=forms.HiddenInput)
 
     @property
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> JsonDict:
         """The form's values as arguments of the service `repair`."""
         cleaned = self.cleaned_data
         named = {name: cleaned[name] for name in ("provider", "reason")}

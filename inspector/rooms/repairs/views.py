@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -81,14 +80,14 @@ def _usual(memory_id: str) -> str:
     return next(iter(choices().of(memory_id).providers), "openai")
 
 
-def _query_values(request: HttpRequest, memory: MemoryRow) -> dict[str, Any]:
+def _query_values(request: HttpRequest, memory: MemoryRow) -> dict[str, object]:
     found = current_diagnosis(memory.id, QUICK_MESSAGES)
     refused_by = found.under(choices().of(memory.id)).refused_by if found else ()
     first = refused_by[0] if refused_by else _usual(memory.id)
     return {"provider": request.GET.get("provider", first), "version": memory.version}
 
 
-def _places(preview: writes.RepairPreview) -> dict[str, list[dict[str, Any]]]:
+def _places(preview: writes.RepairPreview) -> dict[str, list[dict[str, object]]]:
     """Return the messages of both windows as rows, marked if they leave, come or move."""
     before = [seq for seq, _ in preview.before]
     after = [seq for seq, _ in preview.after if seq is not None]
@@ -220,7 +219,7 @@ def without_clients(memory_ids: list[str]) -> list[str]:
     return [memory_id for memory_id in memory_ids if memory_id not in theirs]
 
 
-def _example(made: writes.Repairs, provider: str) -> dict[str, Any] | None:
+def _example(made: writes.Repairs, provider: str) -> dict[str, object] | None:
     """Return the first repair, message by message, or None."""
     first = next(iter(made.done), None)
     if first is None:

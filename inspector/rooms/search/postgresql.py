@@ -9,17 +9,18 @@ extension, a search reads every text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.db import DatabaseError
-from django.db.models import BooleanField, Func, Q, QuerySet, TextField
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BooleanField, Func, Model, Q, QuerySet, TextField
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
+from django.db.models.sql.compiler import SQLCompiler
 
 from chatmemory import database
 from chatmemory.messages.phrases import AROUND, Sought, sought_phrase, sought_words
 from chatmemory.patterns import declared_pattern
-from chatmemory.search.conditions import patterns_of, squashed_sql
+from chatmemory.search.conditions import Compiled, SqlContext, patterns_of, squashed_sql
 from chatmemory.search.reading import (
     TextIndex,
     beginning,
@@ -64,11 +65,13 @@ class _Near(Func):
 
     output_field = BooleanField()
 
-    def __init__(self, text: Combinable, pattern: str = "", **extra: Any) -> None:
+    def __init__(self, text: Combinable, pattern: str = "", **extra: SqlContext) -> None:
         super().__init__(text, **extra)
         self.pattern = pattern
 
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: SqlContext
+    ) -> Compiled:
         text, parameters = compiler.compile(self.source_expressions[0])
         sql = squashed_sql(text)
         return f"({sql} LIKE %s)", [*parameters * sql.count(text), self.pattern]
@@ -77,13 +80,13 @@ class _Near(Func):
 class PostgresqlIndex(TextIndex):
     """Searches with PostgreSQL's index, which the database itself keeps complete."""
 
-    def matching_messages(self, words: str) -> QuerySet[Any]:
+    def matching_messages(self, words: str) -> QuerySet[Model]:
         """Return the messages that contain the words. The index finds more candidates, which are
         then filtered.
         """
         return self.read(words).filter(self._near(beginning("text"), sought_words(words)))
 
-    def matching_beside(self, words: str) -> QuerySet[Any]:
+    def matching_beside(self, words: str) -> QuerySet[Model]:
         return self.read_beside(words).filter(self._near(beginning("text"), sought_words(words)))
 
     def _near(self, text: Combinable, sought: Sought) -> Q:

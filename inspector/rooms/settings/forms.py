@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from django import forms
+from django.contrib.auth.models import AnonymousUser, PermissionsMixin
 from django.http import QueryDict
 
 from chatmemory import (
@@ -49,7 +50,7 @@ class PolicyForm(forms.Form):
     limit = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
     estimator = forms.CharField(required=False, max_length=ID_LENGTH)
 
-    def __init__(self, stored: Mapping[str, Any], data: QueryDict | None = None) -> None:
+    def __init__(self, stored: Mapping[str, object], data: QueryDict | None = None) -> None:
         super().__init__(data, initial=dict(stored))
         kind = policy_kinds().get(str(self["kind"].value()))
         self.unit, self.options_of = (kind.unit, kind.kind) if kind else ("", "")
@@ -57,13 +58,13 @@ class PolicyForm(forms.Form):
         if data is not None and data.get("options_of") != self.options_of:
             self.data = self._with_defaults(data)
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         data = super().clean() or {}
         if data.get("kind") and data.get("limit") is None and "limit" not in self.errors:
             self.add_error("limit", "Give the policy a limit.")
         return data
 
-    def _add_options(self, kind: type[Policy], stored: Mapping[str, Any]) -> list[str]:
+    def _add_options(self, kind: type[Policy], stored: Mapping[str, object]) -> list[str]:
         """Add a field for each option of a kind that a form can show, and return their names."""
         types = {name: type for name, type in caller_options(kind).items() if has_field(type)}
         types.pop("estimator")
@@ -143,7 +144,7 @@ class SettingsForm(PolicyForm):
         field.choices = [("", name), *_kinds()]
         field.required = False
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         data = super().clean()
         names = [name for name, _ in self._typed_labels()]
         for name in names:
@@ -194,7 +195,7 @@ class DefaultPolicyForm(PolicyForm):
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__({"kind": TokenWindow.kind, "estimator": configuration().ESTIMATOR}, data)
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         data = super().clean()
         if self.errors:
             return data
@@ -229,13 +230,15 @@ class TokenForm(forms.Form):
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
     days = forms.IntegerField(required=False, min_value=1, max_value=TOKEN_DAYS_MAX)
 
-    def __init__(self, giver: Any, data: Any = None) -> None:
+    def __init__(
+        self, giver: PermissionsMixin | AnonymousUser, data: QueryDict | None = None
+    ) -> None:
         super().__init__(data, initial={"days": configuration().TOKEN_DAYS or None})
         role = cast(forms.ChoiceField, self.fields["role"])
         role.choices = [(each.value, each.label) for each in roles_within(giver)]
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:  # each of the type of its field
         """The form's values as arguments of `create_token`."""
         named = {name: self.cleaned_data[name] for name in ("name", "role")}
         days = self.cleaned_data["days"] or 0

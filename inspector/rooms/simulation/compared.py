@@ -7,13 +7,14 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory import Policy, policy_kinds, text_of_policy
 from chatmemory.advice import Option
 from chatmemory.advice.values import DEARER
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit
+from chatmemory.messages.json_values import JsonDict
 from chatmemory.recall.comparison import PhraseFate, Replay, replay
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first
@@ -126,11 +127,11 @@ class ComparePage:
         self.kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
 
     @cached_property
-    def numbers(self) -> list[dict[str, Any]]:
+    def numbers(self) -> list[JsonDict]:
         """The figures of each policy, for CSV and JSON."""
         return list(map(self._numbers, self.found.policies, self.found.followed))
 
-    def _numbers(self, each: Replay, followed: PhraseFate) -> dict[str, Any]:
+    def _numbers(self, each: Replay, followed: PhraseFate) -> JsonDict:
         sums, at = each.prompts, followed.forgotten
         cost = self._cost(each)
         return {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -66,7 +64,7 @@ def _compared(request: HttpRequest, page: ComparePage, memory_id: str) -> HttpRe
     return _page(request, page.query.problem, memory_id=memory_id, query=page.query, page=page)
 
 
-def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
+def _page(request: HttpRequest, problem: str, **context: object) -> HttpResponse:
     status = 422 if problem else 200
     context["problem"] = problem
     return render(request, "rooms/simulation/compare.html", context, status=status)
@@ -100,7 +98,7 @@ def _confirm(
     request: HttpRequest, memory_id: str, policy: Policy, problem: str = "", status: int = 200
 ) -> HttpResponse:
     """Show the changes by a policy, and ask whether it shall be in force."""
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "memory_id": memory_id,
         "preview": preview_of({memory_id: None if policy.meters_only else policy}),
         "policy": policy,

@@ -7,11 +7,11 @@ others are imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count, groupby
 from operator import attrgetter
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from django.db import DataError, IntegrityError
 
@@ -35,6 +35,7 @@ from chatmemory.ledger.validation import (
 from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.codec import load_json
+from chatmemory.messages.json_values import JsonDict, JsonMap
 from chatmemory.messages.texts import printable
 from chatmemory.models import AuditEntry, Memory, Step
 from chatmemory.patterns import declared_pattern
@@ -129,7 +130,7 @@ def _lines(file: IO[bytes]) -> Iterator[Line]:
         yield Line(number, part, kind, content)
 
 
-def _decoded(line: Line) -> Mapping[str, Any]:
+def _decoded(line: Line) -> JsonMap:
     """Return the object of a line. Raises InvalidValue."""
     value = load_json(line.content.decode())
     if not isinstance(value, dict):
@@ -227,7 +228,7 @@ class _FileRows:
         self._entries = AuditEntry.objects.filter(memory_id=memory.pk, action="delete")
         self._is_ended = False
 
-    def read(self, kind: str, fields: Mapping[str, Any]) -> None:
+    def read(self, kind: str, fields: JsonMap) -> None:
         """Check and store the row of the next line. Raises ChatMemoryError if it is invalid."""
         if self._is_ended:
             raise InvalidValue(
@@ -333,7 +334,7 @@ class _FileRows:
             )
 
     def _write(self) -> None:
-        rows: dict[str, Any] = {
+        rows: JsonDict = {
             "messages": self._messages,
             "stays": self._stays,
             "steps": self._steps,

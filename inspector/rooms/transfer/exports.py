@@ -8,7 +8,9 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from django.db.models import QuerySet
 
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.formats import Rendering
@@ -73,7 +75,7 @@ def _conversation_lines(memory_id: str) -> Iterator[str]:
 
 
 def _rows(model: type[Row], memory: Memory, number: str) -> Iterator[Row]:
-    rows: Any = model.objects.filter(memory=memory).order_by(number)
+    rows: QuerySet[Row] = model.objects.filter(memory=memory).order_by(number)
     return iter(rows.iterator(chunk_size=READ_AT_ONCE[model]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from django import forms
 
@@ -59,7 +58,7 @@ class ImportForm(forms.Form):
     free_system = option_field("free_system", bool, False)
     auto_recover_orphaned_tool_messages = option_field(RECOVERY, bool, False)
 
-    def clean_file(self) -> Any:
+    def clean_file(self) -> object:
         file = self.cleaned_data["file"]
         if file.size is None or file.size > upload_limit().size:
             raise forms.ValidationError(self.too_large())
@@ -77,7 +76,7 @@ class ImportForm(forms.Form):
         """
         return f"The file is larger than {upload_limit()}. Import the file with {_command()}."
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         """Check that the options of the policy fit together and fit the limit."""
         if not self.errors:
             try:

@@ -8,7 +8,7 @@ left out. docs/formats-chatmemory.md describes all lines.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.lookup import Bytes
 from chatmemory.messages.field_checks import brief
 from chatmemory.messages.ids import check_text
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
 VERSION = 1
@@ -59,7 +60,7 @@ class LineOf:
         values = {name: getattr(row, column.name) for name, column in self._columns.items()}
         return line({name: value for name, value in values.items() if not _is_nothing(value)})
 
-    def read(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, fields: JsonMap) -> JsonDict:
         """Return the values of the columns from a line's fields. Raises InvalidValue."""
         if unknown := fields.keys() - self._columns.keys() - _FORMER:
             raise InvalidValue(
@@ -71,12 +72,12 @@ class LineOf:
         }
 
 
-def line(values: Mapping[str, Any]) -> str:
+def line(values: JsonMap) -> str:
     """Return a JSON object with these values, in this order."""
     return f"{{{','.join(f'{_json(name)}:{_json(value)}' for name, value in values.items())}}}"
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_nothing(value: JsonValue) -> bool:
     return value is None or value is False or value in ("", {})
 
 
@@ -93,23 +94,23 @@ _json = json.JSONEncoder(
 ).encode
 
 
-def _bytes_of(value: Any) -> bytes:
+def _bytes_of(value: JsonValue) -> bytes:
     return bytes.fromhex(value)
 
 
-def _time_of(value: Any) -> datetime:
+def _time_of(value: JsonValue) -> datetime:
     found = datetime.fromisoformat(value)
     if found.utcoffset() is None:
         raise ValueError("the time has no time zone")
     return found
 
 
-def _same(value: Any) -> Any:
+def _same(value: JsonValue) -> JsonValue:
     return value
 
 
 # The JSON type of each field, in words, and the function that makes the field's value.
-_KINDS: dict[type[Any], tuple[type, str, Callable[[Any], Any]]] = {
+_KINDS: dict[type, tuple[type, str, Callable[[JsonValue], JsonValue]]] = {
     BooleanField: (bool, "true or false", _same),
     IntegerField: (int, "a whole number", _same),
     JSONField: (dict, "an object", dict),
@@ -122,7 +123,7 @@ _KINDS: dict[type[Any], tuple[type, str, Callable[[Any], Any]]] = {
 class _Column:
     """A column, and its values in lines."""
 
-    def __init__(self, field: Field[Any, Any]) -> None:
+    def __init__(self, field: Field[Any, Any]) -> None:  # of any type
         self.name = field.attname
         self._field = field
         self._is_declared = field.attname in columns_of(field.model)
@@ -131,7 +132,7 @@ class _Column:
         self._choices = dict(field.flatchoices)
         self._most = 2 ** (63 if isinstance(field, BigIntegerField) else 31)
 
-    def read(self, name: str, value: Any) -> Any:
+    def read(self, name: str, value: JsonValue) -> JsonValue:
         """Return the column's value from the value in a line. Raises InvalidValue."""
         try:
             if not isinstance(value, self._type) or type(value) is bool is not self._type:
@@ -154,7 +155,7 @@ class _Column:
             )
         return found
 
-    def nothing(self, name: str) -> Any:
+    def nothing(self, name: str) -> JsonValue:
         """Return the column's value if a line has none. Raises InvalidValue if it is required."""
         if self._is_declared:
             return self._field.get_default()

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from tempfile import TemporaryFile
-from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -125,7 +124,7 @@ def examined(request: HttpRequest) -> HttpResponse:
     return render(request, "rooms/transfer/_examined.html", _examined(id_prefix(begin, name)))
 
 
-def _examined(prefix: str) -> dict[str, Any]:
+def _examined(prefix: str) -> dict[str, object]:
     found = overview.examined(MemoryFilter(id_prefix=prefix))
     address = f"{reverse('inspector:import-examined')}?{urlencode({'begin': prefix})}"
     again = "" if found.is_all else address

@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec
 
+from chatmemory.messages.json_values import JsonDict, JsonMap
+
 from .decoding import Body
 from .files import SpoolFile
 from .headers import CONVERSATION, Answer, RequestHead, kept_headers
@@ -53,7 +55,7 @@ class _Copy:
                 return
             self._write(self.cleaner.clean(piece))
 
-    def end(self, found: dict[str, Any], is_whole: bool = True) -> None:
+    def end(self, found: JsonDict, is_whole: bool = True) -> None:
         """Write the rest. Add to `found` if the body is cut, lost secrets, or cannot be decoded. A
         second time changes nothing.
         """
@@ -178,7 +180,7 @@ class Recording:
 def _beginning(head: RequestHead, provider: str) -> bytes:
     """Return what is kept of the head of a request, as JSON without its first brace."""
     secrets = head.secrets
-    found: dict[str, Any] = {
+    found: JsonDict = {
         "path": secrets.removed_from(head.path),
         "provider": provider,
         "conversation": secrets.removed_from(head.header(CONVERSATION).decode("utf-8", "replace")),
@@ -189,7 +191,7 @@ def _beginning(head: RequestHead, provider: str) -> bytes:
     return json.dumps(found)[1:].encode()
 
 
-def _json(first: bytes, more: Mapping[str, Any]) -> bytes:
+def _json(first: bytes, more: JsonMap) -> bytes:
     """Return a JSON object, whose first members are written already. Mostly there are no others:
     this takes a fifth of the time of `json.dumps`, while a client waits.
     """

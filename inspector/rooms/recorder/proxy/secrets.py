@@ -22,8 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from string import ascii_letters, digits
-from typing import Any
 from urllib.parse import parse_qsl, quote
+
+from chatmemory.messages.json_values import JsonDict
 
 from .patterns import declared_pattern
 
@@ -272,7 +273,7 @@ class Fingerprints:
             found._digests.setdefault(len(value), set()).add(found._digest(value))
         return found
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonDict:
         digests = {str(size): sorted(some) for size, some in self._digests.items()}
         return {"salt": self._salt.decode(), "digests": digests}
 

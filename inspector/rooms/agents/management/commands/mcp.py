@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
-from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.access.scopes import Scope
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.printing import OptionValue
 from inspector.shell.agents import Agent
 
 SITE = "http://127.0.0.1:8000"
@@ -46,7 +46,7 @@ class Command(DatabaseCommand):
             "prefix of the token",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         try:
             from inspector.rooms.agents.server import mcp_server
         except ModuleNotFoundError as error:

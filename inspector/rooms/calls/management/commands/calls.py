@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django.core.management.base import CommandParser
 
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.texts import printable
+from chatmemory.printing import OptionValue
 from chatmemory.reading import conversations
 from inspector.rooms.calls.agents import line_of
 from inspector.rooms.calls.api import CallSerializer, whole
@@ -35,7 +35,7 @@ class Command(DatabaseCommand):
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         memory_id, number = options["conversation"], options["number"]
         if number is not None:
             self._show(memory_id, number, options["json"])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import getpass
 import os
 from datetime import timedelta
-from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
@@ -18,6 +17,7 @@ from chatmemory.managers import MemoryQuerySet
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory
 from chatmemory.patterns import declared_pattern
+from chatmemory.printing import OptionValue
 
 SHOWN = 20
 AGE = declared_pattern(r"(\d{1,5})d")
@@ -53,7 +53,7 @@ class Command(DatabaseCommand):
         )
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         check_ignored("begun", ("older_than", "label", "with_branches", "dry_run"), options)
         if options["begun"]:
             self.finish()

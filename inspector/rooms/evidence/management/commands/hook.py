@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandParser
 
 from chatmemory.reports import hook
@@ -14,5 +12,5 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         hook.add_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         hook.run(options, self.stdout.write)

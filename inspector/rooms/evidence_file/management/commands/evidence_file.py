@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import CommandParser
 
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.printing import OptionValue
 from inspector.rooms.evidence_file.kinds import KINDS
 from inspector.rooms.evidence_file.masking import Choice, Masker
 from inspector.rooms.evidence_file.reads import evidence
@@ -47,7 +47,7 @@ class Command(DatabaseCommand):
         )
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         masker = Masker(
             Choice(
                 kinds=frozenset(options["mask"]),

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from chatmemory.management.base import wrong_arguments
+from chatmemory.printing import OptionValue
 from inspector.rooms.lessons.catalogue import lesson_named
 from inspector.rooms.lessons.file import lesson_file
 from inspector.shell.one_file import write_new
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         try:
             html = lesson_file(lesson_named(options["name"]))
         except LookupError as error:

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from threading import Event, Thread, Timer
 from time import monotonic
-from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.printing import OptionValue
 from inspector.rooms.recorder.apps import PORT
 from inspector.rooms.recorder.folders import spool_folder
 from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
@@ -41,7 +41,7 @@ class Command(DatabaseCommand):
             "--spool", type=Path, help="the folder for calls that are not in the database yet"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         # Packages of the room are named by its check, which comes after the import of a command
         from inspector.rooms.recorder.proxy.headers import Upstream
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from django.core.management import call_command, get_commands
 from django.core.management.base import CommandParser
@@ -14,7 +13,7 @@ from chatmemory.formats import render_each, writable_formats
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.models import Memory
-from chatmemory.printing import add_json_argument
+from chatmemory.printing import Options, OptionValue, add_json_argument
 from chatmemory.reading.history import whole_history
 from inspector.rooms.transfer.exports import archive_lines, rendered_file
 
@@ -53,7 +52,7 @@ class Command(DatabaseCommand):
         add_json_argument(parser, "conversation that --output has")
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         chosen = [name for name in ("ids", "all", "label") if options[name]]
         if len(chosen) != 1:
             raise wrong_arguments(
@@ -75,7 +74,7 @@ class Command(DatabaseCommand):
                 f"{options['output']}: {counted(len(ids), 'conversation')} exported",
             )
 
-    def write_evidence(self, ids: list[str], options: dict[str, Any]) -> None:
+    def write_evidence(self, ids: list[str], options: Options) -> None:
         """Write the evidence file of one conversation, with the command for evidence files."""
         check_ignored("html", ("format", "json"), options)
         if len(ids) != 1:

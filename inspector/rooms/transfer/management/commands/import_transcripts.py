@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
@@ -18,7 +18,7 @@ from chatmemory.formats.account import fault
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.management.progress import progress
 from chatmemory.messages.texts import one_line
-from chatmemory.printing import Printer, add_json_argument
+from chatmemory.printing import Options, OptionValue, Printer, add_json_argument
 from chatmemory.reports.files import TranscriptFile, add_file_arguments, opened, transcript_files
 from chatmemory.services import Examination
 from chatmemory.windows.policies import Policy
@@ -63,7 +63,7 @@ class Command(DatabaseCommand):
         )
         add_json_argument(parser, "conversation")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: OptionValue) -> None:
         policy = policy_from_text(options["policy"]) if options["policy"] else None
         files = list(transcript_files(options["files"]))
         printer, reports = self.printer(options), list[Report]()
@@ -96,7 +96,7 @@ class Command(DatabaseCommand):
         self,
         file: TranscriptFile,
         policy: Policy | None,
-        options: dict[str, Any],
+        options: Options,
         printer: Printer,
         report: Report,
         examination: Examination | None,
@@ -175,7 +175,7 @@ class Command(DatabaseCommand):
             self.stderr.write(f"  and {report.refused_count - SHOWN:,} more refusals")
 
 
-def _row(file: Path, format: str, result: Imported) -> dict[str, Any]:
+def _row(file: Path, format: str, result: Imported) -> dict[str, object]:
     """Return the JSON of a conversation. `refused` has the reason of a refusal, else ""."""
     return {
         "conversation": result.memory_id,
@@ -199,7 +199,7 @@ def _totals(reports: Sequence[Report]) -> dict[str, int]:
 
 
 def _results(
-    content: IO[bytes], file: TranscriptFile, policy: Policy | None, options: dict[str, Any]
+    content: IO[bytes], file: TranscriptFile, policy: Policy | None, options: Options
 ) -> tuple[str, Iterator[Imported]]:
     """Return the format of a file, and the function that imports its conversations."""
     prefix = options["prefix"]
