@@ -204,7 +204,7 @@ setting_changed.connect(_clear_cache)
 
 
 class _Extension(NamedTuple):
-    registry: Registry[Any]  # of classes, or of estimators
+    registry: Registry[Any]  # one has classes, another estimators
     name_attribute: str
     expected: str
 

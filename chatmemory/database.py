@@ -201,7 +201,7 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
 
 def list_parameter(values: Iterable[int] | Iterable[str]) -> list[int] | list[str] | str:
     """Return numbers or texts as one parameter of a statement."""
-    listed: list[Any] = list(values)  # all numbers, or all texts
+    listed: list[Any] = list(values)  # all numbers or all texts: a list has one of both types
     return listed if connection().vendor == "postgresql" else json.dumps(listed)
 
 
@@ -273,7 +273,7 @@ def _shares_sessions() -> bool:
     return False
 
 
-def _another(db: BaseDatabaseWrapper) -> Any:  # of psycopg, which SQLite may lack
+def _another(db: BaseDatabaseWrapper) -> Any:  # a psycopg connection: Django has no type for it
     """Open a connection beside Django's own."""
     parameters = {**db.get_connection_params(), "autocommit": True}
     return db.Database.connect(**parameters)  # type: ignore[attr-defined]  # only a backend has it, not its base class

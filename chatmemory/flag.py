@@ -50,7 +50,7 @@ class PastCases:
     """
 
     title: str
-    find: Callable[[Any, JsonDict], Iterable[Case]]  # a Passage, of a layer above
+    find: Callable[[Any, JsonDict], Iterable[Case]]  # a Passage, which a layer above defines
     version: Callable[[], str]
     turns: Turns = Turns.ALL
     counting: Callable[[], Callable[[str, str], bool]] | None = None

@@ -80,7 +80,7 @@ def _copies(operation: Operation) -> bool:
     return isinstance(operation, COPYING)
 
 
-def _table(app: str, operation: Any) -> str:  # each class of operations has its own attributes
+def _table(app: str, operation: Any) -> str:  # their classes differ in attributes
     try:
         model = getattr(operation, "model_name", None) or operation.name
         return str(apps.get_model(app, model)._meta.db_table)

@@ -86,7 +86,7 @@ def roles_within(user: PermissionsMixin | AnonymousUser) -> list[Role]:
     return [role for role in Role if all(user.has_perm(grant) for grant in GRANTS[role])]
 
 
-def actor_of(request: Any) -> str:  # of Django or of the REST framework
+def actor_of(request: Any) -> str:  # of Django, or of the REST framework
     """Return the user name of the user who makes a request. The result is text, also if user names
     of the project are numbers or UUIDs.
     """

@@ -117,7 +117,7 @@ class Room(AppConfig):
         """
         return ()
 
-    def step_fields(self) -> Mapping[str, Any]:  # fields of the REST framework
+    def step_fields(self) -> Mapping[str, Any]:  # serializer fields, of a layer above
         """Return additional serializer fields for the API's response about a step. The method
         `get_attribute` of each field gets the whole response, which has the `memory_id`.
         """

@@ -45,7 +45,9 @@ class Expected(NamedTuple):
     is_secret: bool = False
 
 
-def setting(default: object, expected: Expected) -> Any:  # the type of the field
+def setting(
+    default: object, expected: Expected
+) -> Any:  # it stands for a value of the field's type
     """Return a field of a dataclass that `read` fills with settings: one setting with its default
     and its requirement.
     """

@@ -128,7 +128,7 @@ class SharedThrottle(SimpleRateThrottle):
     def get_rate(self) -> str | None:
         return self.THROTTLE_RATES.get(self.scope, self.default)
 
-    def allow_request(self, request: Any, view: Any) -> bool:  # also of Django
+    def allow_request(self, request: Any, view: Any) -> bool:  # also for Django's requests
         key = self.get_cache_key(request, view)
         self._seconds = None
         if key is not None and self.num_requests is not None:

@@ -96,7 +96,7 @@ class StrictJSONParser(BaseParser):
         self,
         stream: IO[bytes],
         media_type: str | None = None,
-        context: Mapping[str, Any] | None = None,  # of the view
+        context: Mapping[str, Any] | None = None,  # each key has a type of its own
     ) -> JsonValue:
         meta = context["request"].META if context else {}
         if (encoding := meta.get("HTTP_CONTENT_ENCODING", "identity")) != "identity":

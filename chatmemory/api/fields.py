@@ -91,7 +91,7 @@ class NameField(serializers.CharField):
         choices: Callable[[], Collection[str]],
         help_text: str,
         today: Callable[[str], str] = str,
-        **kwargs: Any,  # of the base class
+        **kwargs: Any,  # each argument of the base class has a type of its own
     ) -> None:
         self.names, self.today = choices, today
         super().__init__(required=False, help_text=help_text, **kwargs)

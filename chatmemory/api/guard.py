@@ -155,7 +155,7 @@ class OneFormat(DefaultContentNegotiation):
     parameter.
     """
 
-    def filter_renderers(self, renderers: Any, format: str) -> Any:  # a list, as it was
+    def filter_renderers(self, renderers: Any, format: str) -> Any:  # of the caller's type
         return renderers
 
 

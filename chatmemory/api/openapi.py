@@ -224,7 +224,7 @@ class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  
     target_class = "chatmemory.api.requests.Body"
     match_subclasses = True
 
-    def map_serializer(self, auto_schema: Any, direction: Direction) -> Schema:  # without types
+    def map_serializer(self, auto_schema: Any, direction: Direction) -> Schema:  # it has no types
         schema: Schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
         schema["properties"] = {
             name: with_default(member, member.pop("default")) if "default" in member else member

@@ -24,7 +24,7 @@ from chatmemory.api.requests import VERSION, Query, Shape, checked, read_ahead, 
 from chatmemory.api.responses import ProblemSerializer
 from chatmemory.messages.json_values import JsonDict
 
-Handler = Callable[..., Any]  # a method of a view
+Handler = Callable[..., Any]  # a view's method: each has parameters and a response of its own
 
 EXAMPLES = resources.files("chatmemory.api") / "examples.json"
 

@@ -64,12 +64,14 @@ def _text(help_text: str) -> serializers.CharField:
 # Bodies
 
 
-class _Named(serializers.Serializer[Any]):  # of no rows
+class _Named(serializers.Serializer[Any]):  # it reads, and has no row
     """Named values. Unknown names are refused: ignoring one would hide a typo."""
 
     called: str
 
-    def to_internal_value(self, data: JsonValue) -> Any:  # Parameters
+    def to_internal_value(
+        self, data: JsonValue
+    ) -> Any:  # Parameters: its base class has no type for them
         for name in data:
             if name not in self.fields:
                 known = f"the {self.called}s are {', '.join(self.fields)}"
@@ -83,7 +85,9 @@ class Body(_Named):
 
     called = "member"
 
-    def to_internal_value(self, data: JsonValue) -> Any:  # Parameters
+    def to_internal_value(
+        self, data: JsonValue
+    ) -> Any:  # Parameters: its base class has no type for them
         if not isinstance(data, dict):
             raise InvalidField("", "the body must be a JSON object")
         return super().to_internal_value(data)
@@ -184,7 +188,7 @@ class AddRequest(MessagesRequest):
         return attrs
 
 
-class ListRequest(serializers.BaseSerializer[Any]):  # of no rows
+class ListRequest(serializers.BaseSerializer[Any]):  # it reads, and has no row
     """A bare array of messages, as LangChain4j writes them."""
 
     document = {"application/json": ref("MessageList")}
@@ -292,7 +296,7 @@ class StepQuery(Query):
 # Reading
 
 Parameters = dict[str, Any]  # checked: each of the type of its field
-Shape = type[serializers.BaseSerializer[Any]]  # of no rows
+Shape = type[serializers.BaseSerializer[Any]]  # it reads, and has no row
 
 
 def checked(shape: Shape, values: object) -> Parameters:

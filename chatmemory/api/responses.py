@@ -35,7 +35,7 @@ from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 
-Json = serializers.Serializer[Any]  # of rows, or of dictionaries
+Json = serializers.Serializer[Any]  # each is of rows or dictionaries of its own
 
 ADDRESS = "The id of the conversation as a segment of a URL."
 WHY_IT_LEFT = f"Why the message left memory, one of: {', '.join(Reason)}."

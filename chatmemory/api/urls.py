@@ -44,7 +44,7 @@ _v1 = [
     path("schema/", Schema.as_view(), name="schema"),
 ]
 
-_docs: Any = login_required(Docs.as_view())  # gets an attribute below
+_docs: Any = login_required(Docs.as_view())  # a function that gets an attribute below
 _docs.login_required = True  # for Django's LoginRequiredMiddleware, and the inspector's
 
 urlpatterns = [

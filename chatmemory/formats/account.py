@@ -12,7 +12,6 @@ import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from chatmemory.exceptions import ChatMemoryError, UnreadableTranscript
 from chatmemory.formats.format import (
@@ -26,6 +25,7 @@ from chatmemory.formats.format import (
 )
 from chatmemory.formats.packed import Packed
 from chatmemory.formats.words import Words, misplaced_objects, plain_name, strings_in, told
+from chatmemory.messages.json_values import JsonValue
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Places:
     def __init__(
         self,
         numbers: Iterable[int] = (),
-        root: Any = None,
+        root: JsonValue = None,
         line: int | None = None,
         prefix: str = "",
     ) -> None:
@@ -63,7 +63,7 @@ class Places:
             return self
         return Places((self.numbers[n] for n in records), self._root, self._line, self._prefix)
 
-    def name(self, n: int, record: Any) -> str:
+    def name(self, n: int, record: JsonValue) -> str:
         """Return where the n-th record (from 0) is, such as "line 5" or ".messages[2]"."""
         if n < len(self.numbers):
             return line_name(self.numbers[n])
@@ -84,9 +84,9 @@ def line_name(number: int) -> str:
     return f"line {number}"
 
 
-def _path_to(record: Any, root: Any) -> str:
+def _path_to(record: JsonValue, root: JsonValue) -> str:
     """Return the path of an object in a JSON document, or "" if it is not in it."""
-    waiting: list[tuple[str, Any]] = [("", root)]
+    waiting: list[tuple[str, JsonValue]] = [("", root)]
     while waiting:
         path, value = waiting.pop()
         if value is record and path:
@@ -103,7 +103,7 @@ def _step(name: str) -> str:
     return f".{name}" if is_plain else f'["{name}"]'
 
 
-class Account(Sequence[Any]):
+class Account(Sequence[JsonValue]):
     """The records of one conversation, each with a mark that says what a reader did with the
     record: read, refused or reported as lost.
 
@@ -111,7 +111,7 @@ class Account(Sequence[Any]):
     records, does not mark the record.
     """
 
-    def __init__(self, records: Sequence[Any], places: Places | None = None) -> None:
+    def __init__(self, records: Sequence[JsonValue], places: Places | None = None) -> None:
         self._records = records
         self._states = bytearray(len(records))
         self._places = places or Places(root=records)
@@ -119,23 +119,23 @@ class Account(Sequence[Any]):
         self.at: int | None = None  # the record at hand
 
     @classmethod
-    def of(cls, records: Sequence[Any]) -> Account:
+    def of(cls, records: Sequence[JsonValue]) -> Account:
         return records if isinstance(records, Account) else cls(records)
 
     def __len__(self) -> int:
         return len(self._states)
 
-    def __getitem__(self, n: Any) -> Any:
+    def __getitem__(self, n: int | slice) -> JsonValue:
         return self._records[n]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[JsonValue]:
         return iter(self._records)
 
     @property
     def is_packed(self) -> bool:
         return isinstance(self._records, Packed)
 
-    def each(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Any]]:
+    def each(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, JsonValue]]:
         """Yield each record with its index, in the given `order` of indexes. Without an `order`,
         all records are yielded as in the file. The attribute `at` is the index of the last yielded
         record.
@@ -185,7 +185,7 @@ class Account(Sequence[Any]):
     def losses(
         self,
         read: Transcript,
-        content_of: Callable[[Any], Any] | None = None,
+        content_of: Callable[[JsonValue], JsonValue] | None = None,
         kinds: Kinds | None = None,
     ) -> Iterator[Loss]:
         """Yield the losses of a conversation that was read as the transcript `read`.
@@ -217,13 +217,17 @@ class Account(Sequence[Any]):
                     yield Loss(_message(n), f"{words} {known.missing}", turn=n)
 
     @staticmethod
-    def _said(record: Any, content_of: Callable[[Any], Any] | None) -> Iterator[tuple[str, str]]:
+    def _said(
+        record: JsonValue, content_of: Callable[[JsonValue], JsonValue] | None
+    ) -> Iterator[tuple[str, str]]:
         if content_of is None or not isinstance(record, dict):
             return strings_in(record)
         return strings_in(content_of(record))
 
     @staticmethod
-    def _is_open(record: Any, content_of: Callable[[Any], Any] | None, kinds: Kinds | None) -> bool:
+    def _is_open(
+        record: JsonValue, content_of: Callable[[JsonValue], JsonValue] | None, kinds: Kinds | None
+    ) -> bool:
         """Return whether a record that was not read may have words of which nobody knows."""
         if content_of is None or not isinstance(record, dict):
             return False
@@ -243,7 +247,7 @@ _ABOUT = {
 _ABOUT_WHOLE = {"settings", "extensiondata", "revert", "todos"}
 
 
-def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]:
+def beside(value: JsonValue, turns: Iterable[JsonValue], read: Transcript) -> Iterator[Loss]:
     """Yield a loss for each property that stands beside the messages of a conversation and has
     words that are in no message.
 
@@ -251,7 +255,7 @@ def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]
     """
     known = Words(read)
     inner = {id(unwrapped(each)) for each in turns}
-    waiting: list[tuple[str, Any]] = [("", value)]
+    waiting: list[tuple[str, JsonValue]] = [("", value)]
     paths: set[str] = set()
     while waiting:
         path, each = waiting.pop()
@@ -268,7 +272,7 @@ def beside(value: Any, turns: Iterable[Any], read: Transcript) -> Iterator[Loss]
         yield Loss("conversation", f"words under {path!r}, beside the messages, that are not read")
 
 
-def _told_beside(name: str, value: Any) -> Any:
+def _told_beside(name: str, value: JsonValue) -> JsonValue:
     plain = plain_name(name)
     if plain in _ABOUT_WHOLE:
         return None

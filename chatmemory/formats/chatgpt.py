@@ -11,8 +11,7 @@ export.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -30,6 +29,7 @@ from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.trees import format_of_tree, nodes_of
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -50,7 +50,7 @@ _NOT_SAID = Beside(
 _THOUGHTS = ("thoughts", "reasoning_recap")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     mapping = value.get("mapping") if isinstance(value, dict) else None
     if not isinstance(mapping, dict) or not mapping:
         return None
@@ -65,7 +65,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "conversation_id", "id"), nodes)
 
 
-def _content_of(message: Any) -> Any:
+def _content_of(message: JsonValue) -> JsonValue:
     if not isinstance(message, dict):
         return message
     said = _NOT_SAID.without(message.get("content"))
@@ -78,7 +78,7 @@ class _Reader(Reader):
         super().__init__()
         self._thoughts: list[str] = []
 
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonValue) -> Iterator[ChatMessage]:
         if turn is None:
             return
         message = object_in(turn, "a message must be an object")
@@ -112,7 +112,7 @@ class _Reader(Reader):
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant, tool")
 
-    def answer(self, message: Mapping[str, Any], text: str) -> AiMessage:
+    def answer(self, message: JsonMap, text: str) -> AiMessage:
         thinking = "\n".join(self._thoughts) or None
         self._thoughts = []
         to, about = text_in(message, "recipient"), self.about(message)
@@ -122,18 +122,18 @@ class _Reader(Reader):
         arguments = json_object(text) or {"code" if is_code else "input": text}
         return AiMessage(None, (self.calls.request(None, to, arguments),), thinking, about)
 
-    def _messages(self, after: Any) -> Iterator[ChatMessage]:
+    def _messages(self, after: JsonValue) -> Iterator[ChatMessage]:
         yield from super()._messages(after)
         if self._thoughts:  # of an answer that did not come
             yield AiMessage(None, (), "\n".join(self._thoughts))
 
-    def about(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def about(self, message: JsonMap) -> JsonDict:
         known = {name: message.get(name) for name in ("id", "create_time")}
         known["model"] = dict_in(message, "metadata").get("model_slug")
         return {NAME: {name: each for name, each in known.items() if each is not None}}
 
 
-def _contents(content: Mapping[str, Any]) -> list[Content]:
+def _contents(content: JsonMap) -> list[Content]:
     """Return the contents of a node, its parts first. An empty node has no contents."""
     parts = [*list_in(content, "parts"), *list_in(content, "context_parts")]
     found = [each for part in parts for each in _part(part)]
@@ -145,7 +145,7 @@ def _contents(content: Mapping[str, Any]) -> list[Content]:
     return found
 
 
-def _part(part: Any) -> Iterator[Content]:
+def _part(part: JsonValue) -> Iterator[Content]:
     if isinstance(part, str):
         if part:
             yield TextContent(part)
@@ -163,7 +163,7 @@ def _part(part: Any) -> Iterator[Content]:
         yield TextContent(prompt)
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty(value: JsonValue) -> bool:
     nodes = [*value["mapping"].values()] if dict_in(value, "mapping") else []
     return bool(nodes) and not any(dict_in(node, "message") for node in nodes)
 

@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from sys import intern
-from typing import Any
 
 from chatmemory.formats.account import Account
 from chatmemory.formats.anthropic import FORMAT as _ANTHROPIC
@@ -38,6 +37,7 @@ from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -83,7 +83,7 @@ _OF_SUBAGENTS = "records of subagents, of which only the results came back"
 _PUT_BACK = "context that a compaction restored, such as files read last, which is not recorded"
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the records of a file, or None if the file is in another format. The file has a list
     of records, or an object with the list under `loglines`. At least one record must be a message
     or name a session.
@@ -97,7 +97,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(named, "sessionId"), records)
 
 
-def _is_record(value: Any) -> bool:
+def _is_record(value: JsonValue) -> bool:
     """Whether a value has properties that only Claude Code's records have. Qwen Code's messages
     have parts.
     """
@@ -106,11 +106,11 @@ def _is_record(value: Any) -> bool:
     return "content" in dict_in(value, "message") if value["type"] in SPEAKERS else True
 
 
-def _may_be_record(value: Any) -> bool:
+def _may_be_record(value: JsonValue) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str)
 
 
-def find_each(value: Any) -> list[RawTranscript]:
+def find_each(value: JsonValue) -> list[RawTranscript]:
     """Return the sessions of a file, each with its records.
 
     Records with different session ids are one session if a record of one id names a record of the
@@ -149,11 +149,11 @@ def find_each(value: Any) -> list[RawTranscript]:
     ]
 
 
-def _has_id(record: Any) -> bool:
+def _has_id(record: JsonValue) -> bool:
     return isinstance(record.get("uuid"), str)
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     account = Account.of(turns)
     outline = [*map(_outline, account)]
     tree = _Tree(outline)
@@ -180,7 +180,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     return replace(read, losses=tuple(losses), branches=tuple(others))
 
 
-def _outline(record: Any) -> dict[str, Any]:
+def _outline(record: JsonValue) -> JsonDict:
     """Return the part of a record that the tree needs. Equal ids share one string."""
     if not isinstance(record, dict):
         return {}
@@ -206,7 +206,7 @@ def _outline(record: Any) -> dict[str, Any]:
     return found
 
 
-def _is_queued(record: dict[str, Any]) -> bool:
+def _is_queued(record: JsonDict) -> bool:
     """Return whether a record is a text that the user typed while the agent worked."""
     return (
         record.get("type") == "attachment"
@@ -214,7 +214,7 @@ def _is_queued(record: dict[str, Any]) -> bool:
     )
 
 
-def _shared(value: Any) -> Any:
+def _shared(value: JsonValue) -> JsonValue:
     return intern(value) if isinstance(value, str) else value
 
 
@@ -236,7 +236,7 @@ class _Tree:
     summary: here they come before the boundary.
     """
 
-    def __init__(self, turns: Sequence[Any]) -> None:
+    def __init__(self, turns: Sequence[JsonValue]) -> None:
         self._turns = turns
         nodes = [n for n, each in enumerate(turns) if isinstance(each, dict) and _has_id(each)]
         main = [n for n in nodes if not turns[n].get("isSidechain")]
@@ -371,7 +371,7 @@ class _Tree:
         first = self._first_prompts.get(parent, n) if self._is_prompt(n) else n
         return self._before.get(n) if first == n else self._previous(first)
 
-    def _parent(self, n: int, named: Any) -> int | None:
+    def _parent(self, n: int, named: JsonValue) -> int | None:
         if self.kept.get(n):
             return self.kept[n][-1]
         if not isinstance(named, str):
@@ -385,16 +385,16 @@ class _Tree:
         return parent
 
 
-def _answer_of(record: Mapping[str, Any]) -> str | None:
+def _answer_of(record: JsonMap) -> str | None:
     id = record.get("answer") if record.get("type") == "assistant" else None
     return id if isinstance(id, str) else None
 
 
-def _results(record: Mapping[str, Any]) -> Iterator[str]:
+def _results(record: JsonMap) -> Iterator[str]:
     return _ids(record, "tool_result", "tool_use_id")
 
 
-def _ids(record: Mapping[str, Any], type: str, name: str) -> Iterator[str]:
+def _ids(record: JsonMap, type: str, name: str) -> Iterator[str]:
     for block in record.get("calls", ()):
         if block.get("type") == type and isinstance(block.get(name), str):
             yield block[name]
@@ -409,12 +409,12 @@ class _Reader(SessionReader):
     def __init__(self, kept: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
         self._kept = kept  # the ids of the records that each boundary kept, by its own id
-        self._boundary: dict[str, Any] = {}
+        self._boundary: JsonDict = {}
         self._places: dict[str, list[int]] = {id: [] for ids in kept.values() for id in ids}
-        self._blocks: dict[str, list[dict[str, Any]]] = {}  # of the newest answers by their ids
+        self._blocks: dict[str, list[JsonDict]] = {}  # of the newest answers by their ids
         self._results: defaultdict[str | None, list[int]] = defaultdict(list)
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         match record.get("type"), record.get("subtype"):
             case "user", _:
                 self.user(record, _message(record))
@@ -434,7 +434,7 @@ class _Reader(SessionReader):
             case "progress", _ if dict_in(dict_in(record, "data"), "message"):
                 self.miss(_OF_SUBAGENTS)
 
-    def attachment(self, record: dict[str, Any], attachment: dict[str, Any]) -> None:
+    def attachment(self, record: JsonDict, attachment: JsonDict) -> None:
         """Read a text that the user typed while the agent worked; other attachments are counted."""
         if attachment.get("type") != "queued_command":
             self.miss("attachments")
@@ -446,7 +446,7 @@ class _Reader(SessionReader):
             by_program = attachment.get("commandMode", "prompt") != "prompt" or _is_by_program(read)
             self.placed(record, self.add(read, by_program))
 
-    def clear(self, about: dict[str, Any]) -> None:
+    def clear(self, about: JsonDict) -> None:
         for id in list_in(about, "compactedToolIds"):
             self.built.clear(self._results[id] if isinstance(id, str) else ())
 
@@ -456,7 +456,7 @@ class _Reader(SessionReader):
             self._results[message.id].append(place)
         return place
 
-    def user(self, record: dict[str, Any], message: dict[str, Any]) -> None:
+    def user(self, record: JsonDict, message: JsonDict) -> None:
         about = {name: record.get(name) for name in ("uuid", "timestamp", "isMeta")}
         contents: list[Content] = []
         for block in _blocks(message):
@@ -476,7 +476,7 @@ class _Reader(SessionReader):
             by_program = record.get("isMeta") is True or _is_by_program(read)
             self.placed(record, self.add(read, by_program))
 
-    def placed(self, record: dict[str, Any], place: int) -> None:
+    def placed(self, record: JsonDict, place: int) -> None:
         if record["uuid"] in self._places:
             self._places[record["uuid"]].append(place)
 
@@ -493,7 +493,7 @@ class _Reader(SessionReader):
             tokens_after=whole(about.get("postTokens")),
         )
 
-    def assistant(self, record: dict[str, Any], message: dict[str, Any]) -> None:
+    def assistant(self, record: JsonDict, message: JsonDict) -> None:
         if message.get("model") == "<synthetic>":
             self.miss("answers that the program gave in place of the model")
             return
@@ -518,9 +518,7 @@ class _Reader(SessionReader):
                 if tokens := sum(whole(usage.get(name)) or 0 for name in _PROMPT):
                     self.built.count_prompt(place, tokens)
 
-    def new_blocks(
-        self, id: str | None, blocks: list[dict[str, Any]]
-    ) -> tuple[list[dict[str, Any]], bool]:
+    def new_blocks(self, id: str | None, blocks: list[JsonDict]) -> tuple[list[JsonDict], bool]:
         """Return the blocks of a record that its answer does not have yet. If it writes some of
         them again, return all blocks of the answer, the newer ones in place of the older, and True.
         """
@@ -547,7 +545,7 @@ class _Reader(SessionReader):
         attributes = {**answer.attributes, **_attributes(self.built.messages[place])}
         self.built.replace(place, with_attributes(answer, attributes))
 
-    def part(self, blocks: Sequence[dict[str, Any]], about: dict[str, Any]) -> AiMessage:
+    def part(self, blocks: Sequence[JsonDict], about: JsonDict) -> AiMessage:
         """Return a part of an answer. It is empty if none of its blocks can be read."""
         texts, thoughts, calls = [], [], []
         types: dict[str | None, str] = {}
@@ -565,12 +563,12 @@ class _Reader(SessionReader):
                 case kind:
                     self.miss(f"blocks of type {kind!r} in answers")
         goes_on = self.built.messages and _is_provider_result(self.built.messages[-1])
-        own: dict[str, Any] = {"types": types} if types else {}
+        own: JsonDict = {"types": types} if types else {}
         own |= {"joins": True} if goes_on else {}
         kept = {ANTHROPIC: own} if own else {}
         return answer_of(texts, calls, thoughts, {**self.own(about), **kept})
 
-    def server_result(self, block: dict[str, Any], about: dict[str, Any], id: str | None) -> int:
+    def server_result(self, block: JsonDict, about: JsonDict, id: str | None) -> int:
         """Add the result of a tool that the provider ran. The answer continues after it, as another
         message.
         """
@@ -587,7 +585,7 @@ class _Reader(SessionReader):
         )
 
 
-def _place_of(block: dict[str, Any], n: int, known: Sequence[dict[str, Any]]) -> int | None:
+def _place_of(block: JsonDict, n: int, known: Sequence[JsonDict]) -> int | None:
     """Return the place of a block in the known ones, or None if it is new. A call is known by its
     id. A text may have grown since.
     """
@@ -604,8 +602,8 @@ def _place_of(block: dict[str, Any], n: int, known: Sequence[dict[str, Any]]) ->
     return None
 
 
-def _attributes(message: ChatMessage) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = getattr(message, "attributes", {})
+def _attributes(message: ChatMessage) -> JsonMap:
+    found: JsonMap = getattr(message, "attributes", {})
     return found
 
 
@@ -618,15 +616,15 @@ def _is_by_program(message: UserMessage) -> bool:
     return text_of(message).lstrip().startswith(BY_PROGRAMS)
 
 
-def _message(record: dict[str, Any]) -> dict[str, Any]:
+def _message(record: JsonDict) -> JsonDict:
     return object_in(record.get("message"), "a record needs a message")
 
 
-def _blocks(holder: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _blocks(holder: JsonMap) -> list[JsonDict]:
     return blocks_of(holder.get("content") or None)
 
 
-def _content(block: dict[str, Any]) -> Content:
+def _content(block: JsonDict) -> Content:
     source = dict_in(block, "source")
     data, url = text_in(source, "data"), text_in(source, "url")
     match block.get("type"):
@@ -641,7 +639,7 @@ def _content(block: dict[str, Any]) -> Content:
     return stand_in(str(block.get("type")), text_in(block, "title"))
 
 
-def content_of(record: Any) -> Any:
+def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of a record whose words must be found in messages, or else are reported as
     lost. None if there are no such parts.
 
@@ -672,7 +670,7 @@ _BESIDE = Beside(
 _OF_A_MESSAGE = Beside(wholes=("container", "context_management", "diagnostics", "stop_details"))
 
 
-def type_of(record: Mapping[str, Any]) -> str:
+def type_of(record: JsonMap) -> str:
     """Return the type of a record with its subtype. The subtype of progress and attachment records
     is the type of their data.
     """

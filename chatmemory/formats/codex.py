@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.account import NOTHING, Account
@@ -37,9 +36,11 @@ from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, part_texts, whole
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
+    MessageType,
     SystemMessage,
     ToolExecutionResultMessage,
     UserMessage,
@@ -65,7 +66,7 @@ _ABOUT_TURNS = (
 )
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the records of a file, or None if it is in another format. Each record has a type and
     a payload, or is itself an item.
 
@@ -87,7 +88,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name, records) if is_session else None
 
 
-def _is_record(value: Any) -> bool:
+def _is_record(value: JsonValue) -> bool:
     if not isinstance(value, dict):
         return False
     if "payload" in value:
@@ -95,19 +96,19 @@ def _is_record(value: Any) -> bool:
     return "record_type" in value or _is_bare_meta(value) or _is_item(value)
 
 
-def _is_bare_meta(value: Mapping[str, Any]) -> bool:
+def _is_bare_meta(value: JsonMap) -> bool:
     """Return whether a record names a session; the first version left out empty instructions."""
     has_instructions = {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
     return has_instructions or value.keys() == {"id", "timestamp"}
 
 
-def _is_item(value: Mapping[str, Any]) -> bool:
+def _is_item(value: JsonMap) -> bool:
     kind = value.get("type", "message" if "role" in value else None)
     is_call = isinstance(kind, str) and kind.endswith(("_call", "_call_output"))
     return is_call or (isinstance(kind, str) and kind in _ITEMS)
 
 
-def _item_in(record: Mapping[str, Any]) -> Any:
+def _item_in(record: JsonMap) -> JsonValue:
     """Return the item that a record holds or is; None if it holds none."""
     if record.get("type") == "response_item":
         return record.get("payload")
@@ -117,7 +118,7 @@ def _item_in(record: Mapping[str, Any]) -> Any:
 # Items that exist only as events
 
 
-def _items_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _items_of(event: JsonMap) -> list[JsonDict]:
     """Return the texts and calls of an event as items."""
     text = event.get("message")
     match event.get("type"):
@@ -141,7 +142,7 @@ def _items_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     return []
 
 
-def _items_of_completed(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _items_of_completed(item: JsonMap) -> list[JsonDict]:
     parts = [{**part, "type": "text"} for part in dicts_in(item, "content") if "text" in part]
     match str(item.get("type")).lower():
         case "usermessage":
@@ -154,17 +155,19 @@ def _items_of_completed(item: Mapping[str, Any]) -> list[dict[str, Any]]:
     return []
 
 
-def _message(role: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+def _message(role: str, parts: list[JsonDict]) -> JsonDict:
     return {"type": "message", "role": role, "content": parts}
 
 
-def _call(event: Mapping[str, Any], name: Any, arguments: Any, output: Any) -> list[dict[str, Any]]:
+def _call(
+    event: JsonMap, name: JsonValue, arguments: JsonValue, output: JsonValue
+) -> list[JsonDict]:
     id = event.get("call_id")
     call = {"type": "function_call", "call_id": id, "name": name, "arguments": arguments}
     return [call, {"type": "function_call_output", "call_id": id, "output": output}]
 
 
-def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _keys(item: JsonMap) -> list[tuple[str, JsonValue]]:
     """Return the keys that an item shares with its copy in an event."""
     kind = item.get("type", "message")
     if kind == "message":
@@ -177,7 +180,7 @@ def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [("output" if is_output else "call", first_in(item, "call_id", "id"))]
 
 
-def _keys_in(record: Any) -> list[tuple[str, Any]]:
+def _keys_in(record: JsonValue) -> list[tuple[str, JsonValue]]:
     """Return the keys of the item in a record; a malformed one has no keys."""
     item = _item_in(record) if isinstance(record, dict) else None
     with suppress(InvalidMessage):
@@ -185,12 +188,12 @@ def _keys_in(record: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _digest(key: tuple[str, Any]) -> bytes:
+def _digest(key: tuple[str, JsonValue]) -> bytes:
     """Return a digest of a key, whose text may be long."""
     return blake2b(repr(key).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
+def _missing_items(records: Sequence[JsonValue]) -> dict[int, list[JsonDict]]:
     """Return the items of events that have no `response_item`, by the indices of the events.
 
     Several types of events may each have a copy of one item. A program may put text before the
@@ -203,7 +206,7 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
         if isinstance(record, dict) and record.get("type") == "event_msg":
             events[str(dict_in(record, "payload").get("type"))].append(n)
     user_texts = _UserTexts(records)
-    missing: dict[int, list[dict[str, Any]]] = {}
+    missing: dict[int, list[JsonDict]] = {}
     for places in events.values():
         left, added = Counter(known), Counter[bytes]()
         for n in places:
@@ -219,7 +222,7 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
 
 
 def _ways(
-    records: Sequence[Any], missing: Mapping[int, list[dict[str, Any]]]
+    records: Sequence[JsonValue], missing: Mapping[int, list[JsonDict]]
 ) -> tuple[Sequence[int], list[Sequence[int]]]:
     """Return the records of the conversation, and for each time that turns were taken back, the
     records up to there.
@@ -240,14 +243,14 @@ def _ways(
     return way, others
 
 
-def _taken_back(record: Any) -> int:
+def _taken_back(record: JsonValue) -> int:
     """Return how many turns of the user an event takes back."""
     payload = dict_in(record, "payload")
     is_back = payload.get("type") == "thread_rolled_back"
     return max(0, whole(payload.get("num_turns")) or 0) if is_back else 0
 
 
-def _begins_turn(record: Any) -> bool:
+def _begins_turn(record: JsonValue) -> bool:
     item = _item_in(record) if isinstance(record, dict) else None
     if not isinstance(item, dict) or item.get("role") != "user":
         return False
@@ -260,7 +263,7 @@ def _begins_turn(record: Any) -> bool:
 class _UserTexts:
     """The ends of users' items: some events have only the user's part of an item's text."""
 
-    def __init__(self, records: Sequence[Any]) -> None:
+    def __init__(self, records: Sequence[JsonValue]) -> None:
         self._records = records
 
     @cached_property
@@ -269,7 +272,7 @@ class _UserTexts:
         texts = dict.fromkeys(text for role, text in keys if role == "user")
         return [f"\n{text}" for text in texts]
 
-    def __contains__(self, key: tuple[str, Any]) -> bool:
+    def __contains__(self, key: tuple[str, JsonValue]) -> bool:
         role, text = key
         return role == "user" and any(each.endswith(f"\n{text}") for each in self._texts)
 
@@ -282,15 +285,15 @@ class _Reader(SessionReader):
         self._answer: int | None = None  # the position of the answer that continues
         self._last_answer: int | None = None
         self._time: str | None = None  # of the record at hand
-        self._missing_items: Mapping[int, list[dict[str, Any]]] = {}
+        self._missing_items: Mapping[int, list[JsonDict]] = {}
 
     @classmethod
-    def parse(cls, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    def parse(cls, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
         account = Account.of(turns)
         missing = _missing_items(account)
         main, others = _ways(account, missing)
 
-        def along(way: Sequence[int], after: Iterable[ChatMessage] = ()) -> Any:
+        def along(way: Sequence[int], after: Iterable[ChatMessage] = ()) -> JsonValue:
             reader = cls()
             reader._missing_items = missing
             return lambda account: reader.read_all(account, way, after)
@@ -303,7 +306,7 @@ class _Reader(SessionReader):
             losses += lost
         return replace(read, losses=tuple(losses), branches=tuple(branches))
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         item = _item_in(record)
         time = record.get("timestamp")
         self._time = time if isinstance(time, str) else None
@@ -315,7 +318,7 @@ class _Reader(SessionReader):
         else:
             self.payload(record, object_in(record["payload"], "a record needs a payload"))
 
-    def payload(self, record: dict[str, Any], payload: dict[str, Any]) -> None:
+    def payload(self, record: JsonDict, payload: JsonDict) -> None:
         match record.get("type"):
             case "session_meta":
                 self.instructions(dict_in(payload, "base_instructions").get("text"))
@@ -326,13 +329,13 @@ class _Reader(SessionReader):
                     self.item(item)
                 self.event(payload)
 
-    def instructions(self, text: Any) -> None:
+    def instructions(self, text: JsonValue) -> None:
         if isinstance(text, str) and text.strip():
             self.add(SystemMessage(text))
         else:
             self.lack("system prompts, which are not recorded")
 
-    def event(self, payload: dict[str, Any]) -> None:
+    def event(self, payload: JsonDict) -> None:
         usage = dict_in(payload, "info").get("last_token_usage")
         if payload.get("type") == "token_count" and isinstance(usage, dict):
             tokens = whole(usage.get("input_tokens"))
@@ -340,7 +343,7 @@ class _Reader(SessionReader):
                 self.built.count_prompt(self._last_answer, tokens)
             self._answer = None
 
-    def item(self, item: dict[str, Any]) -> None:
+    def item(self, item: JsonDict) -> None:
         message = self.message(item)
         if message is not None and self._time:
             own = {**getattr(message, "attributes", {}).get(NAME, {}), "timestamp": self._time}
@@ -359,7 +362,7 @@ class _Reader(SessionReader):
         answer = self.built.messages[self._answer or 0]
         return isinstance(answer, AiMessage) and bool(answer.text or answer.tool_execution_requests)
 
-    def message(self, item: dict[str, Any]) -> ChatMessage | None:
+    def message(self, item: JsonDict) -> ChatMessage | None:
         """Return the message of an item, or None if it has no message."""
         kind = str(item.get("type", "message"))
         if kind == "message":
@@ -379,7 +382,7 @@ class _Reader(SessionReader):
         self.miss(f"items of type {kind!r}")
         return None
 
-    def read_message(self, item: dict[str, Any]) -> ChatMessage | None:
+    def read_message(self, item: JsonDict) -> ChatMessage | None:
         contents = [_content(part) for part in _parts(item.get("content"))]
         text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
         match item.get("role"):
@@ -391,7 +394,7 @@ class _Reader(SessionReader):
                 return SystemMessage(text) if text.strip() else None
         raise InvalidMessage(f"unknown role {item.get('role')!r}")
 
-    def compacted(self, payload: dict[str, Any]) -> None:
+    def compacted(self, payload: JsonDict) -> None:
         self._answer = None
         history = payload.get("replacement_history")
         written = text_in(payload, "message")
@@ -402,12 +405,12 @@ class _Reader(SessionReader):
             kept = self.kept_of_users()
             self.compact(UserMessage(written or "[no summary]"), kept=kept, ahead=len(kept))
 
-    def replaced(self, history: list[dict[str, Any]], written: str | None) -> None:
+    def replaced(self, history: list[JsonDict], written: str | None) -> None:
         """Read a new window: messages of the old one are kept, and all others are the summary."""
         free = {_key(self.built.messages[place]): place for place in self.built.window}
         kept: set[int] = set()
         texts: list[str] = []
-        secrets: list[Any] = []
+        secrets: JsonList = []
         ahead = 0
         for item in history:
             is_message = item.get("type", "message") == "message"
@@ -451,7 +454,7 @@ class _Reader(SessionReader):
         return kept
 
 
-def _key(message: ChatMessage) -> tuple[Any, str]:
+def _key(message: ChatMessage) -> tuple[MessageType, str]:
     return message.type, text_of(message)
 
 
@@ -460,7 +463,7 @@ def _is_by_program(message: ChatMessage) -> bool:
     return is_user and text_of(message).lstrip().startswith(BY_PROGRAMS)
 
 
-def _parts(content: Any) -> Iterator[dict[str, Any]]:
+def _parts(content: JsonValue) -> Iterator[JsonDict]:
     if isinstance(content, str):
         yield {"type": "input_text", "text": content}
     elif isinstance(content, list):
@@ -469,7 +472,7 @@ def _parts(content: Any) -> Iterator[dict[str, Any]]:
         raise InvalidMessage("content must be a string or a list of parts")
 
 
-def _content(part: dict[str, Any]) -> Content:
+def _content(part: JsonDict) -> Content:
     url = text_in(part, "image_url")
     if url:
         return ImageContent(Image(url=url))
@@ -477,7 +480,7 @@ def _content(part: dict[str, Any]) -> Content:
     return TextContent(text) if text is not None else stand_in(str(part.get("type")), None)
 
 
-def _output(output: Any) -> str | list[Content]:
+def _output(output: JsonValue) -> str | list[Content]:
     """Return the output of a call: a text or parts, which may be under `output` or `content`."""
     if isinstance(output, dict):
         output = output.get("content", output.get("output", output))
@@ -486,7 +489,7 @@ def _output(output: Any) -> str | list[Content]:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-def content_of(record: Any) -> Any:
+def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of a record whose words must be found in messages, or else are reported as
     lost. None if there are no such parts.
 
@@ -528,7 +531,7 @@ _BESIDE_SAID = Beside(
 )
 
 
-def type_of(record: Any) -> str:
+def type_of(record: JsonValue) -> str:
     """Return the type of a record, with the type of its payload if it has one."""
     inner = type_in(record.get("payload"))
     return f"{type_in(record)}/{inner}" if inner else kind_of(record)

@@ -11,7 +11,6 @@ export of version 0.32.3 that its author has published, and readers of other pro
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from chatmemory.formats.conversion import (
     answer_of,
@@ -26,6 +25,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import Format, Kinds, RawTranscript
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.formats.words import Beside
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import UserMessage
 
 NAME = "copilot_chat"
@@ -36,7 +36,7 @@ _ERRORS = "errors of the program"
 _TEXTS = (None, "markdownContent", "markdownVuln", "text")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     if not isinstance(value, dict):
         return None
     requests = dicts_in(value, "requests")
@@ -46,7 +46,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "sessionId"), list_in(value, "requests"))
 
 
-def is_empty(value: Any) -> bool:
+def is_empty(value: JsonValue) -> bool:
     return isinstance(value, dict) and "responderUsername" in value and value.get("requests") == []
 
 
@@ -84,7 +84,7 @@ _STEP_KINDS = (
 )
 
 
-def content_of(request: Any) -> Any:
+def content_of(request: JsonValue) -> JsonValue:
     """Return the parts of a request that have words: the user's text, and the model's answer. Words
     there that are in no message are reported as lost.
 
@@ -109,13 +109,13 @@ def content_of(request: Any) -> Any:
     return known
 
 
-def _is_text(part: Any) -> bool:
+def _is_text(part: JsonValue) -> bool:
     return (
         isinstance(part, dict) and part.keys() <= _OF_TEXTS and isinstance(part.get("value"), str)
     )
 
 
-def _step_text(part: Any) -> Any:
+def _step_text(part: JsonValue) -> JsonValue:
     """Return the words of a step: a reference to a file has its name and address."""
     if type_or_kind(part) != "inlineReference":
         return _BESIDE_STEP.without(part)
@@ -128,7 +128,7 @@ def _step_text(part: Any) -> Any:
     ]
 
 
-def _variables(request: Any) -> list[dict[str, Any]]:
+def _variables(request: JsonValue) -> list[JsonDict]:
     """Return the files that the user put beside a question."""
     return dicts_in(dict_in(request, "variableData"), "variables")
 
@@ -140,7 +140,7 @@ class _Reader(SessionReader):
         super().__init__()
         self.miss(_UNRECORDED)
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         about = {"requestId": record.get("requestId"), "modelId": record.get("modelId")}
         message = record.get("message")
         question = message if isinstance(message, str) else _question(dict_in(record, "message"))
@@ -156,7 +156,7 @@ class _Reader(SessionReader):
             self.shown(list_in(record, "response"))
         self.miss(_ERRORS, bool(dict_in(result, "errorDetails").get("message")))
 
-    def round(self, value: dict[str, Any], results: dict[str, Any]) -> None:
+    def round(self, value: JsonDict, results: JsonDict) -> None:
         """Add an answer with its calls, and the results of these."""
         calls = dicts_in(value, "toolCalls")
         asked = [
@@ -172,7 +172,7 @@ class _Reader(SessionReader):
             texts = [*_strings(results.get(id or "", {}))]
             self.result(id, "".join(texts), None, {})
 
-    def shown(self, parts: list[Any]) -> None:
+    def shown(self, parts: JsonList) -> None:
         """Add the answer as people saw it, where the rounds are not recorded."""
         texts = [_shown_text(each) for each in parts]
         thoughts = [
@@ -187,16 +187,16 @@ class _Reader(SessionReader):
             self.add(answer_of([text] if text else [], (), thoughts))
 
 
-def type_or_kind(part: Any) -> Any:
+def type_or_kind(part: JsonValue) -> JsonValue:
     return part.get("kind") if isinstance(part, dict) else None
 
 
-def _question(message: dict[str, Any]) -> str:
+def _question(message: JsonDict) -> str:
     parts = "".join(text_in(each, "text") or "" for each in dicts_in(message, "parts"))
     return text_in(message, "text") or parts
 
 
-def _shown_text(part: Any) -> str:
+def _shown_text(part: JsonValue) -> str:
     """Return the text of a part of an answer: Markdown, or the name of a file within it."""
     if isinstance(part, str):
         return part
@@ -214,7 +214,7 @@ def _shown_text(part: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: JsonValue) -> Iterator[str]:
     """Yield the texts of a thought or of a result, whose parts may be nodes of a tree."""
     if isinstance(value, str):
         yield value
@@ -234,7 +234,7 @@ def _strings(value: Any) -> Iterator[str]:
             yield arguments_text(value) or ""
 
 
-def type_of(request: Any) -> str:
+def type_of(request: JsonValue) -> str:
     return "request"
 
 

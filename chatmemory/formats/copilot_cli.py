@@ -9,8 +9,6 @@ published events of versions 0.0.369 to 1.0.88.
 
 from __future__ import annotations
 
-from typing import Any
-
 from chatmemory.formats.account import NOTHING
 from chatmemory.formats.conversion import (
     answer_of,
@@ -27,6 +25,7 @@ from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import AiMessage, ToolExecutionRequest, UserMessage
 
 NAME, VERSION = "copilot_cli", "1.0.88"
@@ -60,7 +59,7 @@ SILENT = dict.fromkeys(
 )
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     records = records_in(value)
     if not records or not all(map(is_record, records)):
         return None
@@ -70,7 +69,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(dict_in(start, "data"), "sessionId"), records)
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: JsonValue) -> bool:
     """Return whether a value is an event: it has a type, its data, and an id or a time."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
@@ -106,7 +105,7 @@ _BESIDE = Beside(
 )
 
 
-def content_of(record: Any) -> Any:
+def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of an event whose words must be found in messages, or else are reported as
     lost. None if the type of the event is unknown.
     """
@@ -128,7 +127,7 @@ class _Reader(SessionReader):
         self._latest: str | None = None  # id of the answer whose calls may follow
         self._thoughts: list[str] = []
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         kind, data = type_in(record), dict_in(record, "data")
         about = {"id": record.get("id"), "timestamp": record.get("timestamp")}
         match kind:
@@ -149,14 +148,14 @@ class _Reader(SessionReader):
             case _:
                 self.miss(_LEFT_OUT.get(kind or "", ""), kind in _LEFT_OUT)
 
-    def compaction(self, data: dict[str, Any]) -> None:
+    def compaction(self, data: JsonDict) -> None:
         if summary := text_in(data, "summaryContent"):
             before, after = data.get("preCompactionTokens"), data.get("postCompactionTokens")
             tokens = {"tokens_before": before, "tokens_after": after}
             known = {name: each for name, each in tokens.items() if isinstance(each, int)}
             self.compact(UserMessage(summary), **known)
 
-    def user(self, data: dict[str, Any], about: dict[str, Any], by_program: bool) -> None:
+    def user(self, data: JsonDict, about: JsonDict, by_program: bool) -> None:
         self._latest = None
         text = text_in(data, "content") or ""
         self.miss(_CONTEXT, data.get("transformedContent", text) not in (text, None, ""))
@@ -166,7 +165,7 @@ class _Reader(SessionReader):
             is_injected = by_program or data.get("source") not in (None, "", "user")
             self.add(UserMessage(contents, attributes=self.own(about)), is_injected)
 
-    def assistant(self, data: dict[str, Any], about: dict[str, Any]) -> None:
+    def assistant(self, data: JsonDict, about: JsonDict) -> None:
         requests = dicts_in(data, "toolRequests")
         calls = [self.request(each, "name") for each in requests]
         thoughts = [text_in(data, "reasoningText") or "\n".join(self._thoughts)]
@@ -179,12 +178,12 @@ class _Reader(SessionReader):
             self.close(self._latest)  # an answer in chunks has several messages
             self.answer(part, self._latest)
 
-    def request(self, value: dict[str, Any], name: str) -> ToolExecutionRequest:
+    def request(self, value: JsonDict, name: str) -> ToolExecutionRequest:
         id = text_in(value, "toolCallId")
         self._asked.add(id or "")
         return self.calls.request(id, text_in(value, name), value.get("arguments"))
 
-    def call(self, data: dict[str, Any]) -> None:
+    def call(self, data: JsonDict) -> None:
         """Add a call that no answer asked for in its own record, as in earlier versions."""
         id = text_in(data, "toolCallId")
         if id in self._asked:
@@ -193,7 +192,7 @@ class _Reader(SessionReader):
         part = AiMessage(None, [self.request(data, "toolName")])
         self.answer(part, self._latest or id)
 
-    def tool_result(self, data: dict[str, Any], about: dict[str, Any]) -> None:
+    def tool_result(self, data: JsonDict, about: JsonDict) -> None:
         self.close(self._latest)
         self._latest = None
         result = dict_in(data, "result")
@@ -206,7 +205,7 @@ class _Reader(SessionReader):
         self.result(text_in(data, "toolCallId"), contents, failed or None, about)
 
 
-def _attachment(value: dict[str, Any]) -> TextContent:
+def _attachment(value: JsonDict) -> TextContent:
     """Return a text for an attachment: its name, and the text that was selected in it."""
     names = ("displayName", "path", "filePath", "title", "url")
     name = next((each for n in names if isinstance(each := value.get(n), str) and each), None)
@@ -215,7 +214,7 @@ def _attachment(value: dict[str, Any]) -> TextContent:
     return TextContent(f"{line}\n{text}" if isinstance(text, str) and text else line)
 
 
-def type_of(record: Any) -> str:
+def type_of(record: JsonValue) -> str:
     return str(type_in(record))
 
 

@@ -11,7 +11,6 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 from zlib import compress, decompress
 
 from chatmemory.exceptions import UnreadableTranscript
@@ -23,6 +22,7 @@ from chatmemory.formats.runs import Runs, digest_of
 from chatmemory.formats.times import known_times
 from chatmemory.formats.words import Beside
 from chatmemory.messages.codec import decoded
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, UserMessage
 from chatmemory.messages.texts import printable
 
@@ -48,34 +48,34 @@ class Call:
     of the record. Words there that are in no message are reported as lost.
     """
 
-    request: Any
-    answer: Any = None
+    request: JsonValue
+    answer: JsonValue = None
     session: str | None = None
     name: str | None = None
     trace: str | None = None
     level: int = 0
     time: str = ""
     at: datetime | None = None
-    beside: Any = None
+    beside: JsonValue = None
 
 
 def format_of_calls(
     name: str,
-    finds: Callable[[Any], bool],
-    calls: Callable[[Iterable[Any]], Iterable[Call | Refused]],
+    finds: Callable[[JsonValue], bool],
+    calls: Callable[[Iterable[JsonValue]], Iterable[Call | Refused]],
 ) -> Format:
     """Return a format of files that hold model calls. `finds` tells whether a value holds calls,
     and `calls` yields the calls of all values.
     """
 
-    def find(value: Any) -> RawTranscript | None:
+    def find(value: JsonValue) -> RawTranscript | None:
         return RawTranscript(None, [value]) if finds(value) else None
 
-    def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
+    def conversations(values: Iterable[JsonValue]) -> Iterator[Transcript | Refused]:
         counted = _Counted(values, finds)
         return _joined(calls(counted), counted)
 
-    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
         found = [*conversations(turns)]
         if len(found) != 1 or isinstance(found[0], Refused):
             why = next((each.why for each in found if isinstance(each, Refused)), "")
@@ -87,14 +87,14 @@ def format_of_calls(
 
 def format_around(
     name: str,
-    find: Callable[[Any], RawTranscript | None],
-    plain: Callable[[Any], Any] = lambda turn: turn,
+    find: Callable[[JsonValue], RawTranscript | None],
+    plain: Callable[[JsonValue], JsonValue] = lambda turn: turn,
 ) -> Format:
     """Return a format whose values wrap messages of another format. `find` returns the wrapped
     messages, and `plain` turns a wrapped message into a message of that other format.
     """
 
-    def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
+    def conversations(values: Iterable[JsonValue]) -> Iterator[Transcript | Refused]:
         for n, value in enumerate(values):
             try:
                 raw = find(value) or RawTranscript(None, ())
@@ -103,13 +103,13 @@ def format_around(
             except UnreadableTranscript as error:
                 yield Refused(f"conversation {n + 1}", str(error), n)
 
-    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
         return parse_any([*map(plain, turns)], after)
 
     return Format(name, find, parse, conversations=conversations)
 
 
-def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse_any(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     """Return the messages read from a list of JSON values. The format is detected among all formats
     that this library reads.
 
@@ -118,7 +118,7 @@ def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transc
     return _format_in(turns).parse(turns, after)
 
 
-def _format_in(turns: Sequence[Any]) -> Format:
+def _format_in(turns: Sequence[JsonValue]) -> Format:
     format = format_of([each for each in turns if isinstance(each, dict)])
     if format is None:
         raise UnreadableTranscript(-1, NOTHING)
@@ -128,7 +128,7 @@ def _format_in(turns: Sequence[Any]) -> Format:
 # One call
 
 
-def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
+def messages_in(value: JsonValue, by_model: bool = False) -> Transcript | None:
     """Return the messages of a request or an answer; None for blank text or a value in no known
     format.
 
@@ -149,7 +149,9 @@ def messages_in(value: Any, by_model: bool = False) -> Transcript | None:
     return None
 
 
-def read_as(format: Format, raw: RawTranscript, plain: Sequence[Any] | None = None) -> Transcript:
+def read_as(
+    format: Format, raw: RawTranscript, plain: Sequence[JsonValue] | None = None
+) -> Transcript:
     """Return the messages of a conversation that `format.find` has found, with the losses of
     finding and reading them. Raises UnreadableTranscript.
 
@@ -162,7 +164,7 @@ def read_as(format: Format, raw: RawTranscript, plain: Sequence[Any] | None = No
     return replace(read, name=raw.name, losses=(*raw.losses, *read.losses, *words))
 
 
-def format_of(value: Any) -> Format | None:
+def format_of(value: JsonValue) -> Format | None:
     """Return the format of a list of messages, a request or an answer; None if no format fits."""
     # The registry imports formats that use this module.
     from chatmemory.formats.registry import readable_formats
@@ -178,11 +180,11 @@ class _Way:
     `others` of its kind.
     """
 
-    value: Any
-    around: tuple[Any, ...] = ()
+    value: JsonValue
+    around: tuple[JsonValue, ...] = ()
     others: int = 0
 
-    def into(self, value: Any, around: Any = None, others: int = 0) -> _Way:
+    def into(self, value: JsonValue, around: JsonValue = None, others: int = 0) -> _Way:
         more = (around,) if around else ()
         return _Way(value, (*self.around, *more), self.others + others)
 
@@ -205,7 +207,7 @@ def _ways(way: _Way) -> Iterator[_Way]:
         yield way.into([first["message"]], _around(first, "message"), others=len(others))
 
 
-def _around(value: dict[str, Any], name: str) -> dict[str, Any]:
+def _around(value: JsonDict, name: str) -> JsonDict:
     """Return what stands around a property of a request or an answer, and may have words."""
     about = {each: _AROUND.without(value[each]) for each in _ABOUT if each in value}
     return {**_AROUND.without(value, name, *about), **about}
@@ -246,7 +248,7 @@ def _times_of(read: Transcript) -> Sequence[datetime | None]:
     return read.times or (None,) * len(read.messages)
 
 
-def _why_unread(value: Any) -> str:
+def _why_unread(value: JsonValue) -> str:
     error = value.get("error") if isinstance(value, dict) else None
     if isinstance(error, dict):
         error = error.get("message")
@@ -315,15 +317,17 @@ class _Log:
         self._packed[run].append(_packed((read.name, _timed(new, read), read.losses)))
 
 
-def _packed(value: Any) -> bytes:
+def _packed(value: JsonValue) -> bytes:
     return compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
 
 
-def _unpacked(packed: bytes) -> Any:
+def _unpacked(packed: bytes) -> JsonValue:
     return pickle.loads(decompress(packed))  # noqa: S301 (packed in this process)
 
 
-def _started(calls: Iterable[tuple[Call, int]]) -> Callable[[tuple[Call, int]], Any]:
+def _started(
+    calls: Iterable[tuple[Call, int]],
+) -> Callable[[tuple[Call, int]], tuple[str, str, str]]:
     """Return the key that sorts calls: traces by their beginnings, and calls within a trace."""
     first: dict[str | None, str] = {}
     for call, _ in calls:
@@ -376,7 +380,7 @@ def _timed(messages: Iterable[ChatMessage], read: Transcript) -> list[Timed]:
     return [(each, times.get(id(each))) for each in messages]
 
 
-def _divided(read: Transcript) -> tuple[list[Any], list[ChatMessage]]:
+def _divided(read: Transcript) -> tuple[JsonList, list[ChatMessage]]:
     """Return the system messages of a call, and the others."""
     system = [each for each in read.messages if isinstance(each, SystemMessage)]
     return system, [each for each in read.messages if not isinstance(each, SystemMessage)]
@@ -409,17 +413,17 @@ def _joined(calls: Iterable[Call | Refused], values: _Counted) -> Iterator[Trans
     yield from log.conversations()
 
 
-class _Counted(Iterable[Any]):
+class _Counted(Iterable[JsonValue]):
     """The values of a file. `at` is the index of the value at hand, and `others` are refusals of
     the values that hold no call.
     """
 
-    def __init__(self, values: Iterable[Any], finds: Callable[[Any], bool]) -> None:
+    def __init__(self, values: Iterable[JsonValue], finds: Callable[[JsonValue], bool]) -> None:
         self._values, self._finds = values, finds
         self.at = 0
         self.others: list[Refused] = []
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[JsonValue]:
         for n, value in enumerate(self._values):
             self.at = n
             if self._finds(value):

@@ -26,6 +26,7 @@ from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
 
 NAME = "gemini_cli"
@@ -36,7 +37,7 @@ _TYPES = ("user", "gemini", *_NOTICES)
 _CHANGES = ("$set", "$patch", "$rewindTo")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the records of a session file. A file in the older format is a single object: then its
     messages are returned. None if the value is in another format.
     """
@@ -48,22 +49,22 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(session_of(head), listed or records)
 
 
-def session_of(record: Any) -> str | None:
+def session_of(record: JsonValue) -> str | None:
     return name_of(record, "sessionId") if is_head(record) else None
 
 
-def is_head(value: Any) -> bool:
+def is_head(value: JsonValue) -> bool:
     return isinstance(value, dict) and {"sessionId", "projectHash"} <= value.keys()
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: JsonValue) -> bool:
     if not isinstance(value, dict):
         return False
     is_message = isinstance(value.get("type"), str) and {"content", "id"} <= value.keys()
     return is_head(value) or is_message or not value.keys().isdisjoint(_CHANGES)
 
 
-def content_of(record: Any) -> Any:
+def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of a record whose words must be found in messages, or else are reported as
     lost: the content, thoughts, arguments and results.
     """
@@ -75,7 +76,7 @@ def content_of(record: Any) -> Any:
     return [beside, [_said_in(each) for each in messages]]
 
 
-def _said_in(message: dict[str, Any]) -> list[Any]:
+def _said_in(message: JsonDict) -> JsonList:
     calls = message.get("toolCalls")
     said = map(_BESIDE_CALLS.without, calls) if isinstance(calls, list) else [calls]
     return [_BESIDE.without(message, "toolCalls"), *said]
@@ -92,12 +93,12 @@ _BESIDE_CALLS = Beside(
 )
 
 
-def _listed(record: dict[str, Any]) -> list[dict[str, Any]]:
+def _listed(record: JsonDict) -> list[JsonDict]:
     """Return the messages of an older file, or of a change of all messages."""
     return dicts_in(dict_in(record, "$set") or record, "messages")
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     account = Account.of(turns)
     log = _Log(account)
     for n, turn in enumerate(turns):
@@ -138,14 +139,14 @@ class _Log:
     written last, and the messages that differ from that record.
     """
 
-    def __init__(self, records: Sequence[Any]) -> None:
+    def __init__(self, records: Sequence[JsonValue]) -> None:
         self._records = records
         self._places: dict[str, int] = {}
-        self._changed: dict[str, dict[str, Any]] = {}
+        self._changed: dict[str, JsonDict] = {}
         self.taken_back: set[int] = set()
         self.before_rewinds: list[_Messages] = []
 
-    def read(self, n: int, record: dict[str, Any]) -> None:
+    def read(self, n: int, record: JsonDict) -> None:
         for each in _listed(record):
             self.put(n, each)
         if "$rewindTo" in record:
@@ -155,7 +156,7 @@ class _Log:
         elif "type" in record:
             self.put(n, record, is_whole=True)
 
-    def put(self, n: int, message: dict[str, Any], is_whole: bool = False) -> None:
+    def put(self, n: int, message: JsonDict, is_whole: bool = False) -> None:
         """Put a message that is in a record, or `is_whole` is one. If it was written before, its
         parts are newer, and others stay.
         """
@@ -167,17 +168,17 @@ class _Log:
         if merged is not message or not is_whole:
             self._changed[id] = merged
 
-    def _known(self, id: str) -> dict[str, Any]:
+    def _known(self, id: str) -> JsonDict:
         if id in self._changed or id not in self._places:
             return self._changed.get(id, {})
-        found: dict[str, Any] = self._records[self._places[id]]
+        found: JsonDict = self._records[self._places[id]]
         return found
 
     def messages(self) -> _Messages:
         changed = {k: self._changed[id] for k, id in enumerate(self._places) if id in self._changed}
         return _Messages(self._records, array("L", self._places.values()), changed)
 
-    def rewind(self, id: Any) -> None:
+    def rewind(self, id: JsonValue) -> None:
         ids = [*self._places]
         if len(self.before_rewinds) < BRANCHES and ids:
             self.before_rewinds.append(self.messages())
@@ -186,22 +187,22 @@ class _Log:
             self._changed.pop(each, None)
 
 
-class _Messages(Sequence[Any]):
+class _Messages(Sequence[JsonValue]):
     """The messages of a session in order: the records at these places, as last changed."""
 
     def __init__(
-        self, records: Sequence[Any], places: Sequence[int], changed: Mapping[int, dict[str, Any]]
+        self, records: Sequence[JsonValue], places: Sequence[int], changed: Mapping[int, JsonDict]
     ) -> None:
         self._records, self.places, self._changed = records, places, changed
 
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, k: Any) -> Any:
+    def __getitem__(self, k: Any) -> JsonValue:  # its base class allows slices
         return self._changed[k] if k in self._changed else self._records[self.places[k]]
 
 
-def _merged(known: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+def _merged(known: JsonDict, newer: JsonDict) -> JsonDict:
     """Return a message that was written again, with the parts that the newer one has not."""
     told = {name: each for name, each in newer.items() if each not in (None, "", [], {})}
     calls = {name_of(each, "id"): each for each in dicts_in(known, "toolCalls")}
@@ -215,7 +216,7 @@ def _merged(known: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
 class _Reader(SessionReader):
     format = NAME
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         match record.get("type"):
             case "user":
                 contents = _contents(record)
@@ -229,7 +230,7 @@ class _Reader(SessionReader):
             case kind if kind in _NOTICES:
                 self.miss(f"messages of the program to the user, of type {kind!r}")
 
-    def model(self, record: dict[str, Any]) -> None:
+    def model(self, record: JsonDict) -> None:
         calls = dicts_in(record, "toolCalls")
         contents, thoughts = _texts(record), _thoughts(record)
         first = calls[0].get("timestamp") if calls else None
@@ -252,12 +253,12 @@ class _Reader(SessionReader):
             else:
                 self.lack("answers without content")
 
-    def counted(self, message: AiMessage, record: Mapping[str, Any]) -> None:
+    def counted(self, message: AiMessage, record: JsonMap) -> None:
         place = self.add(message)
         if tokens := whole(dict_in(record, "tokens").get("input")):
             self.built.count_prompt(place, tokens)
 
-    def result_of(self, call: Mapping[str, Any]) -> None:
+    def result_of(self, call: JsonMap) -> None:
         result, parts = call.get("result"), dicts_in(call, "result")
         is_error = True if call.get("status") == "error" else None
         about = {name: call.get(name) for name in ("status", "timestamp")}
@@ -273,18 +274,18 @@ class _Reader(SessionReader):
         else:
             self.miss("calls that were cancelled")
 
-    def about(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def about(self, record: JsonMap) -> JsonDict:
         return self.own({name: record.get(name) for name in ("id", "timestamp", "model", "tokens")})
 
 
-def _parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _parts(record: JsonMap) -> list[JsonDict]:
     content = record.get("content")
     parts = content if isinstance(content, list) else [content]
     texts = [{"text": each} if isinstance(each, str) else each for each in parts]
     return [each for each in texts if isinstance(each, dict)]
 
 
-def _contents(record: Mapping[str, Any]) -> list[Content]:
+def _contents(record: JsonMap) -> list[Content]:
     parts = [each for each in _parts(record) if "functionResponse" not in each and any(each)]
     parts = [each for each in parts if each.get("text") != ""]
     if not parts:
@@ -293,12 +294,12 @@ def _contents(record: Mapping[str, Any]) -> list[Content]:
     return [each for each in getattr(message, "contents", ()) if each]
 
 
-def _texts(record: Mapping[str, Any]) -> list[str]:
+def _texts(record: JsonMap) -> list[str]:
     parts = [each for each in _parts(record) if not each.get("thought")]
     return [each["text"] for each in parts if isinstance(each.get("text"), str) and each["text"]]
 
 
-def _thoughts(record: Mapping[str, Any]) -> list[str]:
+def _thoughts(record: JsonMap) -> list[str]:
     thoughts = [each for each in _parts(record) if each.get("thought")]
     found = [text_in(each, "text") or "" for each in thoughts]
     for each in dicts_in(record, "thoughts"):
@@ -307,7 +308,7 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
     return [*filter(None, found)]
 
 
-def type_of(record: Any) -> str:
+def type_of(record: JsonValue) -> str:
     """Return the type of a record: the type of its message, or the name of its change, such as
     `$set`.
     """

@@ -9,8 +9,7 @@ crates/goose/src/session. The shapes of messages and tables are taken from progr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from chatmemory.formats.account import NOTHING
 from chatmemory.formats.conversion import (
@@ -29,6 +28,7 @@ from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import ToolExecutionRequest, UserMessage
 
 NAME = "goose"
@@ -37,7 +37,7 @@ _CALLS = ("toolRequest", "frontendToolRequest")
 _NOTICES = ("toolConfirmationRequest", "actionRequired", "systemNotification")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     messages = dicts_in(value, "conversation")
     is_session = messages and not {"working_dir", "extension_data"}.isdisjoint(value)
     if not is_session or not all({"role", "content"} <= each.keys() for each in messages):
@@ -45,11 +45,11 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "id"), list_in(value, "conversation"))
 
 
-def is_empty(value: Any) -> bool:
+def is_empty(value: JsonValue) -> bool:
     return isinstance(value, dict) and "working_dir" in value and value.get("conversation") == []
 
 
-def content_of(message: Any) -> Any:
+def content_of(message: JsonValue) -> JsonValue:
     """Return the parts of a message of Goose whose words must be found in our messages, or else are
     reported as lost: its texts, thoughts, calls and results.
     """
@@ -66,7 +66,7 @@ def content_of(message: Any) -> Any:
 class _Reader(SessionReader):
     format = NAME
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         if not self.built.messages:
             self.lack(_UNRECORDED)
         metadata = dict_in(record, "metadata")
@@ -80,14 +80,14 @@ class _Reader(SessionReader):
             case "assistant":
                 self.assistant(blocks, about)
 
-    def user(self, blocks: list[dict[str, Any]], about: dict[str, Any], by_program: bool) -> None:
+    def user(self, blocks: list[JsonDict], about: JsonDict, by_program: bool) -> None:
         for run in runs_of(blocks, _is_result):
             if _is_result(run[0]):
                 self.tool_result(run[0], about)
             elif contents := [each for block in run for each in _contents(block)]:
                 self.add(UserMessage(contents, attributes=self.own(about)), by_program)
 
-    def assistant(self, blocks: list[dict[str, Any]], about: dict[str, Any]) -> None:
+    def assistant(self, blocks: list[JsonDict], about: JsonDict) -> None:
         for run in runs_of(blocks, _is_result):
             if _is_result(run[0]):
                 self.tool_result(run[0], about)
@@ -99,14 +99,14 @@ class _Reader(SessionReader):
             if texts or calls or any(thoughts):
                 self.add(answer_of(texts, calls, thoughts, self.own(about)))
 
-    def call(self, block: dict[str, Any]) -> ToolExecutionRequest:
+    def call(self, block: JsonDict) -> ToolExecutionRequest:
         """Return a call. One that the model wrote wrongly has the error as its arguments."""
         call = dict_in(block, "toolCall")
         value = dict_in(call, "value") or call
         arguments = value.get("arguments", call.get("error"))
         return self.calls.request(text_in(block, "id"), text_in(value, "name"), arguments)
 
-    def tool_result(self, block: dict[str, Any], about: dict[str, Any]) -> None:
+    def tool_result(self, block: JsonDict, about: JsonDict) -> None:
         result = dict_in(block, "toolResult")
         value = result.get("value", result.get("content"))
         inner = value.get("content") if isinstance(value, dict) and "content" in value else value
@@ -118,11 +118,11 @@ class _Reader(SessionReader):
         self.result(text_in(block, "id"), contents, is_error or None, about)
 
 
-def _is_result(block: Mapping[str, Any]) -> bool:
+def _is_result(block: JsonMap) -> bool:
     return type_in(block) == "toolResponse"
 
 
-def _parts(value: Any) -> list[dict[str, Any]]:
+def _parts(value: JsonValue) -> list[JsonDict]:
     parts = value if isinstance(value, list) else [value] if value is not None else []
     return [
         each if isinstance(each, dict) else {"type": "text", "text": arguments_text(each)}
@@ -130,7 +130,7 @@ def _parts(value: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _contents(block: dict[str, Any]) -> Iterator[Content]:
+def _contents(block: JsonDict) -> Iterator[Content]:
     """Yield what people see of a block: its text, its picture, or a notice."""
     kind = type_in(block)
     match kind:
@@ -152,7 +152,7 @@ def _contents(block: dict[str, Any]) -> Iterator[Content]:
                 yield TextContent(next(filter(None, texts)))
 
 
-def type_of(message: Any) -> str:
+def type_of(message: JsonValue) -> str:
     return str(message.get("role"))
 
 

@@ -11,19 +11,19 @@ LangGraph's API, history of a thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.times import moment_of
 from chatmemory.formats.words import Beside
+from chatmemory.messages.json_values import JsonDict, JsonValue
 
 
-def _finds(value: Any) -> bool:
+def _finds(value: JsonValue) -> bool:
     return _thread(value) is not None and isinstance(_messages(value), list)
 
 
-def _thread(value: Any) -> str | None:
+def _thread(value: JsonValue) -> str | None:
     for name in ("config", "checkpoint", "parent_config"):
         place = dict_in(value, name)
         if found := name_of(dict_in(place, "configurable") or place, "thread_id"):
@@ -31,16 +31,16 @@ def _thread(value: Any) -> str | None:
     return None
 
 
-def _messages(value: Any) -> Any:
+def _messages(value: JsonValue) -> JsonValue:
     return _state(value).get("messages", [] if "values" in value else None)
 
 
-def _state(value: Any) -> dict[str, Any]:
+def _state(value: JsonValue) -> JsonDict:
     """Return the state of the graph that has the messages."""
     return dict_in(value, "values") or dict_in(dict_in(value, "checkpoint"), "channel_values")
 
 
-def _calls(values: Iterable[Any]) -> Iterator[Call]:
+def _calls(values: Iterable[JsonValue]) -> Iterator[Call]:
     for value in values:
         if isinstance(value, dict):
             at, around, messages = moment_of(_created(value)), _around(value), _messages(value)
@@ -56,14 +56,14 @@ _BESIDE = Beside(
 )
 
 
-def _around(value: dict[str, Any]) -> dict[str, Any]:
+def _around(value: JsonDict) -> JsonDict:
     """Return the state of a graph beside its messages, and what else stands in a checkpoint."""
     state, checkpoint = _state(value), value.get("checkpoint")
     inner = _beside_state(checkpoint, "channel_values", state)
     return {**_beside_state(value, "values", state), "checkpoint": inner}
 
 
-def _beside_state(value: Any, name: str, state: dict[str, Any]) -> Any:
+def _beside_state(value: JsonValue, name: str, state: JsonDict) -> JsonValue:
     """Return an object without the messages of the state, if it holds this one under the name."""
     if not isinstance(value, dict):
         return value
@@ -73,14 +73,14 @@ def _beside_state(value: Any, name: str, state: dict[str, Any]) -> Any:
     return {**_BESIDE.without(value, name), name: rest}
 
 
-def _time(value: dict[str, Any]) -> str:
+def _time(value: JsonDict) -> str:
     """Return a checkpoint's time and step number: several may have the same time."""
     step = dict_in(value, "metadata").get("step")
     created = _created(value)
     return f"{created} {step:09}" if isinstance(step, int) and step >= 0 else created
 
 
-def _created(value: dict[str, Any]) -> str:
+def _created(value: JsonDict) -> str:
     created = name_of(value, "created_at", "ts") or name_of(dict_in(value, "checkpoint"), "ts")
     return created or ""
 

@@ -10,25 +10,25 @@ shapes: LangSmith's documentation, run data format.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
 from chatmemory.formats.times import said_at_of
 from chatmemory.formats.words import Beside
+from chatmemory.messages.json_values import JsonDict, JsonValue
 
 _THREAD = ("thread_id", "session_id", "conversation_id")
 _CALL, _OUTERMOST, _INNER = range(3)
 
 
-def _finds(value: Any) -> bool:
+def _finds(value: JsonValue) -> bool:
     if not isinstance(value, dict):
         return False
     is_run = isinstance(value.get("run_type"), str) and isinstance(value.get("inputs"), dict)
     return is_run or any(map(_finds, dicts_in(value, "runs")[:1]))
 
 
-def _runs(value: Any, trace: str | None = None) -> Iterator[tuple[dict[str, Any], str | None]]:
+def _runs(value: JsonValue, trace: str | None = None) -> Iterator[tuple[JsonDict, str | None]]:
     """Yield the runs of a value, each with its trace or else the trace of the run around it."""
     if not isinstance(value, dict):
         return
@@ -40,7 +40,7 @@ def _runs(value: Any, trace: str | None = None) -> Iterator[tuple[dict[str, Any]
             yield from _runs(each, trace)
 
 
-def _calls(values: Iterable[Any]) -> Iterator[Call]:
+def _calls(values: Iterable[JsonValue]) -> Iterator[Call]:
     for run, trace in (each for value in values for each in _runs(value)):
         level = _CALL if run["run_type"] == "llm" else _INNER if _is_inner(run) else _OUTERMOST
         answer, beside_answer = _messages_of(dict_in(run, "outputs"))
@@ -59,15 +59,15 @@ _BESIDE = Beside(
 )
 
 
-def _is_inner(run: dict[str, Any]) -> bool:
+def _is_inner(run: JsonDict) -> bool:
     return bool(run.get("parent_run_id") or run.get("parent_run_ids"))
 
 
-def _thread(run: dict[str, Any]) -> str | None:
+def _thread(run: JsonDict) -> str | None:
     return name_of(dict_in(dict_in(run, "extra"), "metadata"), *_THREAD)
 
 
-def _messages_of(value: dict[str, Any]) -> tuple[Any, Any]:
+def _messages_of(value: JsonDict) -> tuple[JsonValue, JsonValue]:
     """Return the messages of a run's input or output, or its only text, and what stands beside
     them.
     """

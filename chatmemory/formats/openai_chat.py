@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.account import beside
@@ -41,6 +40,7 @@ from chatmemory.messages.contents import (
     PdfFileContent,
     TextContent,
 )
+from chatmemory.messages.json_values import JsonDict, JsonValue, LibraryValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -60,7 +60,7 @@ _ASSISTANT = ("tool_calls", "function_call", "refusal", "audio", *_THOUGHTS)
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the messages in a value, not read yet: a list, or the list under `messages`, or in
     files of tau-bench under `traj`. None if the value is in another format.
 
@@ -79,9 +79,9 @@ def find(value: Any) -> RawTranscript | None:
     return replace(found, name=_name(value)) if found and isinstance(value, dict) else found
 
 
-def _completion(value: dict[str, Any]) -> RawTranscript:
+def _completion(value: JsonDict) -> RawTranscript:
     choice, *others = value["choices"]
-    about: dict[str, Any] = {}
+    about: JsonDict = {}
     about |= {name: value[name] for name in ("id", "model", "created", "usage") if name in value}
     about |= {name: each for name, each in choice.items() if name in ("finish_reason", "logprobs")}
     losses = [Loss("conversation", f"{len(others)} other choices")] if others else []
@@ -100,7 +100,7 @@ _AROUND = Beside(
 )
 
 
-def _are_chat_messages(value: Any) -> bool:
+def _are_chat_messages(value: JsonValue) -> bool:
     if not is_list_of(value, "role") or "parts" in value[0]:
         return False
     contents = [turn.get("content") for turn in value if isinstance(turn, dict)]
@@ -110,7 +110,7 @@ def _are_chat_messages(value: Any) -> bool:
     return not {"content", *_ASSISTANT}.isdisjoint(value[0])
 
 
-def _name(value: dict[str, Any]) -> str | None:
+def _name(value: JsonDict) -> str | None:
     task, trial = name_of(value, "task_id"), name_of(value, "trial")
     if task is not None:
         return task if trial is None else f"{task}-{trial}"
@@ -118,7 +118,7 @@ def _name(value: dict[str, Any]) -> str | None:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage | ReadMessage]:
         match turn.get("role"):
             case "system" | "developer":
                 text = self.text(turn)
@@ -142,13 +142,13 @@ class _Reader(Reader):
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
 
-    def named(self, read: Iterator[SystemMessage], turn: dict[str, Any]) -> Iterator[ChatMessage]:
+    def named(self, read: Iterator[SystemMessage], turn: JsonDict) -> Iterator[ChatMessage]:
         """Yield system messages with their name, which OpenAI shows to the model and counts."""
         name = turn.get("name")
         kept = {self.format: {"name": name}} if isinstance(name, str) else {}
         return (with_attributes(message, kept) if kept else message for message in read)
 
-    def assistant(self, turn: dict[str, Any]) -> AiMessage:
+    def assistant(self, turn: JsonDict) -> AiMessage:
         calls = tuple(self.requests(turn))
         text, refusal = self.text(turn), text_in(turn, "refusal")
         thinking = "\n".join(_thoughts(turn)) or text_in(turn, "reasoning_content")
@@ -159,7 +159,7 @@ class _Reader(Reader):
             raise self.nothing_in(turn)
         return AiMessage(text, calls, thinking)
 
-    def requests(self, turn: dict[str, Any]) -> Iterator[ToolExecutionRequest]:
+    def requests(self, turn: JsonDict) -> Iterator[ToolExecutionRequest]:
         calls = turn.get("tool_calls") or []
         if not isinstance(calls, list):
             raise InvalidMessage("tool_calls must be a list")
@@ -179,12 +179,12 @@ class _Reader(Reader):
             yield self.request({}, function)
 
     def request(
-        self, call: dict[str, Any], called: dict[str, Any], arguments: str = "arguments"
+        self, call: JsonDict, called: JsonDict, arguments: str = "arguments"
     ) -> ToolExecutionRequest:
         id, name = text_in(call, "id"), text_in(called, "name")
         return self.calls.request(id, name, called.get(arguments))
 
-    def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
+    def result(self, turn: JsonDict) -> ToolExecutionResultMessage:
         named = text_in(turn, "name", "tool_name")  # the second one is Ollama's
         id = text_in(turn, "tool_call_id")
         if id is None and self.calls.is_open(turn_id := name_of(turn, "id")):
@@ -197,7 +197,7 @@ class _Reader(Reader):
             contents = ""
         return ToolExecutionResultMessage(id, name, contents)
 
-    def text(self, turn: dict[str, Any]) -> str | None:
+    def text(self, turn: JsonDict) -> str | None:
         """Return the joined texts of a turn's content, or None."""
         contents = self.contents(turn)
         if contents is None or isinstance(contents, str):
@@ -205,7 +205,7 @@ class _Reader(Reader):
         texts = [part.text for part in contents if isinstance(part, TextContent)]
         return "\n".join(texts) if texts else None
 
-    def contents(self, turn: dict[str, Any]) -> str | list[Content] | None:
+    def contents(self, turn: JsonDict) -> str | list[Content] | None:
         """Return the content of a turn, a list of parts as contents; None if there is none."""
         content = turn.get("content")
         if content == "" and turn.get("parts"):
@@ -216,7 +216,7 @@ class _Reader(Reader):
             raise InvalidMessage("content must be a string or a list of parts")
         return [read for part in content if (read := _part(part)) is not None] or None
 
-    def nothing_in(self, turn: dict[str, Any]) -> InvalidMessage:
+    def nothing_in(self, turn: JsonDict) -> InvalidMessage:
         """Return the error for a turn that would become an empty message."""
         content = turn.get("content")
         if isinstance(content, list) and content:
@@ -226,7 +226,7 @@ class _Reader(Reader):
         return InvalidMessage(f"content is missing{elsewhere}")
 
 
-def _without_parsed(turn: dict[str, Any]) -> dict[str, Any]:
+def _without_parsed(turn: JsonDict) -> JsonDict:
     """Return an answer without the objects that the library's `parse` and `stream` add to its
     texts.
     """
@@ -241,14 +241,14 @@ def _without_parsed(turn: dict[str, Any]) -> dict[str, Any]:
     return sent
 
 
-def without(value: Any, *names: str) -> Any:
+def without(value: JsonValue, *names: str) -> JsonValue:
     """Return an object without some of its properties. Any other value is returned unchanged."""
     if not isinstance(value, dict):
         return value
     return {name: each for name, each in value.items() if name not in names}
 
 
-def _thoughts(turn: dict[str, Any]) -> list[str]:
+def _thoughts(turn: JsonDict) -> list[str]:
     """Return the thoughts of the model, each once: hosts repeat them in several places."""
     places = [turn.get(name) for name in _THOUGHTS]
     parts = turn.get("content")
@@ -261,7 +261,7 @@ def _thoughts(turn: dict[str, Any]) -> list[str]:
     return found
 
 
-def _texts_of_thought(value: Any) -> Iterator[str]:
+def _texts_of_thought(value: JsonValue) -> Iterator[str]:
     if isinstance(value, str):
         yield from [value] if value else []
     elif isinstance(value, list):
@@ -271,7 +271,7 @@ def _texts_of_thought(value: Any) -> Iterator[str]:
                     yield part[name]
 
 
-def _images(turn: dict[str, Any]) -> Iterator[Content]:
+def _images(turn: JsonDict) -> Iterator[Content]:
     """Yield the images that Ollama puts beside the content: base64 or URLs."""
     for image in list_in(turn, "images"):
         if not isinstance(image, str):
@@ -280,7 +280,7 @@ def _images(turn: dict[str, Any]) -> Iterator[Content]:
         yield media_content("image", image if is_url else None, None if is_url else image, None)
 
 
-def _part(part: Any) -> Content | None:
+def _part(part: JsonValue) -> Content | None:
     """Return a part as content, or None if LangChain4j's model has no place for it."""
     part = object_in(part, "a part of the content must be an object")
     match part.get("type"):
@@ -303,7 +303,7 @@ def _part(part: Any) -> Content | None:
     return None
 
 
-def file_content(file: dict[str, Any]) -> Content:
+def file_content(file: JsonDict) -> Content:
     """Return a PDF file, or if its data is missing, a text that names the file."""
     data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):
@@ -313,7 +313,7 @@ def file_content(file: dict[str, Any]) -> Content:
     return stand_in("file", text_in(file, "file_id", "file_url", "filename"))
 
 
-def image_content(value: Any) -> Content:
+def image_content(value: JsonValue) -> Content:
     image = value if isinstance(value, dict) else {"url": value}
     url = image.get("url")
     if url is not None and not isinstance(url, str):
@@ -323,12 +323,12 @@ def image_content(value: Any) -> Content:
     return media_content("image", url, None, None, image.get("detail"))
 
 
-def _is_null(turn: dict[str, Any]) -> bool:
+def _is_null(turn: JsonDict) -> bool:
     """Whether a turn has the content null."""
     return "content" in turn and turn["content"] is None and not turn.get("parts")
 
 
-def audio_content(audio: dict[str, Any]) -> AudioContent:
+def audio_content(audio: JsonDict) -> AudioContent:
     data, kind = text_in(audio, "data"), text_in(audio, "format")
     return AudioContent(Audio(base64_data=data, mime_type=f"audio/{kind}" if kind else None))
 
@@ -340,25 +340,25 @@ class _Writer(PartWriter):
     format = "openai_chat"
     cannot_say = ("thinking", "is_error")
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         kept = format_attribute(message, self.format).get("name")
         name = {"name": kept} if isinstance(kept, str) else {}
         yield {"role": "system", "content": message.text, **name}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         name = {"name": message.name} if message.name else {}
         yield {"role": "user", "content": self.text_or_parts(message.contents), **name}
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
         calls = [self.call(call) for call in self.calls_of(message)]
         more = {"tool_calls": calls} if calls else {}
         yield {"role": "assistant", "content": message.text, **more}
 
-    def call(self, call: ToolExecutionRequest) -> dict[str, Any]:
+    def call(self, call: ToolExecutionRequest) -> JsonDict:
         function = {"name": call.name, "arguments": call.arguments or ""}
         return {"id": call.id, "type": "function", "function": function}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         texts = [part for part in message.contents if isinstance(part, TextContent)]
         if len(texts) < len(message.contents):
             self.lose("contents of a result that are not text")
@@ -366,7 +366,7 @@ class _Writer(PartWriter):
         content = self.text_or_parts(texts)
         yield {"role": "tool", "tool_call_id": id, "content": content, **name}
 
-    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
+    def media(self, content: Content, kind: str, media: Media) -> JsonDict | None:
         data = data_of(media)
         match content:
             case ImageContent():
@@ -379,7 +379,7 @@ class _Writer(PartWriter):
         return None
 
 
-def url_and_detail(content: ImageContent) -> dict[str, Any]:
+def url_and_detail(content: ImageContent) -> JsonDict:
     """Return the URL and detail level of an image, in the shape that OpenAI accepts."""
     return {"url": url_of(content.image), "detail": detail_of(content)}
 
@@ -387,14 +387,14 @@ def url_and_detail(content: ImageContent) -> dict[str, Any]:
 # Objects of the library
 
 
-def plain(value: Any) -> Any:
+def plain(value: LibraryValue) -> JsonValue:
     """Return objects of OpenAI's library as JSON values, without the properties that the library
     never sends.
     """
     return plain_values(value, _as_sent)
 
 
-def _as_sent(value: Any) -> Any:
+def _as_sent(value: LibraryValue) -> JsonValue:
     # Its helpers put values into fields whose types do not allow them: Pydantic would warn.
     return value.model_dump(
         mode="json", exclude_unset=True, exclude=_not_sent(value), warnings=False
@@ -404,7 +404,7 @@ def _as_sent(value: Any) -> Any:
 _PARSED = ("parsed", "parsed_arguments")  # the chat classes do not mark them
 
 
-def _not_sent(value: Any) -> dict[Any, Any]:
+def _not_sent(value: LibraryValue) -> dict[int | str, object]:
     """Return Pydantic's `exclude` for an object or a list: the properties that are not sent, at
     every level.
     """

@@ -11,18 +11,18 @@ list messages, list conversation items.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from chatmemory.formats.conversion import dict_in, dicts_in, is_list_of, list_in, name_of, unread
 from chatmemory.formats.exchanges import format_around, format_of
 from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.order import is_newest_first
+from chatmemory.messages.json_values import JsonDict, JsonValue
 
 _OF_A_PAGE = ("object", "data", "first_id", "last_id", "has_more")
 _MORE = "messages of other pages: `has_more` is true"
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     if is_list_of(value, "object", "thread_id") and value[0]["object"] == "thread.message":
         is_reversed, losses = is_newest_first(value)
         turns = value[::-1] if is_reversed else value
@@ -38,7 +38,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(first, "thread_id"), turns, losses)
 
 
-def _is_newest_first(data: Sequence[Any]) -> bool:
+def _is_newest_first(data: Sequence[JsonValue]) -> bool:
     data = [each for each in data if isinstance(each, dict)]
     times = [each["created_at"] for each in data if isinstance(each.get("created_at"), int | float)]
     if len(times) > 1 and times[0] != times[-1]:
@@ -47,7 +47,7 @@ def _is_newest_first(data: Sequence[Any]) -> bool:
     return len(data) > 1 and roles[:1] not in (["user"], ["system"], ["developer"])
 
 
-def _plain(item: Any) -> Any:
+def _plain(item: JsonValue) -> JsonValue:
     """Return a thread's message as one of chat completions. Other items are returned unchanged."""
     if not isinstance(item, dict) or item.get("object") != "thread.message":
         return item
@@ -56,11 +56,11 @@ def _plain(item: Any) -> Any:
         {"type": "text", "text": f"[file {each.get('file_id')}]"}
         for each in dicts_in(item, "attachments")
     ]
-    about: dict[str, Any] = {n: item[n] for n in ("id", "created_at") if n in item}
+    about: JsonDict = {n: item[n] for n in ("id", "created_at") if n in item}
     return {**about, "role": item.get("role"), "content": parts}
 
 
-def _part(part: dict[str, Any]) -> dict[str, Any]:
+def _part(part: JsonDict) -> JsonDict:
     match part.get("type"):
         case "text":
             return {"type": "text", "text": dict_in(part, "text").get("value")}

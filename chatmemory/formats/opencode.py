@@ -11,9 +11,8 @@ cli/cmd/export.ts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import (
@@ -31,6 +30,7 @@ from chatmemory.formats.parts import media_content
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     ChatMessage,
     SystemMessage,
@@ -44,7 +44,7 @@ _UNRECORDED = "system prompts and lists of tools, which are not recorded"
 _ABOUT = ("step-start", "step-finish", "snapshot", "patch", "agent", "compaction", "retry")
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the session's data and its messages as records. None if the value is in another
     format.
     """
@@ -54,16 +54,16 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(info, "id"), [info, *messages])
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: JsonValue) -> bool:
     return isinstance(list_in(value, "parts"), list) and "role" in dict_in(value, "info")
 
 
-def is_empty(value: Any) -> bool:
+def is_empty(value: JsonValue) -> bool:
     is_session = "id" in dict_in(value, "info") and "sessionID" not in dict_in(value, "info")
     return is_session and value.get("messages") == []
 
 
-def content_of(record: Any) -> Any:
+def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of a record whose words must be found in messages, or else are reported as
     lost: texts, thoughts, arguments and results.
     """
@@ -73,7 +73,7 @@ def content_of(record: Any) -> Any:
     return [*beside, *map(_said_in, list_in(record, "parts"))]
 
 
-def _said_in(part: Any) -> Any:
+def _said_in(part: JsonValue) -> JsonValue:
     match type_in(part):
         case "text":
             return None if part.get("ignored") is True else _BESIDE_TEXT.without(part)
@@ -108,11 +108,11 @@ _OF_A_STATE = Beside(texts=("title",), wholes=("attachments",))
 _BESIDE_STEP = Beside(texts=("reason", "hash", "files", "snapshot"), wholes=("error", "source"))
 
 
-def type_of(record: Mapping[str, Any]) -> str:
+def type_of(record: JsonMap) -> str:
     return str(dict_in(record, "info").get("role")) if "info" in record else "session"
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     account = Account.of(turns)
     back = _first_reverted(turns)
     every = range(len(turns))
@@ -130,7 +130,7 @@ def _along(
     return lambda account: _Reader().read_all(account, way, after)
 
 
-def _first_reverted(turns: Sequence[Any]) -> int | None:
+def _first_reverted(turns: Sequence[JsonValue]) -> int | None:
     """Return the first message that the user took back and has not replaced, or None."""
     id = dict_in(turns[0] if turns else None, "revert").get("messageID")
     ids = [dict_in(each, "info").get("id") if isinstance(each, dict) else None for each in turns]
@@ -144,9 +144,9 @@ class _Reader(SessionReader):
         super().__init__()
         self._system: str | None = None
         self._places: dict[str, int] = {}  # the indices of messages by their ids
-        self._compaction: dict[str, Any] = {}
+        self._compaction: JsonDict = {}
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         if "parts" not in record:
             self.lack(_UNRECORDED)
             return
@@ -160,7 +160,7 @@ class _Reader(SessionReader):
             case "assistant":
                 self.assistant(info, parts)
 
-    def user(self, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    def user(self, info: JsonDict, parts: list[JsonDict]) -> None:
         system = text_in(info, "system")
         if system and system.strip() and system != self._system:
             self._system = system
@@ -174,7 +174,7 @@ class _Reader(SessionReader):
             by_program = bool(said) and all(part.get("synthetic") for part in said)
             self.add(UserMessage(contents, attributes=self.about(info)), by_program)
 
-    def summary(self, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    def summary(self, info: JsonDict, parts: list[JsonDict]) -> None:
         text = "\n".join(_texts(parts, "text")) or "[no summary]"
         compaction, self._compaction = self._compaction, {}
         first = self._places.get(str(compaction.get("tail_start_id")))
@@ -182,7 +182,7 @@ class _Reader(SessionReader):
         trigger = "auto" if compaction.get("auto") else "manual"
         self.compact(UserMessage(text, attributes=self.about(info)), kept=kept, trigger=trigger)
 
-    def assistant(self, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    def assistant(self, info: JsonDict, parts: list[JsonDict]) -> None:
         for step in _steps(parts):
             tools = [part for part in step if type_in(part) == "tool"]
             calls = [self.call(part) for part in tools]
@@ -194,11 +194,11 @@ class _Reader(SessionReader):
                 self.tool_result(part, dict_in(part, "state"))
         self.miss("errors of a provider, given in place of an answer", bool(info.get("error")))
 
-    def call(self, part: dict[str, Any]) -> ToolExecutionRequest:
+    def call(self, part: JsonDict) -> ToolExecutionRequest:
         arguments = dict_in(part, "state").get("input")
         return self.calls.request(text_in(part, "callID"), text_in(part, "tool"), arguments)
 
-    def count(self, place: int, step: list[dict[str, Any]]) -> None:
+    def count(self, place: int, step: list[JsonDict]) -> None:
         for part in step:
             tokens = dict_in(part, "tokens")
             cache = dict_in(tokens, "cache")
@@ -206,7 +206,7 @@ class _Reader(SessionReader):
             if found := sum(whole(each) or 0 for each in counts):
                 self.built.count_prompt(place, found)
 
-    def tool_result(self, part: dict[str, Any], state: dict[str, Any]) -> None:
+    def tool_result(self, part: JsonDict, state: JsonDict) -> None:
         status, time = state.get("status"), dict_in(state, "time")
         about = {"id": part.get("id"), "time": time}
         contents: list[Content] = []
@@ -219,14 +219,14 @@ class _Reader(SessionReader):
             if time.get("compacted"):
                 self.built.clear([place])
 
-    def about(self, info: dict[str, Any]) -> dict[str, Any]:
+    def about(self, info: JsonDict) -> JsonDict:
         names = ("id", "time", "agent", "mode", "modelID", "providerID", "tokens", "finish")
         return self.own({name: info.get(name) for name in names})
 
 
-def _steps(parts: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _steps(parts: Iterable[JsonDict]) -> Iterator[list[JsonDict]]:
     """Yield the parts of each call of the model."""
-    step: list[dict[str, Any]] = []
+    step: list[JsonDict] = []
     for part in parts:
         goes_on = type_in(part) in ("text", "reasoning") and "tool" in map(type_in, step)
         if step and (goes_on or type_in(part) == "step-start"):
@@ -237,12 +237,12 @@ def _steps(parts: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield step
 
 
-def _texts(parts: Iterable[dict[str, Any]], type: str) -> list[str]:
+def _texts(parts: Iterable[JsonDict], type: str) -> list[str]:
     found = (text_in(part, "text") for part in parts if type_in(part) == type)
     return [text for text in found if text]
 
 
-def _contents(part: dict[str, Any]) -> Iterator[Content]:
+def _contents(part: JsonDict) -> Iterator[Content]:
     match type_in(part):
         case "text":
             text = text_in(part, "text")

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from sys import intern
-from typing import Any
 
 from chatmemory.formats import gemini
 from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of, type_in
@@ -21,9 +20,11 @@ from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to
 from chatmemory.formats.words import Beside
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
+    MessageType,
     UserMessage,
     text_of,
     with_attributes,
@@ -37,7 +38,7 @@ _UNRECORDED = "system prompts and lists of tools, which are not recorded"
 _LEFT = "messages that are not on the path to the last message"
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the records of a session file. None unless all records are objects, and at least one
     has both a parent and a message with parts.
     """
@@ -48,20 +49,20 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(session_of(named), records)
 
 
-def session_of(record: Any) -> str | None:
+def session_of(record: JsonValue) -> str | None:
     return name_of(record, "sessionId")
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: JsonValue) -> bool:
     is_named = isinstance(value, dict) and all(key in value for key in _KEYS)
     return is_named and (_has_parts(value) or not dict_in(value, "message"))
 
 
-def _has_parts(value: Any) -> bool:
+def _has_parts(value: JsonValue) -> bool:
     return isinstance(dict_in(value, "message").get("parts"), list) and "parentUuid" in value
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     path, behind = _path(turns)
     reader = _Reader()
     reader.miss(_LEFT, len(behind), *behind)
@@ -69,7 +70,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     return replace(read, losses=(Loss("session", _UNRECORDED), *read.losses))
 
 
-def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
+def _path(turns: Sequence[JsonValue]) -> tuple[Sequence[int], set[int]]:
     """Return the records on the path to the last one with text, and the other records with text.
 
     A record that names no parent in the file has the one before it as its parent.
@@ -93,7 +94,7 @@ def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
     return path, {records[id] for id in saying} - {*path}
 
 
-def content_of(record: Any) -> Any:
+def content_of(record: JsonValue) -> JsonValue:
     """Return the parts of a record whose words must be found in messages, or else are reported as
     lost. None if there are no such parts.
 
@@ -111,14 +112,14 @@ _BESIDE = Beside(
 )
 
 
-def _is_node(record: Any) -> bool:
+def _is_node(record: JsonValue) -> bool:
     return isinstance(record, dict) and isinstance(record.get("uuid"), str)
 
 
 class _Reader(SessionReader):
     format = NAME
 
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         message = dict_in(record, "message")
         if record.get("type") == "system":
             if record.get("subtype") == COMPRESSION:
@@ -135,11 +136,11 @@ class _Reader(SessionReader):
             if tokens and isinstance(read, AiMessage):
                 self.built.count_prompt(place, tokens)
 
-    def add_message(self, read: ChatMessage, about: dict[str, Any], by_program: bool) -> int:
+    def add_message(self, read: ChatMessage, about: JsonDict, by_program: bool) -> int:
         attributes = getattr(read, "attributes", {})
         return self.add(with_attributes(read, {**attributes, **self.own(about)}), by_program)
 
-    def compressed(self, payload: dict[str, Any]) -> None:
+    def compressed(self, payload: JsonDict) -> None:
         """Read a new window: messages of the old one are kept, and all others are the summary."""
         free = {_key(self.built.messages[place]): place for place in self.built.window}
         kept: set[int] = set()
@@ -163,17 +164,17 @@ class _Reader(SessionReader):
         )
 
 
-def _read(message: dict[str, Any]) -> Sequence[ChatMessage]:
+def _read(message: JsonDict) -> Sequence[ChatMessage]:
     """Return the messages of a turn of Gemini."""
     read = gemini.FORMAT.parse([message], ())
     return read.messages
 
 
-def _key(message: ChatMessage) -> tuple[Any, str]:
+def _key(message: ChatMessage) -> tuple[MessageType, str]:
     return message.type, text_of(message)
 
 
-def type_of(record: Any) -> str:
+def type_of(record: JsonValue) -> str:
     """Return the type of a record, with its subtype if it has one."""
     sub = record.get("subtype")
     return f"{type_in(record)}/{sub}" if isinstance(sub, str) else type_in(record)

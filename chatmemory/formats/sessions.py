@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
@@ -17,6 +17,7 @@ from chatmemory.formats.conversion import Calls, object_in
 from chatmemory.formats.format import Format, Loss, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.formats.times import known_times, said_at_of
+from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -48,14 +49,14 @@ class SessionReader(ABC):
         self._answers: dict[str, int] = {}
 
     @classmethod
-    def parse(cls, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    def parse(cls, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
         """Return the session read from all records, in their order in the file. `after` are earlier
         messages whose calls the results may answer.
         """
         return cls().read_all(turns, range(len(turns)), after)
 
     def read_all(
-        self, turns: Sequence[Any], order: Iterable[int], after: Iterable[ChatMessage] = ()
+        self, turns: Sequence[JsonValue], order: Iterable[int], after: Iterable[ChatMessage] = ()
     ) -> Transcript:
         """Return the session read from the records at the indexes `order`, in that order.
 
@@ -89,7 +90,7 @@ class SessionReader(ABC):
         )
 
     @abstractmethod
-    def read(self, record: dict[str, Any]) -> None:
+    def read(self, record: JsonDict) -> None:
         """Add the messages of one record. Raises InvalidMessage.
 
         A record from which neither a message nor a loss comes is unknown: its words are reported as
@@ -152,7 +153,7 @@ class SessionReader(ABC):
         if id is not None:
             self._answers.pop(id, None)
 
-    def compact(self, summary: UserMessage, **how: Any) -> None:
+    def compact(self, summary: UserMessage, **how: Any) -> None:  # as of `SessionBuilder.compact`
         self._turns.append(self._turn)
         self._times.append(self._said_at)
         self.account_for_record()
@@ -163,13 +164,13 @@ class SessionReader(ABC):
         return {each.summary for each in self.built.compactions}
 
     def result(
-        self, id: str | None, contents: Any, is_error: bool | None, about: Mapping[str, Any]
+        self, id: str | None, contents: JsonValue, is_error: bool | None, about: JsonMap
     ) -> int:
         id, name = self.calls.answered(id)
         contents = contents or ""
         return self.add(ToolExecutionResultMessage(id, name, contents, is_error, self.own(about)))
 
-    def own(self, about: Mapping[str, Any]) -> dict[str, Any]:
+    def own(self, about: JsonMap) -> JsonDict:
         """Return the message attributes for the details `about` a record; {} if all are empty."""
         known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
         return {self.format: known} if known else {}
@@ -205,12 +206,12 @@ def branch_of(
     return branch, [each for each in losses if each.turn in own]
 
 
-def whole(value: Any) -> int | None:
+def whole(value: JsonValue) -> int | None:
     """Return a count from a file: the value if it is an integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def part_texts(parts: Any) -> list[str]:
+def part_texts(parts: JsonValue) -> list[str]:
     """Return the texts of a list of parts. Parts without a text are left out."""
     listed = parts if isinstance(parts, list) else ()
     found = [part.get("text") for part in listed if isinstance(part, dict)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
@@ -24,6 +23,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.messages.codec import decoded
+from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -42,7 +42,7 @@ _RESULT = ("observation", "tool", "tool_response", "function_response")
 # Reading
 
 
-def find(value: Any) -> RawTranscript | None:
+def find(value: JsonValue) -> RawTranscript | None:
     """Return the messages in a value, not read yet: a list, or the list under `conversations` of an
     object. None if the value is in another format.
     """
@@ -72,7 +72,7 @@ class _Reader(Reader):
         else:
             super().add(read)
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
+    def read(self, turn: JsonDict) -> Iterator[ChatMessage]:
         speaker, value = turn.get("from"), turn.get("value")
         if not isinstance(value, str):
             raise InvalidMessage("value must be a string")
@@ -104,7 +104,7 @@ class _Reader(Reader):
             yield self.calls.request(None, call.get("name"), call.get("arguments"))
 
 
-def _is_call(value: Any) -> bool:
+def _is_call(value: JsonValue) -> bool:
     return isinstance(value, dict) and isinstance(value.get("name"), str)
 
 
@@ -115,14 +115,14 @@ class _Writer(Writer):
     format = "sharegpt"
     cannot_say = ("name", "thinking", "is_error")
 
-    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+    def system(self, message: SystemMessage) -> Iterator[JsonDict]:
         yield {"from": "system", "value": message.text}
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[JsonDict]:
         self.lose_contents(message.contents)
         yield {"from": "human", "value": text_of(message)}
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def answer(self, message: AiMessage) -> Iterator[JsonDict]:
         calls = [_call(call) for call in self.calls_of(message)]
         if calls and message.text is None and isinstance(self.last, AiMessage):
             self.lose(
@@ -135,7 +135,7 @@ class _Writer(Writer):
             value = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
             yield {"from": "function_call", "value": value}
 
-    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[JsonDict]:
         self.lose_contents(message.contents)
         # Reading assigns a result to the oldest open call, whichever call it answers.
         id, name = self.calls.answered(None)
@@ -146,7 +146,7 @@ class _Writer(Writer):
         yield {"from": "observation", "value": text_of(message)}
 
 
-def _call(call: ToolExecutionRequest) -> dict[str, Any]:
+def _call(call: ToolExecutionRequest) -> JsonDict:
     """Return a call as JSON values.
 
     Arguments that are not a JSON object stay text, so that reading returns the same text.

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any
 
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.account import Account
 from chatmemory.formats.conversion import Reader
 from chatmemory.formats.format import Format, Loss, Node, RawTranscript, Transcript
+from chatmemory.messages.json_values import JsonMap, JsonValue
 from chatmemory.messages.message import ChatMessage, with_attributes
 
 BRANCHES_MAX = 100  # of one conversation; messages on further ones are a loss
 LEFT = "messages on other branches, which are not on the path to the last message"
 
 
-def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
+def nodes_of(values: JsonMap, parents: JsonMap, last: JsonValue) -> list[Node]:
     """Return the messages of a tree as nodes: first the path to the message with the id `last`,
     then all other messages.
 
@@ -37,7 +37,7 @@ def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -
     return shown + [Node(id, _id(parents.get(id)), values[id], False) for id in others]
 
 
-def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> list[Node]:
+def linked_nodes(values: JsonMap, parent: str, last: JsonValue = None) -> list[Node]:
     """Return the messages of a tree as nodes, as `nodes_of` does. `values` has the messages by id,
     and `parent` is the property in which a message names its parent.
 
@@ -48,7 +48,7 @@ def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> li
     return nodes_of(values, dict(zip(values, [None, *values], strict=False)), last)
 
 
-def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
+def path_to(last: JsonValue, parents: JsonMap) -> list[str]:
     """Return the ids from the first message of a tree to the message `last`.
 
     The path begins at a message whose parent is missing in the file, or would close a circle.
@@ -60,7 +60,7 @@ def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
     return [*found][::-1]
 
 
-def _chained(turns: Iterable[Any]) -> Iterator[Node]:
+def _chained(turns: Iterable[JsonValue]) -> Iterator[Node]:
     """Yield the nodes of a tree. Plain values, as in a request, follow each other."""
     before = None
     for n, turn in enumerate(turns):
@@ -69,16 +69,16 @@ def _chained(turns: Iterable[Any]) -> Iterator[Node]:
         before = node.id
 
 
-def _id(value: Any) -> str | None:
+def _id(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
 
 
 def format_of_tree(
     name: str,
-    find: Callable[[Any], RawTranscript | None],
+    find: Callable[[JsonValue], RawTranscript | None],
     reader: type[Reader],
-    content_of: Callable[[Any], Any],
-    is_empty: Callable[[Any], bool],
+    content_of: Callable[[JsonValue], JsonValue],
+    is_empty: Callable[[JsonValue], bool],
 ) -> Format:
     """Return a format, which is only read, for conversations that are trees of messages.
 
@@ -88,7 +88,7 @@ def format_of_tree(
     """
     reader.format = name
 
-    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
         return _read(Account.of(turns), tuple(after), reader, content_of)
 
     return Format(name, find, parse, content_of=content_of, is_empty=is_empty, is_whole=True)
@@ -98,7 +98,7 @@ def _read(
     account: Account,
     after: tuple[ChatMessage, ...],
     reader: type[Reader],
-    content_of: Callable[[Any], Any],
+    content_of: Callable[[JsonValue], JsonValue],
 ) -> Transcript:
     nodes = [*_chained(account)]
     shown = Account([node.value for node in nodes if node.is_shown])
@@ -124,7 +124,7 @@ def _read(
     )
 
 
-def _has_content(content: Any) -> bool:
+def _has_content(content: JsonValue) -> bool:
     """Return whether a value has text or anything else to show, such as an image."""
     if isinstance(content, dict):
         return any(map(_has_content, content.values()))
@@ -133,7 +133,7 @@ def _has_content(content: Any) -> bool:
     return bool(content)
 
 
-def _leaves(nodes: Sequence[Node], has_content: Callable[[Any], bool]) -> Iterator[Node]:
+def _leaves(nodes: Sequence[Node], has_content: Callable[[JsonValue], bool]) -> Iterator[Node]:
     """Yield the last message of each path except the one that is shown. Messages that name each
     other as their parents, and nobody follows, have such a path, too.
     """
@@ -162,7 +162,7 @@ def _branches(
     nodes: Sequence[Node],
     leaves: Iterable[Node],
     read: Callable[[Account], Transcript],
-    content_of: Callable[[Any], Any],
+    content_of: Callable[[JsonValue], JsonValue],
 ) -> Iterator[Transcript]:
     """Yield the branches that end at these messages, with their losses after the path shown. A
     branch ends before a message that cannot be read: the `outer` account refuses it.

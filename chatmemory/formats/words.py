@@ -16,11 +16,11 @@ from enum import Enum
 from functools import lru_cache
 from itertools import chain, islice
 from operator import le
-from typing import Any
 
 from chatmemory.formats.format import Transcript
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import TextContent
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -89,11 +89,11 @@ def _says(message: ChatMessage) -> bool:
     return True
 
 
-def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def strings_in(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the path and the text of each string that has words in a JSON value. Ids, dates and
     similar strings are left out.
     """
-    waiting: list[tuple[str, Any]] = [(path, value)]
+    waiting: list[tuple[str, JsonValue]] = [(path, value)]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):
@@ -105,7 +105,7 @@ def strings_in(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield path, value
 
 
-def told(name: str, value: Any) -> Any:
+def told(name: str, value: JsonValue) -> JsonValue:
     """Return the part of a property's value that may have words; None if there is none.
 
     The part is the whole value for most names. For names such as "id" it is only the objects in the
@@ -117,7 +117,7 @@ def told(name: str, value: Any) -> Any:
     return misplaced_objects(value) if silence is _Silence.TEXTS else value
 
 
-def is_misplaced(name: str, value: Any) -> bool:
+def is_misplaced(name: str, value: JsonValue) -> bool:
     """Return whether a property holds an object, although programs write a text or number under its
     name.
     """
@@ -148,7 +148,7 @@ def plain_name(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def misplaced_objects(value: Any) -> Any:
+def misplaced_objects(value: JsonValue) -> JsonValue:
     """Return the objects in a value that should hold no object, but a text, a number or a list of
     these. None or [] if there are none.
     """
@@ -172,7 +172,7 @@ class Beside:
     wholes: Collection[str] = ()
     inner: Mapping[str, Beside] = field(default_factory=dict)
 
-    def without(self, value: Any, *read: str) -> Any:
+    def without(self, value: JsonValue, *read: str) -> JsonValue:
         """Return the properties of an object in which words must be looked for. The properties that
         this `Beside` names are left out, and so are the names in `read`, which were read already. A
         value that is no object is returned unchanged.
@@ -182,7 +182,7 @@ class Beside:
         found = {name: self._rest(name, value[name]) for name in value if name not in read}
         return {name: each for name, each in found.items() if each}
 
-    def _rest(self, name: str, value: Any) -> Any:
+    def _rest(self, name: str, value: JsonValue) -> JsonValue:
         if name in self.wholes or isinstance(value, int | float):
             return None
         if inner := self.inner.get(name):
@@ -309,7 +309,7 @@ def _texts(message: ChatMessage) -> Iterator[str]:
             yield from _strings_in(message.attributes)
 
 
-def _strings_in(value: Any) -> Iterator[str]:
+def _strings_in(value: JsonValue) -> Iterator[str]:
     """Yield all strings of a JSON value without copying them."""
     waiting = [value]
     while waiting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Protocol
 
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Q, QuerySet
@@ -18,7 +18,7 @@ from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.tables import SqlValue
+from chatmemory.tables import SqlRow, SqlValue
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, stored_totals
 from chatmemory.windows.window import SAID, Entry, EntrySource, Totals, Window
@@ -29,7 +29,7 @@ _TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
 _RANK = STAY.index("rank")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 
-Page = list[tuple[Any, ...]]  # the columns `STAY` of some stays
+Page = list[SqlRow]  # the columns `STAY` of some stays
 
 
 def entry_of(stay: Sequence[SqlValue], message: ChatMessage | None = None) -> Entry:

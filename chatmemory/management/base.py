@@ -81,7 +81,7 @@ class ReportCommand(DatabaseCommand):
 
     def get_check_kwargs(
         self, options: dict[str, object]
-    ) -> dict[str | None, Any]:  # as Django's own
+    ) -> dict[str | None, Any]:  # Django's own type is private
         if options.get("files"):
             return {"tags": [Tags.models]}
         return super().get_check_kwargs(options)

@@ -98,7 +98,7 @@ def page_by_cursor(
     )
 
 
-def _write(row: Any, *, is_backward: bool) -> str:  # a row with its `sort_value`
+def _write(row: Any, *, is_backward: bool) -> str:  # `sort_value` is an annotation of the query
     """Return the cursor of a row."""
     value = row.sort_value
     value = value.isoformat() if isinstance(value, datetime) else value

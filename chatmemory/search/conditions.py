@@ -59,7 +59,7 @@ def as_bytes(text: str) -> str:
     return f"CAST({text} AS BLOB)"
 
 
-SqlContext = Any  # what a template of SQL names
+SqlContext = Any  # each name of a template of SQL has a type of its own
 Compiled = tuple[str, Any]  # SQL and its parameters, a list or a tuple
 
 

@@ -25,7 +25,7 @@ class _Renderer(RendererHTML):
     def heading_close(self, *_: object) -> str:
         return "</b></p>\n"
 
-    def link_open(self, tokens: list[Token], place: int, *rest: Any) -> str:  # as its base class
+    def link_open(self, tokens: list[Token], place: int, *rest: Any) -> str:  # not read here
         tokens[place].attrSet("rel", "noopener noreferrer nofollow")
         tokens[place].attrSet("class", "link")
         return self.renderToken(tokens, place, *rest[:2])

@@ -48,14 +48,14 @@ def first_problem(form: forms.Form) -> str:
     return next((str(error) for errors in form.errors.values() for error in errors), "")
 
 
-def _share(**kwargs: Any) -> forms.Field:  # of the field
+def _share(**kwargs: Any) -> forms.Field:  # each has a type of its own
     number = forms.NumberInput(
         attrs={"class": "sheet__number", "step": "any", "min": "0", "max": "1"}
     )
     return forms.CharField(max_length=12, widget=number, **kwargs)
 
 
-def _oversized(**kwargs: Any) -> forms.Field:  # of the field
+def _oversized(**kwargs: Any) -> forms.Field:  # each has a type of its own
     return forms.ChoiceField(choices=list(_OVERSIZED.items()), widget=select(), **kwargs)
 
 

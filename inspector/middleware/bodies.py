@@ -115,7 +115,7 @@ def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpRespo
 def _tell_view(request: HttpRequest, match: ResolverMatch | None) -> None:
     """Tell a view that a body for it was refused, if it counts such bodies."""
     if match and _counts_refused_bodies(match):
-        view: Any = match.func  # of a class
+        view: Any = match.func  # Django's `as_view` adds attributes
         told = view.cls(**view.initkwargs)
         told.setup(request, *match.args, **match.kwargs)
         told.body_refused(request)

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 _ONLY_FOR_SUPERUSERS = ("is_superuser", "is_staff", "groups", "user_permissions")
 
 # In place of Django's two lists between which names are moved: screen readers find no labels there.
-_CHECKBOXES: Any = {ManyToManyField: {"widget": CheckboxSelectMultiple}}  # of Django
+_CHECKBOXES: Any = {ManyToManyField: {"widget": CheckboxSelectMultiple}}  # by Django's own types
 
 admin.site.unregister([Group, User])
 

@@ -106,7 +106,7 @@ def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]
         surrounding = (room.observing(method, headers) for room in rooms())
         recording = [stack.enter_context(each) for each in surrounding if each]
 
-        def record(*answer: Any) -> None:  # as RecordAnswer gets it
+        def record(*answer: Any) -> None:  # RecordAnswer has their types
             for each in recording:
                 each(*answer)
 

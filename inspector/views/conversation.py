@@ -116,7 +116,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
     covering = Covering(windows.outline(memory_id, step), first, last)
     if form.is_valid():
         summary, terms = form.cleaned_data["summary"], form.cleaned_data["append_terms"]
-        chosen: Any = {"covering": covering.seqs, "append_terms": terms}  # arguments
+        chosen: Any = {"covering": covering.seqs, "append_terms": terms}  # of two types
         try:
             if "store" in request.POST:
                 services.compact(memory_id, summary, actor=actor_of(request), **chosen)

@@ -298,18 +298,14 @@ def test_a_circle_is_found():
         assert_no_circle("a", {"a": {"b"}, "b": {"a"}}, (), set())
 
 
-# JSON values there do not yet have the types of `messages.json_values`.
-UNREASONED = ("chatmemory.formats.",)
-
-
 def test_any_type_has_its_reason_beside_it():
+    """JSON values have the types of `messages.json_values`."""
     plugin = {"pytest_chatmemory": ROOT / "pytest_chatmemory/__init__.py"}
     for name, file in (modules() | plugin).items():
-        if not f"{name}.".startswith(UNREASONED):
-            lines = file.read_text("utf-8").splitlines()
-            for node in ast.walk(parsed(file)):
-                if isinstance(node, ast.Name) and node.id == "Any":
-                    assert "  # " in lines[node.lineno - 1], (name, lines[node.lineno - 1])
+        lines = file.read_text("utf-8").splitlines()
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.Name) and node.id == "Any":
+                assert "  # " in lines[node.lineno - 1], (name, lines[node.lineno - 1])
 
 
 def test_what_the_type_checker_is_told_to_ignore_has_its_reason():

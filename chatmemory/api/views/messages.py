@@ -168,7 +168,7 @@ def _written(parameters: Parameters, plan: Callable[[], Planned[ChangeResult]]) 
     return (parameters.get("planned") or plan()).write()
 
 
-def _json(serializer: BaseSerializer[Any]) -> str:  # of any value
+def _json(serializer: BaseSerializer[Any]) -> str:  # of values of any type
     return JSONRenderer().render(serializer.data).decode()
 
 

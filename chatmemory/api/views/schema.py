@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.apps import apps
 from django.templatetags.static import static
-from django.urls import include, path, reverse
+from django.urls import URLResolver, include, path, reverse
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
@@ -72,7 +70,7 @@ class Schema(Guarded, SpectacularAPIView):
     custom_settings = {"COMPONENT_SPLIT_PATCH": False, "OAS_VERSION": "3.1.1"}
 
     @property
-    def patterns(self) -> list[Any]:  # type: ignore[override]  # narrower than the base class
+    def patterns(self) -> list[URLResolver]:  # type: ignore[override]  # narrower than the base class
         _, beginning = _mounted_at()
         return [path(beginning, include("chatmemory.api.urls"))]
 

@@ -41,7 +41,7 @@ _QUERY_FAILED = (
 )
 
 
-class _Server(MCPServer[Any]):  # without a context of its own
+class _Server(MCPServer[Any]):  # its context has no values
     """A server that refuses arguments that a tool does not have. Without them, the answer to a
     misspelt filter would be about all conversations.
     """
@@ -63,7 +63,7 @@ class _Server(MCPServer[Any]):  # without a context of its own
 
 def mcp_server(
     agent: Agent, conversation: str | None = None
-) -> MCPServer[Any]:  # without a context of its own
+) -> MCPServer[Any]:  # its context has no values
     """Return an MCP server for an agent, with the tools of all installed features.
 
     With a `conversation`, the server is for the model of that conversation. Then its only tool is

@@ -176,7 +176,7 @@ def choices() -> Choices:
 
 
 def _choices() -> Choices:
-    setting: Any = configuration().PROVIDERS  # a list, or one for each beginning
+    setting: Any = configuration().PROVIDERS  # a list, or a list for each beginning
     if setting is not None:
         by_prefix = setting if isinstance(setting, Mapping) else {"": setting}
         found = {prefix: Choice(prefix, in_use(names)) for prefix, names in by_prefix.items()}

@@ -21,7 +21,7 @@ class ProvidersForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # of the base class
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # passed on
         super().__init__(*args, **kwargs)
         for name in PROVIDERS:
             self.fields[f"models_{name}"] = forms.CharField(required=False, max_length=20 * MODEL)

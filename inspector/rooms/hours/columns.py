@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median
-from typing import Any
 
+from chatmemory.messages.json_values import JsonList
 from inspector.rooms.hours.fleet import Counting, Spent
 
 NOBODY = -1  # the group of a conversation that is not listed
-Written = list[Any]  # turns, tokens and cost a turn, cases, and how many have calls, or have not
+Written = JsonList  # turns, tokens and cost a turn, cases, and how many have calls, or have not
 
 
 @dataclass

@@ -40,7 +40,7 @@ def _text(help_text: str) -> serializers.CharField:
     return serializers.CharField(required=False, allow_blank=True, help_text=help_text)
 
 
-class _Priced(serializers.Serializer[Any]):  # of no rows
+class _Priced(serializers.Serializer[Any]):  # it reads, and has no row
     """Prices of prompts, and the provider with the cache."""
 
     input = _price("The price of a million input tokens.")

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chatmemory import database
 from chatmemory.exceptions import ChatMemoryError
@@ -108,7 +108,7 @@ class Frameworks:
 
     query: FrameworksQuery
     chosen: int
-    found: Mapping[str, Mapping[str, Any]]  # by the ids of conversations
+    found: Mapping[str, JsonMap]  # by the ids of conversations
 
     @property
     def done(self) -> int:

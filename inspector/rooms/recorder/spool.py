@@ -65,7 +65,7 @@ class RecordedExchange:
     """
 
     name: str
-    head: dict[str, Any]  # JSON
+    head: dict[str, Any]  # with JsonDict, mypy misreads `_KNOWN.get`
     body: bytes
     answer: JsonDict | None
     answer_body: bytes

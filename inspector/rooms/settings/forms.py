@@ -238,7 +238,7 @@ class TokenForm(forms.Form):
         role.choices = [(each.value, each.label) for each in roles_within(giver)]
 
     @property
-    def options(self) -> dict[str, Any]:  # each of the type of its field
+    def options(self) -> dict[str, Any]:  # each has the type of its field
         """The form's values as arguments of `create_token`."""
         named = {name: self.cleaned_data[name] for name in ("name", "role")}
         days = self.cleaned_data["days"] or 0

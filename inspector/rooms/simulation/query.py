@@ -82,7 +82,7 @@ class ComparisonQuery:
         kept = {name: value for name, value in parameters.items() if value not in ("", None, [])}
         return urlencode(kept, doseq=True)
 
-    def link(self, **changes: Any) -> str:  # of the fields of this class
+    def link(self, **changes: Any) -> str:  # each has the type of its field
         """Return the URL with changed parameters, such as another position, phrase or form, or
         other policies.
         """

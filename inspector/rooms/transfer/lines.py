@@ -123,7 +123,7 @@ _KINDS: dict[type, tuple[type, str, Callable[[JsonValue], JsonValue]]] = {
 class _Column:
     """A column, and its values in lines."""
 
-    def __init__(self, field: Field[Any, Any]) -> None:  # of any type
+    def __init__(self, field: Field[Any, Any]) -> None:  # a column of any type
         self.name = field.attname
         self._field = field
         self._is_declared = field.attname in columns_of(field.model)

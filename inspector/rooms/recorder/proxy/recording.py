@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
 from chatmemory.messages.json_values import JsonDict, JsonMap
 
@@ -112,7 +112,7 @@ class Recording:
         self._secrets = head.secrets
         self._request: _Copy | None = None
         self._answer: _Copy | None = None
-        self._found: dict[str, Any] = {}  # what is special about the bodies
+        self._found: JsonDict = {}  # what is special about the bodies
 
     def give_up(self, error: Exception) -> None:
         self.is_ended = True
