@@ -225,7 +225,7 @@ def test_a_message_that_left_as_it_came_was_never_in_memory(db):
     create_and_add("m", TokenWindow(40), [HI, call("1"), found, HI])
     assert (kept().missed_step, kept().oversized_step) == (3, None)
     told = captions.caption(steps.step("m", 3).change).summary
-    assert told.startswith("Tool result #3 never reached the model +")
+    assert told.startswith("Tool result #3 never reached the model, +")
     never = MemoryFilter(flag=flags.flag_named("never_in_memory"))
     assert [overview.count(which) for which in (never, FLAGGED)] == [1, 1]
     services.add("m", [HI] * 40)
