@@ -261,7 +261,7 @@ def test_the_files_after_one_that_fails_are_imported(failing, tmp_path, caplog):
     (tmp_path / "a.json").write_text(json.dumps({"lines": [{"said": "oops"}]}))
     (tmp_path / "b.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
     out = io.StringIO()
-    with pytest.raises(CommandError, match="1 refused, 1 conversation imported"):
+    with pytest.raises(CommandError, match="1 refusal, 1 conversation imported"):
         call_command("import_transcripts", tmp_path, stdout=out, stderr=out)
     assert "please report" in out.getvalue()
     assert "Traceback" not in out.getvalue()
