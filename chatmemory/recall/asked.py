@@ -82,17 +82,21 @@ class Given:
 
 
 class AllGiven(Iterable[Given]):
-    """The earlier texts with a value. They are searched for only when a rule needs them."""
+    """The earlier texts with a value. Each is searched for only when a rule needs it."""
 
-    def __init__(self, find: Callable[[], Iterable[Given]]) -> None:
+    def __init__(self, find: Callable[[], Iterator[Given]]) -> None:
         self._find = find
+        self._found: list[Given] = []
 
     @cached_property
-    def _found(self) -> list[Given]:
-        return [*self._find()]
+    def _rest(self) -> Iterator[Given]:
+        return self._find()
 
     def __iter__(self) -> Iterator[Given]:
-        return iter(self._found)
+        yield from self._found
+        for each in self._rest:
+            self._found.append(each)
+            yield each
 
 
 def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Given]) -> bool:

@@ -7,8 +7,8 @@ Only answers are searched for days in numbers: elsewhere `05/06` is not taken fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
@@ -24,6 +24,7 @@ _WITHOUT_YEAR = declared_pattern(
     r"(?<![A-Za-z0-9._/\-])([0-9]{1,2})(?:/([0-9]{1,2})|\.([0-9]{1,2})\.)(?![A-Za-z0-9_/]|[.\-][A-Za-z0-9])"
 )
 _IN_SIGNS = declared_pattern(r"([0-9]{1,2})月([0-9]{1,2})(?:日|号)")
+_WORD = declared_pattern(r"[a-z0-9]+")
 # What stands beside the name of a month, for a fast first test
 _BEFORE_MONTH, _BEHIND_MONTH = declared_pattern(rf"[0-9]{_ORDINAL} "), declared_pattern(r" [0-9]")
 
@@ -41,9 +42,10 @@ class Day(NamedTuple):
         return f"{self.month}-{self.day}"
 
 
-def days_in(text: str) -> list[Day]:
+@lru_cache(maxsize=128)
+def days_in(text: str) -> Sequence[Day]:
     """Return the days that a text names. `04/03/1981` may give two: 4 March and 3 April."""
-    return [each for each in _found_in(text) if 1 <= each.month <= 12 and 1 <= each.day <= 31]
+    return tuple(each for each in _found_in(text) if 1 <= each.month <= 12 and 1 <= each.day <= 31)
 
 
 def _found_in(text: str) -> Iterator[Day]:
@@ -67,13 +69,20 @@ def _found_in(text: str) -> Iterator[Day]:
 
 def _with_months(text: str) -> Iterator[Day]:
     lowered = folded(text)
-    if _BEFORE_MONTH.search(lowered) or _BEHIND_MONTH.search(lowered):
+    if _names_a_month(lowered):
         lowered, places = aligned(text)
         known = months()
         for pattern, month, day in _month_patterns():
             for found in pattern.finditer(lowered):
                 start, end = places[found.start()], places[found.end()]
                 yield Day(start, end, known[found[month]], int(found[day]))
+
+
+def _names_a_month(lowered: str) -> bool:
+    """Return whether a text may have the name of a month beside a number."""
+    if not (_BEFORE_MONTH.search(lowered) or _BEHIND_MONTH.search(lowered)):
+        return False
+    return not lowered.isascii() or not months().keys().isdisjoint(_WORD.findall(lowered))
 
 
 @cache

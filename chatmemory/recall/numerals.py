@@ -6,8 +6,8 @@ Times are equal if the clock on the wall shows the same: `18:30` is `half past s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
@@ -31,16 +31,17 @@ class Time(NamedTuple):
     key: str
 
 
-def times_in(text: str) -> list[Time]:
+@lru_cache(maxsize=128)
+def times_in(text: str) -> Sequence[Time]:
     """Return the times of day in a text, each with its indices in the text."""
     if not _MAY_BE_TIME.search(text):
-        return []
+        return ()
     lowered, places = aligned(text)
-    return [
+    return tuple(
         Time(places[start], places[end], str(minutes % _HALF_A_DAY))
         for start, end, minutes in _found_in(lowered)
         if 0 <= minutes <= 24 * 60
-    ]
+    )
 
 
 def _found_in(lowered: str) -> Iterator[tuple[int, int, int]]:

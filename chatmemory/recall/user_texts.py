@@ -227,10 +227,14 @@ class UserText:
 
     def _is_said_before(self, end: int, phrases: Phrases) -> bool:
         """Return whether phrases occur up to the end of the sentence that has the index `end`. Each
-        end of a sentence is asked for many values, and is searched once.
+        end of a sentence is asked for many values, and is searched once; none if the whole text
+        has no such phrase.
         """
+        whole = len(self.plain)
+        if end < whole and not self._is_said_before(whole, phrases):
+            return False
         found = _SENTENCE_END.search(self.plain, end)
-        last = found.start() if found else len(self.plain)
+        last = found.start() if found else whole
         if (last, phrases) not in self._found_before:
             is_found = phrases.search(folded(self.plain[:last])) is not None
             self._found_before[last, phrases] = is_found

@@ -130,6 +130,10 @@ class Searched:
         return {each.key for each in days_in(self._text)}
 
     @cached_property
+    def _different(self) -> frozenset[str]:
+        return frozenset(self._words)
+
+    @cached_property
     def _places(self) -> list[int]:
         """Where the signs are in the lowered text."""
         return [*compress(count(), map(str.isalnum, self.lowered))]
@@ -201,15 +205,24 @@ class Searched:
         """Return whether words follow each other directly, with any endings of plurals and
         cases.
         """
+        if key in self._latin or self._has_whole(key):
+            return True
         words = key.split(" ")
         joined = "".join(words)
-        if joined in self._latin and (len(words) == 1 or len(joined) >= _SHORTEST_STEM):
+        if joined in self._latin and len(joined) >= _SHORTEST_STEM:
             return True
         if len(words) == 1:
             return any(_is_inflected(each, key) for each in self._words_like(key))
         return all(map(self._words_like, words)) and any(
             self._follow_at(at, words) for at in _found(stem_of(words[0]), self.lowered)
         )
+
+    def _has_whole(self, key: str) -> bool:
+        """Return whether a key stands in the text as it is, with no letter beside it."""
+        start = self.lowered.find(key)
+        end = start + len(key)
+        beside = self.lowered[max(0, start - 1) : start] + self.lowered[end : end + 1]
+        return start >= 0 and not any(map(str.isalnum, beside))
 
     def _words_like(self, word: str) -> Collection[str]:
         """Return words of the text, among them all that differ from a word by their ending only."""
@@ -237,7 +250,7 @@ class Searched:
             return False
         if self._has_code("".join(words)):  # `Ramipril 5 mg` is `Ramipril 5mg`
             return True
-        return all(word in self.lowered for word in words) and any(
+        return self._different.issuperset(words) and any(
             word == words[0] and _follow(self._words, start + 1, words[1:])
             for start, word in enumerate(self._words)
         )
