@@ -1,4 +1,5 @@
-"""Rate limits: the requests of a caller are counted in a cache, which processes may share.
+"""Limits how many requests a caller may make in a time. The requests are counted in a cache, which
+several processes may share.
 
 Time is divided into windows of the rate's length: 100/minute allows 100 requests in each minute of
 the clock.
@@ -76,18 +77,19 @@ class SharedRates(Rates):
 
 @cache
 def process_rates() -> Rates:
-    """Return the counts of this process alone. If there are too many counts, old counts are
-    dropped.
+    """Return the object that counts requests in the memory of this process. Beyond 10,000 counts,
+    old counts are dropped.
     """
     return Rates(LocMemCache("chatmemory.access.rates", {"OPTIONS": {"MAX_ENTRIES": KEYS_MAX}}))
 
 
 @cache
 def shared_rates() -> Rates:
-    """Return the counts in CACHES["chatmemory"], or if that is not set, in CACHES["default"].
+    """Return the object that counts requests in CACHES["chatmemory"], or if that is not set, in
+    CACHES["default"].
 
-    The cache object is reused. With ASGI, Django would make a cache object for each request, each
-    with its own connection to Redis.
+    All calls return the same object. Under ASGI, Django would otherwise make a cache object for
+    each request, each with its own connection to Redis.
     """
     return SharedRates(caches[_alias()])
 

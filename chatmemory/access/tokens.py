@@ -38,7 +38,8 @@ def create_token(
     """Create a token and return its secret. The token expires after this number of `days`; None
     stands for the setting TOKEN_DAYS, and 0 for never.
 
-    Raises ValidationError, UnstorableText, and IntegrityError if the name is taken.
+    Raises IntegrityError if another token has this name. Raises ValidationError for any other
+    invalid value, and UnstorableText for a name or prefix that the database cannot store.
     """
     check_text(name, "the name of a token")
     check_text(prefix, "the prefix of a token")

@@ -1,9 +1,9 @@
 """Advice: which policy to use for one conversation or for several.
 
-`advise` takes the measured figures of conversations. It says whether to keep the policy in force,
-to change it, or to send everything. Pages, commands, the API and agents print this advice; nothing
-else chooses a policy. Advice needs no database: its figures come from stored conversations or from
-files.
+`advise` takes what was measured on conversations under many policies: facts held and tokens of
+prompts. It says whether to keep the policy in force, to change it, or to send everything. All
+advice on pages, in commands, in the API and for agents comes from here. This package reads no
+database: callers pass the figures.
 """
 
 from chatmemory.advice.choosing import FACTS_ENOUGH, advise, advise_groups

@@ -1,12 +1,12 @@
 """Chooses the advised policy for a conversation, or for several.
 
 Each conversation has the same weight, so that a long conversation counts no more than a short one.
-The cost of a policy is the mean of its relative costs in the conversations. The share of facts held
-is a mean, too. Conversations that are far larger than the rest are not counted (see `outliers`).
+The cost of a policy is the mean of its relative costs in the conversations, and its share of facts
+held is a mean, too. Conversations that are far larger than the rest are not counted (see
+`outliers`).
 
-A hash of the conversation's id puts each conversation into one of two halves. So a new conversation
-moves no earlier conversation to the other half. A window is only advised if it saves enough in both
-halves, or if sending everything does not fit the model.
+The conversations are divided into two halves (see `is_of_first_half`). A window is only advised if
+it saves enough in both halves, or if sending everything does not fit the model.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
 
 
 def at_share(ordered: Sequence[int], share: float) -> int:
-    """Return the quantile of sorted numbers: at least this share of the numbers are as small or
-    smaller. A share of 0.5 gives the median.
+    """Return the smallest of the sorted numbers such that at least this share of all numbers are as
+    small or smaller. A share of 0.5 gives the median.
     """
     return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
 

@@ -22,8 +22,8 @@ def known_figures(each: Measured) -> Figures:
 
 
 def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first of two halves. Only its id decides, so that a
-    new or deleted conversation moves no other conversation to the other half.
+    """Return whether a conversation is in the first of the two halves by which an advice is
+    checked. Only the id decides, so that a conversation never changes its half.
     """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 
@@ -132,10 +132,9 @@ def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Op
 class Options:
     """The policies among which advice is chosen, each with its effect on all conversations.
 
-    A window that holds a whole conversation has the same effect on this conversation as sending
-    everything. `needed` is the number of facts needed again in all conversations. `longest` is the
-    longest prompt in tokens. `turn` is the limit that the largest turn needs together with the
-    system message.
+    `needed` is the number of facts needed again in all conversations, and `calls` the number of
+    model calls. `longest` is the longest prompt in tokens. `turn` is the limit that the largest
+    turn needs together with the system message.
     """
 
     def __init__(self, measured: Sequence[Measured], goals: Goals, prices: Prices) -> None:

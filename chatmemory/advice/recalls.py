@@ -28,8 +28,11 @@ from chatmemory.windows.policies import Policy, TokenWindow
 
 @dataclass
 class Recalls:
-    """The figures of the requested `policies`, summed over conversations. `measured` has the same
-    conversations for the advice, and `rules` are the rules of the prompt cache.
+    """Adds up, over conversations, the facts held and the prompt tokens of each of the requested
+    `policies`.
+
+    `rows` has one sum for each policy. `measured` has the same conversations as the advice needs
+    them, and `rules` are the rules of the provider's prompt cache.
     """
 
     policies: Sequence[Policy | None]

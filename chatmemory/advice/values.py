@@ -111,7 +111,9 @@ class Measured(NamedTuple):
 
     @property
     def sends_everything(self) -> bool:
-        """Whether the policy in force only measures, so that no message leaves memory."""
+        """Whether the policy in force has the option `meters_only`: it counts tokens, but no
+        message leaves memory.
+        """
         return self.policy is not None and self.policy.meters_only
 
     def tally(self, policy: Policy | None) -> Tally | None:
@@ -201,10 +203,10 @@ class Scope:
     """The conversations that an advice was measured on. `of` is the number of all conversations,
     and `conversations` the number of the counted conversations.
 
-    The counted conversations have `said` messages, of which `messages` were replayed, with `calls`
-    model calls. Of `in_part` long conversations, only the newest messages were replayed. Costs are
-    at `prices`, and `rules` is the version of the rules of measuring. `left_out` maps each reason
-    to the ids of conversations that were not counted for this reason.
+    The counted conversations have `said` messages. Of these, `messages` were replayed, with `calls`
+    model calls: of `in_part` long conversations, only the newest messages were replayed. Costs are
+    at `prices`, and `rules` is the version of the rules by which facts and costs were measured.
+    `left_out` maps each reason to the ids of conversations that were not counted for this reason.
     """
 
     conversations: int = 0
@@ -255,8 +257,8 @@ class Advice:
     the option of sending everything. `keeps` is the option of a policy that the caller asked about.
 
     `options` are all windows that were tried and have room for the largest turn, cheapest first.
-    `dominated` is the number of `options` to which another option is better in every way. `others`
-    are at most three further options to show, to which no option is better in every way. The
+    `dominated` is the number of those `options` that are worse in every way than another option.
+    `others` are at most three further options to show, none of them worse in every way. The
     conversations are divided into two halves. `checked` has the cost of an advised window in each
     half, or is None if a half is empty.
 

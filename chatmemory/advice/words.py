@@ -39,7 +39,9 @@ def policy_long(policy: Policy | None) -> str:
 
 
 def policy_verb(policy: Policy | None) -> str:
-    """Return the label of the button that sets a policy, without options: `Set limit to 80,000`."""
+    """Return the label of the button that sets a policy, such as `Set limit to 80,000`. Options of
+    the policy are not named.
+    """
     if policy is None or policy.meters_only:
         return "Send everything"
     return f"Set limit to {policy.limit:,}"

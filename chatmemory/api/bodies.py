@@ -23,8 +23,8 @@ class LengthRequired(ChatMemoryError):
 
 
 class BodyLimit(NamedTuple):
-    """The size limit of a request's body: `size` bytes, set by `setting`, and `beside` bytes
-    allowed for other parts of the body.
+    """The size limit of a request's body in bytes: `size`, plus `beside` for what surrounds a file
+    in a form. `setting` names the setting that has the size.
     """
 
     size: int
@@ -54,12 +54,11 @@ def api_limit(method: str | None) -> BodyLimit:
 
 
 def check_body(request: HttpRequest, limit: BodyLimit) -> None:
-    """Check the length of a body before it is read. If the body is sent in chunks, also set its
-    length, because Django and REST framework would not read it otherwise.
+    """Check the length of a body before the body is read.
 
-    Raises RequestDataTooBig, and under WSGI LengthRequired for a chunked body, which cannot be
-    read. Under ASGI, Django has already received the body, and raises RequestDataTooBig for more
-    than DATA_UPLOAD_MAX_MEMORY_SIZE.
+    Raises RequestDataTooBig for a body above `limit`. A body that is sent in chunks has no declared
+    length. Under WSGI, it raises LengthRequired. Under ASGI, Django has already received the body,
+    and its length is set here, because Django and REST framework would not read it otherwise.
     """
     declared = request.META.get("CONTENT_LENGTH", "")
     is_wsgi = "wsgi.input" in request.META

@@ -181,8 +181,8 @@ def field_at_fault(field: str) -> Iterator[None]:
 
 
 def handle_exception(error: Exception, context: dict[str, object]) -> Response | None:
-    """Return the response to an exception of a view, for REST framework; None for an unexpected
-    exception, which is raised.
+    """Return the response to an exception of a view. Return None for an unexpected exception, which
+    REST framework then raises.
 
     The response names an invalid message by its position in the request.
     """

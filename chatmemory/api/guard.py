@@ -105,7 +105,7 @@ class Guarded(APIView):
     """Base class of the API's views. It requires a role, accepts bearer tokens, answers errors with
     problem details, and forbids caches to store answers.
 
-    The REST framework settings of the project do not change this.
+    A project's settings of REST framework cannot switch this off.
     """
 
     authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)

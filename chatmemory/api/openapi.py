@@ -260,8 +260,8 @@ _IN_PATHS = {
 
 
 class OperationSchema(AutoSchema):
-    """Describes an operation. It is listed under the name of its resource wherever the API is
-    mounted.
+    """Describes an operation in the OpenAPI document. The document lists the operation under its
+    resource, such as `memories`, whatever URL the API is mounted at.
     """
 
     def get_operation(

@@ -160,8 +160,8 @@ class MessagesRequest(Body):
     format = fields.FormatField()
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Add `sent`, the messages that were read. Raises InvalidField with the position of an
-        invalid message.
+        """Add to the checked values `sent`, the messages as objects. Raises InvalidField with the
+        position of an invalid message.
         """
         setting = cast("fields.MessagesField", self.fields["messages"]).setting
         attrs["sent"] = fields.read_messages(attrs["messages"], attrs["format"], setting=setting)
@@ -182,7 +182,9 @@ class AddRequest(MessagesRequest):
     )
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Add `sent`, and `new`: the messages with their client ids."""
+        """Add to the checked values `sent`, the messages as objects, and `new`, the messages with
+        their client ids.
+        """
         attrs = super().validate(attrs)
         attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
         return attrs
@@ -328,9 +330,9 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
     """Do the slow work of a request before the conversation is locked. `shape` is the class of the
     body.
 
-    Sent messages are checked and counted. For a list that replaces the window, and for a summary,
-    the change is planned. For a new policy, the window is counted again. Errors are ignored here,
-    and raised when the body is used.
+    Sent messages are checked, and their tokens are counted. For a list that replaces the window,
+    and for a summary, the change is planned. For a new policy, the tokens in the window are counted
+    again. Errors are ignored here, and raised when the body is used.
     """
     with suppress(ChatMemoryError, APIException):
         body = read_body(shape, request)
