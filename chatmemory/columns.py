@@ -92,10 +92,8 @@ def words_in(model: type[Model]) -> tuple[str, ...]:
 
 
 def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that adds the declared columns of a model as attributes. Place it
-    below `dataclass`.
-
-    Without a value, an attribute is None.
+    """Return a class decorator that adds the declared columns of a model to a dataclass, as
+    attributes that are None by default. Place it below `dataclass`.
     """
     names = shown_columns(model) if only_shown else tuple(columns_of(model))
 
@@ -111,7 +109,9 @@ def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type
 def fill_in(
     row: object, model: type[Model], source: object, known: Mapping[str, object] | None = None
 ) -> None:
-    """Set the declared columns of a new row: from `known`, otherwise computed from `source`."""
+    """Set the declared columns of a new row. A column gets its value in `known`; if it has none
+    there, the value is computed from `source` (see `Column.of`).
+    """
     for name, column in columns_of(model).items():
         setattr(row, name, known[name] if known and name in known else column.of(source))
 

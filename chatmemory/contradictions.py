@@ -1,5 +1,5 @@
-"""Contradictions: stored rows that differ from what the ledger gives when all its changes are
-decided again.
+"""Contradictions: stored rows that differ from what a replay of the ledger gives. A verification
+finds them.
 """
 
 from __future__ import annotations

@@ -189,9 +189,7 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
     """Return the condition that the field `name` equals one of these numbers or texts.
 
     All values are passed as one parameter. With a parameter for each value, Django would take
-    longer to build the query than the database to answer it. PostgreSQL estimates the number of
-    rows from the length of the array. If a query sorts by another field, SQLite may use the index
-    for sorting instead of an index of the field `name`.
+    longer to build the query than the database to answer it.
     """
     listed = list_parameter(values)
     if connection().vendor == "postgresql":

@@ -81,8 +81,7 @@ def distribute(*, single_node: bool = False) -> list[Placement]:
     """Distribute the tables that are not distributed yet, in one transaction, and return the
     placements of these tables.
 
-    Raises NotDistributable, also for a cluster of one node unless `single_node` allows such a
-    cluster.
+    Raises NotDistributable, and also for a cluster of one node, unless `single_node` is True.
     """
     check_postgresql()
     with database.atomic(), database.connection().cursor() as cursor:

@@ -1,8 +1,8 @@
-"""Examines conversations while this process stores many of them: derives their rows beside the
-storing.
+"""Derives data, such as incidents, of conversations while this process stores them, such as in an
+import.
 
-An import would otherwise leave its conversations to the thread of a site, which pauses between its
-rounds.
+Otherwise the thread of a site would derive the data later, and more slowly, because it pauses
+between its rounds.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ AT_ONCE = 4  # conversations between two yields of `rest`
 
 
 class Examination:
-    """The examination of the conversations that this process stores, newest conversation first.
+    """Examines the conversations that this process stores: derives their data, such as incidents.
+    The newest conversation comes first.
 
-    Beside storing, examining takes a quarter of the time, as the thread of a site does. Afterwards
-    `rest` examines what is left, without pauses. Conversations that an interrupted process leaves
-    are examined by the site.
+    While conversations are stored, `go_on` spends a quarter of the time on examining. When all are
+    stored, `rest` examines those that are left, without pauses. If the process is interrupted, the
+    site examines the rest later.
     """
 
     def __init__(self) -> None:
@@ -33,8 +34,8 @@ class Examination:
 
     @property
     def left(self) -> int:
-        """The number of conversations that are not examined yet. Known ones count until `rest` has
-        looked at them.
+        """The number of conversations that are not examined yet. Conversations added with
+        `is_known` count until `rest` has checked whether they need examining.
         """
         return len(self._new) + len(self._known)
 
@@ -43,13 +44,13 @@ class Examination:
         return self.examined + self.left
 
     def add(self, memory_id: str, is_known: bool = False) -> None:
-        """Take a conversation that was stored just now. With `is_known`, an earlier process stored
-        the conversation, and may have been interrupted before it was examined.
+        """Note a stored conversation, so that it will be examined. With `is_known`, an earlier
+        process stored the conversation, and may have been interrupted before examining it.
         """
         (self._known if is_known else self._new).append(memory_id)
 
     def go_on(self) -> None:
-        """Examine the newest conversation if examining has taken less than its share of the
+        """Examine the newest conversation, unless examining has already taken a quarter of the
         time.
         """
         began = monotonic()
@@ -58,7 +59,9 @@ class Examination:
             self._spent += monotonic() - began
 
     def rest(self) -> Iterator[int]:
-        """Examine the conversations that are left, a few at a time. Yield the number of these."""
+        """Examine the conversations that are left, a few at a time. After each time, yield the
+        number of conversations done.
+        """
         for waiting in (self._new, self._known):
             while waiting:
                 some = waiting[: -AT_ONCE - 1 : -1]

@@ -18,12 +18,12 @@ ChatMemoryError
 ├── DeletionUnfinished                      a conversation with this id is being deleted
 ├── ImportUnfinished                        the conversation is being imported
 ├── PolicyUnavailable                       the policy's kind is not installed
-│   └── EstimatorUnavailable                nor is its estimator (also an UnknownEstimator)
+│   └── EstimatorUnavailable                its estimator is missing (an UnknownEstimator)
 ├── NoRoomBesidePins                        a message would fit if nothing were pinned
 ├── NotCompactable                          no summary can take the place of these messages
 ├── NotPinnable                             this message cannot be pinned or unpinned
 ├── NotRepairable                           no repair makes a provider take this window
-├── LongRecount                             many messages would be counted anew: ask for it
+├── LongRecount                             very many messages would be counted again
 ├── VersionConflict                         the conversation is at another version
 ├── DuplicateClientId                       the client id already names another message
 └── CorruptRow                              a stored row cannot be read
@@ -58,7 +58,9 @@ def _error(kind: type[ChatMemoryError], *args: object) -> ChatMemoryError:
 
 
 class InvalidValue(ChatMemoryError, ValueError):
-    """An invalid value. The text is LangChain4j's where LangChain4j makes the same check."""
+    """An invalid value. If LangChain4j makes the same check, the text of the error is
+    LangChain4j's.
+    """
 
 
 class InvalidMessage(InvalidValue):
@@ -91,7 +93,7 @@ class MessageTooLarge(_MessageError, InvalidValue):
 
 
 class WindowTooLarge(_MessageError, InvalidValue):
-    """A change would leave more in the window than a setting allows."""
+    """A change would leave more messages or bytes in the window than a setting allows."""
 
 
 class UnknownEstimator(InvalidValue):

@@ -21,13 +21,13 @@ from chatmemory.windows.stored_policies import can_decide
 
 @dataclass(frozen=True)
 class Cause:
-    """The words of one reason for which messages leave memory. The functions below fill the gaps in
-    braces.
+    """The words for one reason why messages leave memory. Words in braces, such as `{messages}`,
+    are gaps, which functions of this module fill.
 
     Some texts name the *other message*, because of which a message left. For a tool result, the
     other message is its tool call.
 
-    - `short`: a few words, which can follow a step or a comma;
+    - `short`: a few words, such as `memory was full`;
     - `sentence`: a sentence about the past, and `conditional`: the same sentence for simulations;
     - `beside`: a few words that name the other message; `short` is used if the other message is
       unknown;
@@ -264,8 +264,8 @@ def choice(change: ChangeResult) -> str:
 
 
 def own_choice(change: ChangeResult) -> str:
-    """Return which messages a policy with its own eviction rule chose, in words that follow "was".
-    "" if the policy has no such rule.
+    """Return which messages a policy with its own eviction rule chose, in words that follow "was",
+    such as `chosen by the policy’s own rule`. Return "" if the policy has no such rule.
     """
     for policy in filter(None, (change.policy, change.policy_before)):
         if not can_decide(policy):

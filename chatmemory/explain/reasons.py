@@ -287,10 +287,10 @@ def _is_kept(window: WindowView, row: MessageView) -> bool:
 def room_before(window: WindowView, position: int) -> int:
     """Return how much can be added, in the policy's unit, before the message at a position leaves.
 
-    All older messages leave first, except pinned messages and the first system message; a tool
-    result leaves with its tool call. If the policy has options, the message may leave later than
-    the result says. If, in addition, a lowered limit hides messages, the result is 1, because the
-    next add evicts the hidden messages.
+    All older messages leave first, except pinned messages and the first system message. A tool
+    result leaves with its tool call. Under a policy with options, such as `low_water`, the message
+    may also leave later. If a lowered limit hides messages under such a policy, the result is 1,
+    because the next add evicts them.
     """
     policy = window.policy
     assert can_decide(policy)

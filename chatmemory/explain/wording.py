@@ -1,7 +1,5 @@
-"""Words and number formats that all explanations share.
-
-They follow the inspector's vocabulary: forgotten, left, in memory, said. The module `causes` has
-the words for reasons.
+"""Words and number formats that all explanations share. The module `causes` has the words for
+reasons.
 """
 
 from __future__ import annotations
@@ -67,10 +65,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share in whole percent. It is 100 % only if the part is the whole, and 0 % only if
-    the part is 0.
-
-    "" if `whole` is 0.
+    """Return a share in whole percent, or "" if `whole` is 0. The share is 100 % only if the part
+    is the whole, and 0 % only if the part is 0.
     """
     if not whole:
         return ""

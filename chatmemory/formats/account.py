@@ -1,9 +1,9 @@
-"""Accounts for the records of a conversation, so that no record is dropped silently.
+"""Keeps an account of the records in a conversation's file, so that no record is dropped silently.
 
-A reader gets its records from an `Account`. The reader marks a record if a message was read from
-the record, if a loss reports the record, or if the record is refused. An unmarked record that has
-words in no message is reported as a loss, with its position and type. Record types that the format
-lists as having no words are not reported.
+A reader gets its records from an `Account`, and marks each record from which it reads a message. It
+also marks records that it refuses or reports as a loss. At the end, each record without a mark is
+reported as a loss, with its position and type, if it has words that are in no message. Record types
+that the format lists as having no words are not reported.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Places:
         return where if self._line is None else f"{line_name(self._line)}, {where}"
 
     def of_value(self, n: int = 0) -> str:
-        """Return where a whole JSON value is: the line of value `n` (from 0) if each value has a
-        line of its own, otherwise the line or path of the document.
+        """Return where the JSON value `n` (from 0) of a file is, such as "line 5". If the file is
+        one document, return the line or path of the document.
         """
         if n < len(self.numbers):
             return line_name(self.numbers[n])
@@ -155,7 +155,7 @@ class Account(Sequence[JsonValue]):
         self._set(READ, records)
 
     def name(self, *records: int) -> None:
-        """Mark records that a loss already reports."""
+        """Mark records about which the reader reports a loss itself."""
         self._set(NAMED, records)
 
     def leave(self, *records: int) -> None:
@@ -248,8 +248,8 @@ _ABOUT_WHOLE = {"settings", "extensiondata", "revert", "todos"}
 
 
 def beside(value: JsonValue, turns: Iterable[JsonValue], read: Transcript) -> Iterator[Loss]:
-    """Yield a loss for each property that stands beside the messages of a conversation and has
-    words that are in no message.
+    """Yield a loss for each property outside the messages of a conversation that has words, if no
+    message has these words.
 
     `value` is the whole conversation as JSON, and `turns` are its messages as JSON.
     """

@@ -209,8 +209,8 @@ class _Reader(TurnReader):
 
 
 def server_result(content: JsonValue) -> tuple[list[Content], bool | None]:
-    """Return the result of a tool that ran at Anthropic, as JSON text, with True if the result is
-    an error, else with None.
+    """Return the result of a tool that ran at Anthropic, as JSON text. The second item is True if
+    the result is an error, else None.
     """
     is_error = True if type_in(content).endswith("_error") else None
     return [TextContent(arguments_text(_readable(content)) or "")], is_error

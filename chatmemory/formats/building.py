@@ -37,8 +37,8 @@ class SessionBuilder:
         return position
 
     def join(self, position: int, part: AiMessage) -> None:
-        """Add a part of an answer to the AI message at a position. Agents write their answers part
-        by part.
+        """Add `part` to the AI message at a position: some agents write an answer to their file in
+        parts.
         """
         whole = self.messages[position]
         assert isinstance(whole, AiMessage)

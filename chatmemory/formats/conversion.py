@@ -81,13 +81,12 @@ class _Conversion:
 
 
 class Reader(_Conversion, ABC):
-    """Base class that reads the turns of one conversation; subclasses read one turn. Here, a turn
-    is a JSON value in the format's list of messages. Errors call such a value by the text in the
-    attribute `turn`, such as "a message".
+    """Base class that reads the messages of one conversation from a list of JSON values, called
+    turns. A subclass reads one turn. `turn` is the name of a turn in errors, such as "a message".
 
-    Details that have no field in a message are kept in the message's attributes, under the name of
-    the format. Only the difference between the value that was read and the value that the `writer`
-    would write is kept (see `difference`). Readers without a writer keep no details.
+    Some details have no field in a message. They are kept in the message's attributes, under the
+    name of the format. Only the difference between the value that was read and the value that the
+    `writer` would write is kept (see `difference`). Readers without a writer keep no details.
     """
 
     writer: ClassVar[type[Writer] | None] = None
