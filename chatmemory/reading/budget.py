@@ -52,7 +52,7 @@ class Budget:
 
     @property
     def talk(self) -> int:
-        """The tokens of users' messages and the assistant's, tool calls included."""
+        """The tokens of all messages of users and of the assistant, tool calls included."""
         return self.user + self.ai + self.calls
 
     @property
@@ -160,11 +160,10 @@ def budget_at(memory_id: str, view: WindowView) -> Budget:
 def with_media(
     memory_id: str, rows: Iterable[MessageView], frames: Mapping[int, str] | None = None
 ) -> frozenset[int]:
-    """Return the seqs of messages with images, audio, video or files.
+    """Return the seqs of those messages in `rows` that have images, audio, video or files.
 
-    A frame is a message's stored JSON. If the text is the whole content of the message, the frame
-    has a gap in place of the text. Such a message has no media, so only frames without a gap are
-    searched. `frames` maps seqs to frames that the caller has already read.
+    `frames` has the stored JSON of messages that the caller has already read, by seq. The JSON of
+    other messages is read from the database.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]

@@ -24,9 +24,8 @@ def decided_by_clients() -> Q:
 def of_clients(rows: Iterable[Memory]) -> set[str]:
     """Return the ids of those conversations in `rows` whose clients decide the window.
 
-    If a conversation has no policy, its client decides. If its policy has the option `meters_only`,
-    the database is asked whether a client decides. A query about all rows would read the steps of
-    all conversations.
+    The client of a conversation without a policy always decides. If a policy has the option
+    `meters_only`, the database tells whether the client sends the window as lists.
     """
     listed = list(rows)
     without = {row.pk for row in listed if row.policy_kind is None}

@@ -1,8 +1,8 @@
 """Cursor pagination of long lists.
 
-A cursor contains the sort value and the primary key of the first or last row of a page. The next
-page is found by comparison with these values instead of an offset. So every page costs the same,
-and rows that are added or removed on other pages do not shift it.
+A cursor has the sort value and the primary key of the first or last row of a page. The database
+compares rows with these values to find the next page, instead of skipping rows. So every page takes
+the same time. Rows that are added or removed on other pages do not shift the rows of a page.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def page_by_cursor(
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
-    `narrowed` is a function that filters rows, such as by a search. `narrowed` is called with the
-    sorted rows and a number n. Only the first n rows of the result are used. Raises InvalidValue
-    for a malformed cursor, or a cursor made for another sort key.
+    `narrowed` is a function that filters rows, such as by a search. It gets the sorted rows and a
+    number n, and returns the query for the rows to keep, of which only the first n are used. Raises
+    InvalidValue for a malformed cursor, or a cursor made for another sort key.
     """
     start = _read(cursor, key.type) if cursor else None
     is_backward = start is not None and start.is_backward

@@ -158,8 +158,9 @@ def time_of(moment: int) -> datetime:
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the query for steps that added a message and evicted messages. The column `evicted` of
-    its rows is the number of evicted messages. Steps of an import or a branch are left out.
+    """Return the query for steps that added a message and thereby evicted messages. Each row has
+    the number of the evicted messages in the column `evicted`. Steps of an import or a branch are
+    left out.
 
     The query's condition must equal the condition of the database index step_evicting.
     """

@@ -167,9 +167,9 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return a query by which conversations of a filter can be counted. The caller still has to add
-    the condition that `MemoryFilter.columns` returns. None if the search finds too many
-    conversations to count.
+    """Return a query by which the conversations that match a filter can be counted, or None if the
+    search finds too many conversations to count. Add the condition that `MemoryFilter.columns`
+    returns before counting.
     """
     rows = which.without_columns().searched()
     if not which.search:

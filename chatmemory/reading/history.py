@@ -367,8 +367,8 @@ def shared_histories() -> Iterator[None]:
 def read_for_replay(
     messages: QuerySet[Message], calling: Collection[int], policy: Policy
 ) -> dict[int, ChatMessage]:
-    """Return the tool calls and tool results that a replay under a policy needs to read, by seq. A
-    result has a placeholder instead of its text.
+    """Return, by seq, the tool calls and tool results that a replay under a policy needs to read.
+    Each result has a placeholder in place of its text.
 
     `messages` is the query for the messages of the replay, and `calling` has the seqs of those with
     tool calls.
@@ -388,8 +388,8 @@ def _stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
 
 
 def estimator_of(memory: Memory) -> str:
-    """Return the name of the conversation's estimator, or of the default estimator of the settings
-    if it is not installed.
+    """Return the name of the conversation's estimator. If that estimator is not installed, return
+    the default estimator of the settings.
     """
     name = memory.policy_estimator
     return name if name and is_known(name) else configuration().ESTIMATOR

@@ -222,8 +222,8 @@ def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
 
 
 def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
-    """Return the window of each conversation in `rows` that is over its limit, by conversation
-    id.
+    """Return the windows that are over their limit among the conversations in `rows`, by
+    conversation id.
     """
     over = {row.id: row for row in rows if row.is_over_limit}
     if not over:
@@ -306,8 +306,9 @@ def _seconds_left(counts: Mapping[str, int]) -> int | None:
 
 @dataclass(frozen=True)
 class Examined:
-    """How far conversations are examined: derived data is up to date of `known` conversations, out
-    of `whole`. The others take about `seconds_left`; None if the rate is not known.
+    """The number of conversations whose derived data, such as incidents, is up to date: `known` out
+    of `whole`. Examining the other conversations takes about `seconds_left`; None if the rate is
+    not known.
     """
 
     known: int
@@ -320,7 +321,9 @@ class Examined:
 
 
 def examined(which: MemoryFilter) -> Examined:
-    """Return how far the conversations that match a filter are examined."""
+    """Return how many of the conversations that match a filter have up-to-date derived data, such
+    as incidents.
+    """
     numbers = {"whole": Count("pk"), "unexamined": Count("pk", filter=_unexamined())}
     counts = which.rows().aggregate(**numbers, **_rate())
     known = counts["whole"] - counts["unexamined"]

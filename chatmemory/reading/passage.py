@@ -1,4 +1,5 @@
-"""Reads a passage: the part of a ledger after a step, from which derived data is continued.
+"""Reads a passage: the steps of a conversation after a given step. Data derived up to that step,
+such as incidents, is brought up to date from the passage alone.
 
 A passage has its messages, and the windows between its steps. These windows are built from the
 stored stays (a stay is one period of a message in the window), without applying any policy again.
@@ -42,8 +43,8 @@ class Held(NamedTuple):
 
     @property
     def is_eviction(self) -> bool:
-        """Whether the message left memory when the stay ended. Otherwise only its position or its
-        text changed.
+        """Whether the message was evicted when the stay ended. This is False if only its position
+        or text changed, or if another system message replaced it.
         """
         return self.left is not None and self.reason not in _IN_HISTORY_OR_REPLACED
 
@@ -78,10 +79,11 @@ class PassageStep(NamedTuple):
 @dataclass
 class PastWindow:
     """The window between two steps. `held` maps the number of each stay to the stay, in the order
-    of the window. A stay is one period of a message in the window, and its rank is the position.
+    of the window. A stay is one period of a message in the window, and its `rank` is the message's
+    position.
 
-    `broken` is the lowest rank at which the window has changed since the last call of `begin`. None
-    if messages were only appended.
+    `broken` is the lowest rank at which the window has changed since the last call of `begin`. It
+    is None if messages were only appended.
     """
 
     held: dict[int, Held] = field(default_factory=dict)
@@ -126,10 +128,11 @@ class PastWindow:
 
 
 class Passage:
-    """The ledger of a conversation after step `after`, read within one database snapshot.
+    """The steps of a conversation after step `after`, with their messages and windows.
 
-    Its windows begin after step `from_step`, which is `after` or an earlier step. Raises CorruptRow
-    for a message that cannot be read.
+    If `from_step` is an earlier step than `after`, the steps after `from_step` are read, too.
+    Reading raises CorruptRow for a message that cannot be read. Use a passage within one database
+    snapshot.
     """
 
     def __init__(self, memory: Memory, after: int = 0, from_step: int | None = None) -> None:

@@ -23,8 +23,8 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 
 
 def changes_until(step: Step) -> tuple[set[str], bool]:
-    """Return the kinds of all steps up to this step, such as `add`. Also return whether estimators
-    of different families counted the tokens at these steps.
+    """Return the kinds of all steps up to this step, such as `add`. The second value says whether
+    several estimators that count differently have counted tokens.
     """
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())

@@ -390,13 +390,11 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
     Each stay gets the attribute `is_left_out`: whether the stay ended in a step in which the client
     decided the window.
-
-    The query has a subquery, because with an EXISTS PostgreSQL might read all steps. Python sorts
-    the stays, because with an ORDER BY SQLite might read all stays of the conversation.
     """
     seqs = list(seqs)
     if not seqs:
         return []
+    # An EXISTS might let PostgreSQL read all steps, and an ORDER BY SQLite all stays.
     ends = Step.objects.filter(memory_id=memory_id, n=OuterRef("left_step"), by_client=True)
     stays = Stay.objects.filter(database.in_list("seq", seqs), memory_id=memory_id).annotate(
         is_left_out=IsNull(Subquery(ends.values("n")[:1]), False)
@@ -432,8 +430,8 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
-    """Return why a new message did not fit into the window, so that `step` both added and evicted
-    the message. The messages that remained in the window show the reason. None if the policy is not
+    """Return why a message that `step` added did not fit into the window, so that the same step
+    evicted it. The reason follows from the messages that remained. None if the policy is not
     installed.
 
     `pinned` are the totals of those remaining messages that are pinned.

@@ -97,8 +97,8 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
 
 
 def shown_detail(memory: Memory, row: Step, previous: StepPoint | None = None) -> StepDetail:
-    """Return the step of a row with its change, as `step_detail` does. The changes that pages show
-    are kept while their ledgers stay as they are.
+    """Return the step of a row with its change, as `step_detail` does. The change is cached until
+    the conversation changes, because pages show the same steps again and again.
     """
     key = memory.pk, row.n, _state_of(memory)
     change = _CHANGES.get(key) or _kept_change(key, _change(row, previous))
@@ -106,7 +106,7 @@ def shown_detail(memory: Memory, row: Step, previous: StepPoint | None = None) -
 
 
 def shown_change(memory: Memory, n: int) -> ChangeResult:
-    """Return the change of step `n`, which is kept like those of `shown_detail`. Raises
+    """Return the change of step `n`, which is cached until the conversation changes. Raises
     StepNotFound.
     """
     key = memory.pk, n, _state_of(memory)
@@ -162,11 +162,9 @@ def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
 
 def step_at_time(memory_id: str, moment: datetime) -> int:
     """Return the number of the last step at or before a moment. If the moment is before all steps,
-    return the first step; 0 if there are no steps.
+    return 1, the first step; return 0 if there are no steps. Raises MemoryNotFound.
 
-    The step is found by bisection, because steps are in order of time. If a clock was set back, the
-    moment can lie between several pairs of neighboring steps. The first step of one of these pairs
-    is returned. Raises MemoryNotFound.
+    If a clock was set back, several steps may fit the moment; one of them is returned.
     """
     numbers = range(1, find_memory(memory_id).last_step + 1)
     times = Step.objects.filter(memory_id=memory_id).values_list("at", flat=True)
@@ -271,12 +269,11 @@ _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 @dataclass
 class StepPoint:
-    """The totals of the window (`after`) and of the `history` after a step, and the policy in
-    force.
+    """The totals after a step: of the window (`after`) and of the `history`. `policy` is the policy
+    in force.
 
     `last_seq` and `last_stay` are the newest numbers of messages and stays (periods in the window)
-    so far. Do not change a point. Points are no frozen dataclasses, because a page makes more than
-    a hundred, and frozen instances take three times as long to make.
+    so far. Points are cached and shared: do not change a point.
     """
 
     step: int
@@ -303,12 +300,11 @@ class StepSample(StepPoint):
 
 @dataclass(frozen=True)
 class StepSamples:
-    """The steps of a timeline. `part` has consecutive steps. `outline` maps the numbers of some
-    steps, at equal distances over the whole conversation, to these steps. `outline` is empty if
-    `part` has all steps.
+    """The steps of a timeline. `part` has consecutive steps. If the conversation has more steps,
+    `outline` has some of all its steps, at equal distances, by number; else it is empty.
 
-    `stays` are periods in the window: those of each message in `part` that was the only new message
-    of its step.
+    `stays` are the periods in the window of those messages that were the only new message of a step
+    in `part`.
     """
 
     part: tuple[StepSample, ...]
@@ -317,9 +313,8 @@ class StepSamples:
 
 
 def step_samples(memory: Memory, at: int) -> StepSamples:
-    """Return the steps around step `at`, and an outline of all steps.
-
-    Steps are read by key, so that the cost does not grow with the conversation.
+    """Return the steps around step `at`, and an outline of all steps. The time that this takes does
+    not grow with the conversation.
     """
     part = part_around(memory.last_step, at)
     state = _state_of(memory)

@@ -36,12 +36,13 @@ from chatmemory.windows.window import Entry, Totals
 
 
 class NoRoom(StrEnum):
-    """Why every new message that costs anything is refused. Then no add evicts the messages that a
-    lowered limit hides.
+    """Why every new message that costs anything is refused. Messages that a lowered limit hides
+    then stay, because no add can evict them.
 
-    BESIDE_PINS: pinned messages take the whole limit. BESIDE_TURNS: the same, under a policy that
-    counts turns. REJECTED: the system message and the overhead take the whole limit, and the policy
-    rejects oversized messages.
+    - BESIDE_PINS: pinned messages take the whole limit.
+    - BESIDE_TURNS: pinned messages take the whole limit of a policy that counts turns.
+    - REJECTED: the system message and the overhead take the whole limit, and the policy rejects
+      oversized messages.
     """
 
     BESIDE_PINS = "BESIDE_PINS"  # pinned messages hold all the room
@@ -99,11 +100,11 @@ class WindowView:
 
     `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
     `interrupted` are incompletely answered tool calls with their results; empty unless the policy
-    hides such calls. `in_order` has all stored messages, shown and hidden, and `stored` has their
-    totals.
+    hides such calls. `in_order` has all stored messages, shown and hidden.
 
-    `evictions` say how the next add evicts the hidden messages. If there is `no_room` for any
-    message, an add evicts nothing. If a tool result is added, interrupted calls are not evicted.
+    `evictions` are the hidden messages, with the reasons for which the next add evicts them. If
+    there is `no_room` for any message, an add evicts nothing. If a tool result is added,
+    interrupted calls are not evicted.
     """
 
     step: int
@@ -302,9 +303,7 @@ class StoredState:
 
     @property
     def past_step(self) -> Step | None:
-        """The step `at`, or None if the state is that of the last step. Such a state has the
-        current window.
-        """
+        """The step `at`, or None if `at` is the last step, which has the current window."""
         return None if self.at in (None, self.memory.last_step) else self.step
 
     @property
