@@ -82,7 +82,9 @@ class Given:
 
 
 class AllGiven(Iterable[Given]):
-    """The earlier texts with a value. Each is searched for only when a rule needs it."""
+    """The earlier texts in which the user gave a value. They are searched for at the first
+    iteration, because most rules do not need them.
+    """
 
     def __init__(self, find: Callable[[], Iterator[Given]]) -> None:
         self._find = find
@@ -130,12 +132,13 @@ def answers_openly(
     question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
     """Return whether a text, or its first clause, answers a question with nothing but a value.
-    `given` are earlier texts with the same value.
+    `given` are earlier texts in which the user gave the same value. Words of the question may stand
+    beside the value: `It is stored in Camden.`
 
     A short value, such as `42`, counts only if an earlier text resembles this text. In the earlier
-    text, the value must stand beside the same word or a word of the question, or be the only
-    number. The value must not be of another kind than the question names. Words of the question may
-    stand beside the value: `It is stored in Camden.`
+    text, the same word or a word of the question must stand beside the value, or the value must be
+    the only number. If the question names a kind of value, such as a date, the value must be of
+    this kind.
     """
     if not _may_answer(text, value.end, question, _LOOSE) or (
         question.is_silent and not _is_exact(value)
@@ -231,7 +234,10 @@ def _is_unmistakable(value: Value) -> bool:
 
 
 def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether words are a name within sentences of both texts, or two long words or more."""
+    """Return whether a value of words is unlikely to be repeated by chance. Two or more long words
+    are unlikely. One long word is unlikely if it is a name: within sentences of `text` and of an
+    earlier text, it has a capital letter.
+    """
     if HAS_CJK.search(value.key):
         return len(value.key) >= _SIGNS_OF_NAME
     long = [word for word in value.key.split() if len(word) >= _LONG_NOUN and word not in fillers()]

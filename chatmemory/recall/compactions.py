@@ -67,9 +67,10 @@ class ReturnedBy(StrEnum):
 class NeededTerm:
     """A term of a replaced message that the assistant used again after the compaction.
 
-    Positions of messages: `said` is the last mention before the summary by a user, else by a tool,
-    else by the assistant. `came` is the first message of a user or a tool with the term between the
-    summary and the use, or None. `used` is the use. The texts of all three contain the term.
+    Three fields are positions of messages that contain the term. `said` is the last mention before
+    the summary by a user, else by a tool, else by the assistant. `used` is the message of the
+    assistant that uses the term. `came` is the first message of a user or a tool between the
+    summary and `used`, or None.
 
     `name` identifies the term, as a date can be written in several ways. `back` says from whom the
     assistant got the term again. `is_held` says whether memory still had the term, `is_told`

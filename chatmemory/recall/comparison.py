@@ -86,8 +86,6 @@ class Replay:
     def ignores(self, position: int) -> bool:
         """Return whether the message at a position never entered the window, because it was a
         system message equal to the current system message.
-
-        A different system message stays at least until the next message arrives.
         """
         is_system = self.history.entries[position].type is MessageType.SYSTEM
         return is_system and self.departures.at[position] == position
@@ -131,9 +129,8 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
 
 
 def listed_by_index(history: History, departures: Departures, lost: Iterable[Need]) -> int:
-    """Return the number of `lost` needs whose facts an index message listed; see `Replay.by_index`.
-
-    `lost` is not read if the replay has no index messages.
+    """Return the number of `lost` needs (uses of facts that had left memory) whose facts an index
+    message listed; see `Replay.by_index`.
     """
     spans = departures.indexes
     if not spans:
@@ -222,7 +219,7 @@ def smallest_limit_for(
 
 
 def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
-    """Return the smallest of the limits, leaving out None. None if no limit is known."""
+    """Return the smallest of the limits that are known (not None); None if no limit is known."""
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
 

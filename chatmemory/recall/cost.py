@@ -158,8 +158,8 @@ NOTHING_SENT = Bill()
 
 
 class Sizes(NamedTuple):
-    """The sizes of consecutive model calls, as three lists; `Call` explains the fields. Lists are
-    faster than objects for the bills of many policies.
+    """The sizes of consecutive model calls, as three lists; `Call` explains the fields `prompt`,
+    `shared` and `age`.
     """
 
     prompts: Sequence[int]
@@ -176,7 +176,9 @@ class Sizes(NamedTuple):
         )
 
     def bill(self, rules: CacheRules) -> Bill:
-        """Return the tokens of all calls, split by the rules of a prompt cache."""
+        """Return the tokens of all calls: how many are read from the prompt cache, written to the
+        cache, or neither. `rules` are the rules of the cache.
+        """
         read, written = self._in_cache(rules)
         return Bill(len(self.prompts), sum(self.prompts), sum(read), sum(written))
 
@@ -197,7 +199,9 @@ class Sizes(NamedTuple):
 
 
 def bill_of(calls: Iterable[Call], rules: CacheRules) -> Bill:
-    """Return the tokens of these calls, split by the rules of a prompt cache."""
+    """Return the tokens of these calls: how many are read from the prompt cache, written to the
+    cache, or neither. `rules` are the rules of the cache.
+    """
     return Sizes.of(calls).bill(rules)
 
 

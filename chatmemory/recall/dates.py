@@ -82,14 +82,16 @@ def without_times(text: str) -> str:
 
 
 class Dates:
-    """Assigns each distinct date a name, in order of first mention."""
+    """Gives each distinct date of a conversation a name, such as `2026-03-04`, by which the date is
+    found however it is written.
+    """
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, int], dict[int | None, str]] = {}
 
     def name(self, date: Date) -> str:
-        """Return the name of a date. A date without a year gets the name of the same day in the
-        year mentioned last.
+        """Return the name of a date, such as `2026-03-04`. A date without a year gets the name of
+        the same day in the year mentioned last; if no year was mentioned, its name is `03-04`.
         """
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:

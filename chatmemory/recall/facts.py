@@ -188,9 +188,9 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     """Return the facts in a message's texts, tool arguments and tool results.
 
     A term is a run of 4 to 200 ASCII letters, digits and `._@/+-`. It contains a digit, and begins
-    and ends with a letter or digit. The `words` of the project are terms, too. Longer runs are
-    data, such as base64. A bank account number, a postcode or a license plate that is written in
-    groups, such as `SW1A 1AA`, is one term.
+    and ends with a letter or digit. A longer run is no term, but data such as base64. A bank
+    account number, a postcode or a license plate that is written in groups, such as `SW1A 1AA`, is
+    one term. The `words` of the project are terms, too.
 
     A code is a number of at least four digits, or a run of at least five capitals. A JSON string
     that is only a code marks this code as a fact. A word before a number, such as "order", also

@@ -1,8 +1,8 @@
-"""Finds the first message of the window after each add, in one pass over the sums of costs.
+"""Finds, after each add, the message at which the window begins, in one pass over a history.
 
 This works for a plain history, in which only the first message may be a system message. The window
 of such a history is the system message and all messages from some position on. Under the common
-rule of eviction, this position only moves forward while the window is over its limit.
+rule of eviction, this position moves forward only while the window is over its limit.
 
 Two options of a policy move the position further. With a `low_mark`, the position moves until the
 load is at most the mark. If the policy takes whole turns, the position moves to the next user

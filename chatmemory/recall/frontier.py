@@ -86,8 +86,8 @@ class TriedPolicies:
         return [limit for limit in limits if limit >= least]
 
     def place_of(self, policy: Policy) -> tuple[int, int]:
-        """Return the index of the variant and the limit of a policy, which must be one of the
-        policies that are compared.
+        """Return, for one of the policies that are compared, the index of its variant and its
+        limit.
         """
         return self.variants.index(_variant(policy)), policy.limit
 
@@ -105,8 +105,8 @@ def tried_of_kind(
     rules: CacheRules = NO_BOUNDS,
     clears_results: bool = True,
 ) -> TriedPolicies:
-    """Return the policies to compare with a policy: variants that trim to other shares of the limit
-    (`low_water`), each also with `snap_to_user`.
+    """Return the policies to compare with the policy `kind`. Its variants trim to other shares of
+    the limit (`low_water`), each with and without `snap_to_user`.
 
     The first variant has the options of `kind` itself. With `clears_results`, a token window gets
     one more variant, which clears old tool results.
@@ -148,8 +148,8 @@ def limits_of(
     """Return the limits to try, in ascending order: about 11 in each power of ten, and the limits
     in `also`. All are below `most`.
 
-    `steps` are the limits to try in one power of ten, in quarters of that power. For a `unit` of
-    tokens, no limit of the grid is below 100.
+    `steps` are the limits to try in one power of ten, in quarters of that power: 6 stands for 1.5,
+    15, 150 and so on. For a `unit` of tokens, no limit below 100 is tried, except limits in `also`.
     """
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:

@@ -273,8 +273,8 @@ def _fitted(
 
 
 def given_way(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition that removes the index message, because another message has no room
-    beside it. Nothing changes without an index.
+    """Return the transition that removes the index message (the list of evicted terms), because
+    another message has no room beside it. Nothing changes without an index.
     """
     old, others = apart(window)
     return replaced(others, old, None, policy, NOTE) if old else unchanged(window, policy)

@@ -20,7 +20,7 @@ from chatmemory.windows.window import Entry, Window
 
 class Indexing:
     """Maintains the index message of a replay. `said` are the messages of the replayed history,
-    whose terms are listed: the entries of a replay may have no message.
+    whose terms the index lists.
     """
 
     def __init__(self, policy: Policy, said: Sequence[ChatMessage]) -> None:

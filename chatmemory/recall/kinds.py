@@ -29,9 +29,10 @@ class IncidentKind(StrEnum):
 class KindWords:
     """The words for a kind of incident, as a `title` and in sentences.
 
-    `happened` follows the name of a fact or tool, such as `was repeated by the user after it had
-    left memory`. `to_several` is its plural, if the plural differs. `short` says in a few words how
-    the fact came up again, and `repeated` labels the message that repeats the fact.
+    `happened` follows the name of a fact or tool, such as `was said again after it had left`.
+    `to_several` follows several names; if it is empty, `happened` follows them, too. `short` labels
+    the message that repeats the fact. `repeated` is the verb for that message, as in `repeated in
+    #45`.
     """
 
     title: str

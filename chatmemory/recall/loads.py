@@ -116,8 +116,8 @@ class Departures:
 
 
 class Loads:
-    """The loads of a history's windows, by the positions of their first and last message. A load is
-    what the limit bounds, such as tokens.
+    """The loads of the windows that a history can have. A window is given by the positions of its
+    first and last message, and its load is what the limit bounds, such as tokens.
 
     `systems` has, for each message, the position of the system message that is in force after the
     message arrived. `calls` has, for each tool result, the position of the tool call that the
@@ -330,8 +330,7 @@ class Loads:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The smallest limit that keeps a message in memory, if all larger limits keep the message,
-    too.
+    """The smallest limit that keeps a message in memory, as all larger limits do.
 
     `limit` is None if there is no such limit. `tried_every` is the distance between the limits that
     were tried. With a distance of 1, `limit` is exact.
@@ -371,9 +370,8 @@ def smallest_limits(
     """Return, for each mention, the smallest limit that keeps its message in memory. Mentions whose
     limit cannot be found are left out.
 
-    If limits are tried in replays, mentions are grouped by their `end`: up to 2, 4, 8, … messages.
-    The replays of a group stop at this number of messages. So the limits of early mentions are as
-    exact as in a short history.
+    If limits must be tried in replays, early mentions get shorter replays than late mentions. So
+    their limits are as exact as in a short history.
     """
     if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
         return {mention: _by_loads(loads, mention, policy) for mention in mentions}
