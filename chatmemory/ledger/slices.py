@@ -111,8 +111,8 @@ def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Count messages, and check that the policy accepts each of them, before the conversation is
-    locked.
+    """Count the tokens of messages, and check that the policy accepts each message, before the
+    conversation is locked. The message objects remember their counts.
 
     Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
     """
@@ -134,8 +134,8 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
 
 
 def check_session(new: Sequence[NewMessage], session: Session) -> None:
-    """Count the messages of an agent's session, and check that the windows which the agent saw can
-    be stored. Nothing is locked yet.
+    """Count the tokens of the messages of an agent's session, and check that the windows which the
+    agent saw can be stored. Nothing is locked yet. The message objects remember their counts.
 
     Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
     """

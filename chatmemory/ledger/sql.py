@@ -1,13 +1,12 @@
 """The SQL of an add, for SQLite and PostgreSQL: the statements that read, insert and change rows.
 
-For these small statements, Django's ORM takes several times as long as the database. Statements
-that are not part of every add, or of every read of a window or a step, use the ORM. Each statement
-names its conversation, so that a cluster sends the statement to one node.
+For these small statements, Django's ORM takes several times as long as the database. Other
+statements, which are not part of every add or of every read of a window or step, use the ORM. Each
+statement names its conversation, so that a cluster sends the statement to one node.
 
 Opening a cursor takes as long as a short statement, so a transaction passes its cursor to the
 functions that it calls. Each cursor is closed after its last use, because an open cursor keeps
-SQLite's file open. Otherwise an exception would keep the cursor of the failed statement open for a
-while.
+SQLite's file open.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -149,12 +148,16 @@ def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Val
 
 
 def messages_by_seq(memory_id: str, seqs: Iterable[int]) -> list[NamedRow]:
-    """Return some messages of a conversation as rows with the columns from which they are read."""
+    """Return the stored rows of some messages, from which `windows.read_message` makes the
+    messages.
+    """
     return _FRAMED.read_rows(*_with_seqs(memory_id, seqs))
 
 
 def frames_by_seq(memory_id: str, seqs: Iterable[int]) -> dict[int, str]:
-    """Return the frames of some messages of a conversation by seq."""
+    """Return the frames of some messages of a conversation by seq. A frame is the JSON of a message
+    without its text.
+    """
     return dict(_FRAMES.read_rows(*_with_seqs(memory_id, seqs)))
 
 

@@ -1,5 +1,5 @@
-"""Verifies a stored step: decides the step again, by the functions that decide an add, a list or a
-compaction.
+"""Verifies a stored step: the functions that once decided the step, such as an add or a compaction,
+decide it again.
 
 The step's row does not say everything, such as the position of a summary. The rest follows from the
 stays (periods of messages in memory) that the step began or ended.

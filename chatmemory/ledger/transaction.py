@@ -299,8 +299,9 @@ def _lock_or_create(
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
-    """Raise ImportUnfinished unless the conversation's unfinished import has stored exactly
-    `imported` messages. If `imported` is None, any unfinished import raises this error.
+    """Raise ImportUnfinished unless the import of the conversation has stored exactly `imported`
+    messages so far. If `imported` is None, raise it while any import of the conversation is
+    unfinished.
     """
     if memory.imported != imported:
         again = (

@@ -77,8 +77,8 @@ def check_actor(actor: object) -> None:
     """Raise InvalidValue unless an actor (who makes a change) is a storable string of up to 255
     characters.
 
-    Other types are refused because digests are made from the given value, while the database would
-    store it as text.
+    The number 7 is refused, for example. The database would store it as the text "7", and the
+    digest of the step would no longer fit.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         expected = f"a string of up to {ACTOR_LENGTH} characters"
@@ -87,7 +87,9 @@ def check_actor(actor: object) -> None:
 
 
 def check_whole_number(number: object, name: str) -> None:
-    """Raise InvalidValue unless an argument is a whole number. A database would also accept "1"."""
+    """Raise InvalidValue unless an argument is a whole number. The text "1" is refused, too,
+    although a database would accept it as 1.
+    """
     if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
 
@@ -114,10 +116,10 @@ def check_policy(policy: Policy) -> Policy: ...
 @overload
 def check_policy(policy: None) -> None: ...
 def check_policy(policy: Policy | None) -> Policy | None:
-    """Return a policy if its limit can be stored. None stays None.
+    """Return a policy that can be stored; None stays None. If the policy counts tokens, its
+    overhead is set: the tokens of a request without messages, as its estimator counts them.
 
-    A policy that counts tokens gets its overhead from its estimator: the tokens of a request
-    without messages. Raises InvalidValue, UnknownEstimator.
+    Raises InvalidValue, such as for a limit that is too large, and UnknownEstimator.
     """
     if policy is None:
         return None

@@ -42,8 +42,8 @@ class LedgerRows:
         self._batch = batch
 
     def check_numbers(self) -> None:
-        """Raise Contradicted if a step, a message or a stay has a number that was never
-        assigned.
+        """Raise Contradicted if a step, a message or a stay (period of a message in memory) has a
+        number above the newest number of the conversation, or below 1.
         """
         memory = self._memory
         if not _has_other_numbers(memory):

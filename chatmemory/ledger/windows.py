@@ -33,8 +33,8 @@ Page = list[SqlRow]  # the columns `STAY` of some stays
 
 
 def entry_of(stay: Sequence[SqlValue], message: ChatMessage | None = None) -> Entry:
-    """Return the window entry of a stored stay, which is one period of a message in memory. `stay`
-    has the values of the columns `STAY`.
+    """Return a stored stay as an entry, the form of a message on which eviction decides. A stay is
+    one period of a message in memory, and `stay` has the values of its columns `STAY`.
 
     `message` is the stay's message, or None if the caller has not read the message. Booleans may be
     given as 0 and 1, as SQLite returns them.
@@ -48,7 +48,9 @@ def entry_of(stay: Sequence[SqlValue], message: ChatMessage | None = None) -> En
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> Entry:
-    """Return the window entry of a stored stay, which is one period of a message in memory.
+    """Return a stored stay as an entry, the form of a message on which eviction decides. A stay is
+    one period of a message in memory.
+
     `message` is the stay's message, or None if the caller has not read the message.
     """
     return entry_of(_columns_of(stay), message)
@@ -127,10 +129,8 @@ def stays_at(step: Step) -> QuerySet[Stay]:
     """Return the stays (periods of messages in memory) in the window after a step, in the order of
     the window.
 
-    The step's columns `oldest` and `last_stay` bound the numbers of these stays, so that few rows
-    are read (see `ledger.numbers`). Only stays of system messages and of pinned messages may have
-    lower numbers; an index of the table finds them. One query asks for both kinds, so that
-    PostgreSQL can estimate how few rows match.
+    The step's row says which numbers these stays have, except for system messages and pinned
+    messages. So few rows are read, however long the conversation is (see `ledger.numbers`).
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
@@ -178,10 +178,9 @@ def step_zero(memory: Memory) -> Step:
 
 
 class StoredStays(EntrySource):
-    """The entries of a window in order, read from the database in pages from the beginning.
-
-    Pages grow: most changes need only the first few entries, and the remaining changes need all of
-    them.
+    """The entries of a window in order, read from the database in pages from the beginning. Each
+    page is longer than the page before: most changes need only the first few entries, and all other
+    changes need all entries.
     """
 
     def __init__(self, stays: QuerySet[Stay]) -> None:

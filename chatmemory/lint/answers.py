@@ -71,8 +71,8 @@ class RateLimited:
     """The error that a rate limit is exceeded, such as 30,000 tokens per minute.
 
     In this example, `limit` is 30000, `unit` is "tokens" and `period` is "minute". `wait` is the
-    time until the next attempt, such as "20s". What the error does not say is "" or None. With
-    `is_spending`, the credit or the budget is used up, so that waiting does not help.
+    time until the next attempt, such as "20s". A value that the error does not give is "" or None.
+    With `is_spending`, the credit or the budget is used up, so that waiting does not help.
     """
 
     limit: int | None = None

@@ -300,7 +300,9 @@ def stored_item(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def call_without_thinking(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find tool calls whose message lacks `reasoning_content`."""
+    """Find tool calls whose message lacks `reasoning_content`, which DeepSeek requires in thinking
+    mode.
+    """
     for turn in sent.turns:
         if turn.calls and turn.values and "reasoning_content" not in turn.values[-1]:
             yield Fault([turn], f"Tool call {turn.name} has no reasoning_content.")

@@ -1,8 +1,8 @@
 """Finds the step since which a window breaks a rule, from the times at which messages came or left.
 
 Each rule of the catalog names one of these functions. A function gets the numbers of the messages
-at fault and returns the step from which on they break the rule. None means that the times do not
-show the step: the order was changed later, or the known history does not reach back that far.
+at fault and returns the step since which they break the rule. None means that this step is
+uncertain: the order was changed later, or the known history does not reach back that far.
 """
 
 from __future__ import annotations
@@ -98,10 +98,8 @@ class Past:
         return self._entered_at[self.stay(seq).n]
 
     def sure(self, step: int, *named: PastStay) -> int | None:
-        """Return `step` if the order of the window is known from that step on, else None. `named`
-        are the messages that the answer depends on.
-
-        Also returns None if one of the messages in `named` only moved at that step.
+        """Return `step` if the window's order is known from that step on, else None. Return None,
+        too, if one of the messages `named` came to its position at that step only by moving.
         """
         if step < self._ordered_since:
             return None
@@ -161,8 +159,8 @@ def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which a second system message came. None if the first of `seqs` came after
-    that step, or a system message has left since.
+    """Return the step at which a second system message came. None if uncertain: the first of `seqs`
+    came after that step, or a system message has left since.
     """
     step = sorted(map(past.entered_at, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))

@@ -27,11 +27,11 @@ class Verified:
 
 
 class Slice:
-    """A part of a verification of all conversations.
+    """A part of a verification of all conversations, in the order of their ids.
 
-    With a `file`, a slice continues after the previous slice. Otherwise the slice begins with the
-    first conversation. It ends after `seconds`; if `seconds` is None, the slice ends after the last
-    conversation.
+    With a `file`, the slice continues after the last conversation that the file names; otherwise it
+    begins with the first conversation. It ends after `seconds`; if `seconds` is None, the slice
+    ends after the last conversation.
     """
 
     def __init__(self, file: Path | None, seconds: int | None) -> None:
@@ -57,7 +57,9 @@ class Slice:
             self.keep()
 
     def keep(self) -> None:
-        """Write the state to the file. A killed slice is repeated from the last write on."""
+        """Write the state to the file. If the process is killed, the next slice continues from this
+        state.
+        """
         if self._file:
             draft = self._file.with_name(f"{self._file.name}.new")
             draft.write_text(json.dumps(asdict(self.so_far)), "utf-8")

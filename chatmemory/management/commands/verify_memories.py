@@ -28,15 +28,15 @@ STEP_DIGITS = 18
 
 
 def head_line(memory_id: str) -> str:
-    """Return an id as it is written in a line of heads (the digests of newest steps): as JSON if it
-    could break the line.
+    """Return a conversation's id as it is written in a line of heads, which are the digests of
+    newest steps. An id that could break the line, such as by a line end, is written as JSON.
     """
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
 
 
 def id_of(text: str) -> str:
-    """Return the conversation id that stands in a line of heads (the digests of newest steps)."""
+    """Return the conversation id in a line of heads, which are the digests of newest steps."""
     try:
         return str(json.loads(text)) if text.startswith('"') else text
     except ValueError:  # an earlier version did not write JSON
