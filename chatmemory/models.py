@@ -163,7 +163,8 @@ class Message(models.Model):
 
 
 class Stay(models.Model):
-    """One period of a message in the window. The columns that eviction needs are copied here.
+    """One period of a message in the window. The row repeats the columns of the message that
+    eviction needs, such as its type and its tokens.
 
     The window may show the message with other text or attributes than the history: see
     `ledger.overrides`.

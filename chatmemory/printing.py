@@ -70,8 +70,8 @@ def add_json_argument(parser: ArgumentParser, row: str) -> None:
 
 
 def discard_unwritten() -> None:
-    """Discard output that could not be printed, such as to a closed pipe, so that Python does not
-    try again at exit.
+    """Discard output that could not be printed, for example because the reader of a pipe has ended.
+    Otherwise Python would try to print it again at exit.
     """
     for stream in (sys.stdout, sys.stderr):
         try:

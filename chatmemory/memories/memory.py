@@ -249,8 +249,9 @@ class ChatMemory(ABC):
             memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
 
         One option selects the messages to replace. `covering` has their positions in `messages()`.
-        With `keep_last` or `keep_tokens`, the summary replaces all but the last so many messages or
-        tokens. A tool call stays with its results.
+        With `keep_last`, all messages but this number of the newest are replaced. With
+        `keep_tokens`, all messages but the newest with up to this number of tokens are replaced. A
+        tool call stays with its results.
 
         Up to `append_terms` exact terms that the summary would lose are appended to its text, if
         there is room. `attributes` become the attributes of the summary's message. A store with a

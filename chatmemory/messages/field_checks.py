@@ -1,5 +1,5 @@
-"""Checks the fields of a message at its creation: values that could not be read back from JSON are
-refused.
+"""Checks the fields of a message when the message is created. Values that could not be read back
+from JSON are refused.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ def check_mapping(**values: object) -> None:
 
 
 def check_json(values: JsonMap) -> None:
-    """Raise InvalidMessage for attributes or arguments that JSON cannot express.
-
-    Values may contain themselves, so the check goes down to a fixed level, without recursion.
+    """Raise InvalidMessage for attributes or arguments that JSON cannot express, such as a value
+    that contains itself or is too deep.
     """
     levels: list[Iterator[object]] = [iter((values,))]
     while levels:

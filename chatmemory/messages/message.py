@@ -224,8 +224,8 @@ def with_attributes(message: ChatMessage, attributes: JsonMap) -> ChatMessage:
 
 
 class OpenAttributes(JsonDict):
-    """An empty dictionary in place of attributes that are unknown, because the source of the
-    message does not tell them.
+    """An empty dictionary in place of unknown attributes: LangChain4j's JSON of a system message,
+    for example, never has attributes.
 
     In a client's list, a message with unknown attributes equals a known message with any
     attributes.
@@ -242,7 +242,9 @@ def with_open_attributes(message: ChatMessage) -> ChatMessage:
 
 
 def has_open_attributes(message: ChatMessage) -> bool:
-    """Return whether the source of a message does not tell which attributes it has."""
+    """Return whether the attributes of a message are unknown, because its source does not tell them
+    (see `OpenAttributes`).
+    """
     return isinstance(getattr(message, "attributes", None), OpenAttributes)
 
 

@@ -58,8 +58,8 @@ def _in_plain_letters(found: re.Match[str]) -> str:
 
 
 def squashed(text: str) -> str:
-    """Return a text in lowercase, without accents, spaces, dashes and the characters _ . / : #. So
-    the code `A-1182` is found however it is separated: "A 1182" becomes "a1182", too.
+    """Return a text in lowercase, without accents, spaces, dashes and the characters _ . / : #.
+    Both `A-1182` and "A 1182" become "a1182", so that a code is found however it is written.
     """
     return _without_separators(folded(text))
 
@@ -150,8 +150,8 @@ def _sought(parts: Iterable[str]) -> Sought:
 
 
 def is_code(part: str) -> bool:
-    """Return whether a word looks like a code: it has a digit or a separator inside, and is long
-    enough.
+    """Return whether a word looks like a code: it has a digit or a separator inside, such as
+    `A-1182`. Without its separators, it has at least LEAST_CODE characters.
     """
     inside = part.strip(SEPARATORS)
     has_separator = any(each in SEPARATORS for each in inside)

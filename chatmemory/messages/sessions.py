@@ -18,11 +18,11 @@ from chatmemory.messages.message import ChatMessage
 class Compaction:
     """The replacement of messages by a summary in a session.
 
-    `summary` is the position of the summary. `covered` are the positions of the messages that it
-    replaced, an earlier summary included. `window` has the positions of the messages that the agent
+    `summary` is the position of the summary. `covered` are the positions of the replaced messages,
+    which may include an earlier summary. `window` has the positions of the messages that the agent
     saw right afterwards, in order, the summary included. `trigger` says why, such as "auto".
-    `tokens_before` and `tokens_after` are the agent's or provider's counts of the whole prompt, or
-    None. `is_opaque` is True if only the provider can read the summary.
+    `tokens_before` and `tokens_after` are the tokens of the whole prompt, as the agent or the
+    provider counted them, or None. `is_opaque` is True if only the provider can read the summary.
     """
 
     summary: int

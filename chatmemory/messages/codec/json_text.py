@@ -80,8 +80,8 @@ def _invalid_json(error: RecursionError | ValueError) -> InvalidMessage:
 
 
 def check_density(text: str) -> None:
-    """Raise InvalidMessage if a text has more lists, objects, commas and properties for its length
-    than messages need. Decoding it would take too much memory.
+    """Raise InvalidMessage if a text has many more lists, objects, commas and properties for its
+    length than messages need. Decoding such a text would take too much memory.
     """
     size = len(text)
     elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
@@ -237,9 +237,8 @@ def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[Json
     later line that is not JSON is yielded with its `problem`. In any other file, text that is not
     JSON raises InvalidMessage.
 
-    The file is decoded in pieces and never in memory as a whole: with one emoji in it, Python would
-    keep four bytes for each character. Raises InvalidMessage like `load_json`, and if the file
-    exceeds `bounds`.
+    The file is decoded in pieces, so that a large file never is in memory as a whole. Raises
+    InvalidMessage like `load_json`, and if the file exceeds `bounds`.
     """
     return _JsonFile(file, bounds).lines()
 
