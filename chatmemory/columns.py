@@ -56,7 +56,10 @@ class Column:
     def __post_init__(self) -> None:
         """Raise TypeError unless the column has either `sealed_since` or `unsealed`."""
         if bool(self.sealed_since) == bool(self.unsealed):
-            raise TypeError("a column has sealed_since, or says in `unsealed` why no digest has it")
+            raise TypeError(
+                "a column must have `sealed_since`, or say in `unsealed` why no digest covers the "
+                "column"
+            )
 
 
 def declared(field: F, column: Column) -> F:

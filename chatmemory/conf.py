@@ -174,7 +174,10 @@ def configured_policies() -> dict[str, Policy]:
     policies = {}
     for prefix, text in configuration().DEFAULT_POLICIES.items():
         if not isinstance(prefix, str) or not isinstance(text, str):
-            raise _wrong("DEFAULT_POLICIES", f"has {prefix!r}: {text!r}: both must be text")
+            raise _wrong(
+                "DEFAULT_POLICIES",
+                f"has {prefix!r}: {text!r}, but prefix and policy must be strings",
+            )
         try:
             policies[prefix] = policy_from_text(text)
         except ChatMemoryError as error:

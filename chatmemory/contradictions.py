@@ -73,7 +73,9 @@ def expect(row: object, what: str, found: object, expected: object) -> None:
     value.
     """
     if found != expected:
-        raise Contradicted(row, f"{what} is {found!r}, but the replay has {expected!r}")
+        raise Contradicted(
+            row, f"{what} is {found!r}, but the replay of the steps gives {expected!r}"
+        )
 
 
 def expect_any(row: object, what: str, found: object, expected: Sequence[object]) -> None:

@@ -113,7 +113,9 @@ def _take_turn(cursor: CursorWrapper) -> None:
     cursor.execute(_LOCK)
     (is_ours,) = cursor.fetchone()
     if not is_ours:
-        raise NotDistributable("another distribute is at work in this database: wait until it ends")
+        raise NotDistributable(
+            "a different distribute command is running in this database: wait until it ends"
+        )
 
 
 def check_cluster(cursor: CursorWrapper) -> None:
@@ -170,7 +172,9 @@ def unreachable_nodes() -> list[str]:
         cursor.execute(_ANSWERS)
         answers = dict(cursor.fetchall())
     if answers and not any(answers.values()):
-        raise OperationalError("no node with conversations answers")
+        raise OperationalError(
+            "no node of the cluster that has conversations answers: start the nodes, and try again"
+        )
     return [node for node, is_there in answers.items() if not is_there]
 
 

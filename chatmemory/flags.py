@@ -57,7 +57,7 @@ def flag_named(name: str) -> Flag:
                 if part.name == name:
                     return part
     names = ", ".join(flag.name for flag in flags())
-    raise InvalidValue(f"no flag has the name {name!r}: one of {names}")
+    raise InvalidValue(f"no flag has the name {name!r}: use one of {names}")
 
 
 def today(name: str) -> str:

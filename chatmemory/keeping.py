@@ -347,7 +347,12 @@ class Rounds:
                 made = _Made(errors=dict.fromkeys(some, error))
             for keeper, why in made.errors.items():
                 name = keeper.model._meta.verbose_name
-                logger.error("the %s of %r cannot be derived", name, memory_id, exc_info=why)
+                logger.error(
+                    "the derived data %s of the conversation %r cannot be computed",
+                    name,
+                    memory_id,
+                    exc_info=why,
+                )
                 self._failed[keeper].add(memory_id)
             if (took := monotonic() - began) > SLOW:
                 self._resting[memory_id] = monotonic() + REST * took

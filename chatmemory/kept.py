@@ -52,8 +52,8 @@ class KeptRow(models.Model):
             yield json.loads(self.content)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise CorruptRow(
-                f"the stored {self._meta.verbose_name} of {self.pk!r} cannot be "
-                "read: manage.py verify_memories computes them again"
+                f"the stored {self._meta.verbose_name} of {self.pk!r} cannot be read: run "
+                "manage.py verify_memories, which computes this data again"
             ) from error
 
 

@@ -80,4 +80,4 @@ class TestAForgottenPlace:
     def test_whether_it_is_sealed(self, tree, run):
         unsealed = {old: new.replace(", sealed_since=5", "") for old, new in PLACES[MODELS].items()}
         put_into(tree, {MODELS: unsealed})
-        assert "TypeError: a column has sealed_since" in run("manage.py", "check")
+        assert "TypeError: a column must have `sealed_since`" in run("manage.py", "check")

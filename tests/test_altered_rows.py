@@ -74,13 +74,15 @@ def test_a_row_that_cannot_be_read_breaks_no_page_and_no_list(model, name, opera
 def test_an_unreadable_row_is_named_where_it_is_listed(operator_client):
     newest = {"newest_at": 1, "newest_step": 4, "newest_seq": 4}
     KeptIncidents.objects.filter(memory="a").update(content="[1]", **newest)
-    named = "The stored incidents of “a” cannot be read: manage.py verify_memories computes"
+    named = (
+        "The stored incidents of “a” cannot be read: run manage.py verify_memories, which computes"
+    )
     assert operator_client.get("/").content.decode().count(named) == 2  # row and feed
     assert named in operator_client.get("/c/a/").content.decode()
     KeptCompactions.objects.filter(memory="a").update(content="[1]", compacted=1)
     named = "The stored losses of compactions of “a” cannot be read"
     assert named in operator_client.get("/lab/compactions/").content.decode()
-    with pytest.raises(CorruptRow, match=r"'a' cannot be read: manage\.py verify_memories"):
+    with pytest.raises(CorruptRow, match=r"'a' cannot be read: run manage\.py verify_memories"):
         incidents("a")
 
 

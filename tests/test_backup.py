@@ -185,7 +185,7 @@ def test_only_a_whole_copy_is_restored(file, tmp_path):
         earlier: "its schema is 0001_initial, which is not ours. Export its conversations",
         newer: "was migrated by a newer version of chatmemory, to 0099_later. Install the version",
         newer_room: "was migrated by a newer version of chatmemory, to 0098_later.",
-        tmp_path / "nothing": "no such file",
+        tmp_path / "nothing": "does not exist",
         file: "is the database in use",
     }.items():
         with pytest.raises(CommandError, match=why):
@@ -209,7 +209,10 @@ def test_a_restore_asks_first(file, tmp_path, monkeypatch):
     services.add("kept", [UserMessage("later")])
     connection.close()
     monkeypatch.setattr("builtins.input", lambda _: "no")
-    with pytest.raises(CommandError, match="nothing was restored: type yes, or use --yes"):
+    with pytest.raises(
+        CommandError,
+        match="nothing was restored, because you did not confirm: type yes, or use --yes",
+    ):
         call_command("restore", str(copy))
     assert conversations.memory("kept").last_step == 41
 

@@ -374,7 +374,10 @@ def test_a_command_without_an_output_says_so(printing):
     arguments = [*MANAGE, "verify_memories", *PRINTING["verify_memories"]]
     closed = ["sh", "-c", 'exec "$@" >&-', "sh", *arguments]
     ran = subprocess.run(closed, env=printing, stderr=subprocess.PIPE, text=True)
-    assert (ran.returncode, ran.stderr) == (1, "CommandError: there is no output to print to\n")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "CommandError: standard output is closed, so nothing can be printed\n",
+    )
 
 
 # Completion by shells

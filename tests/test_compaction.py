@@ -105,7 +105,7 @@ def test_captions_and_reasons_describe_a_compaction(talk):
         ({"keep_last": 9}, NotCompactable, "at least two"),
         ({"covering": [2, 3]}, NotCompactable, "its results can only be covered together"),
         ({"covering": [4, 5]}, NotCompactable, "its results can only be covered together"),
-        ({"covering": [5, 99]}, MessageNotFound, "#99 is not in the memory"),
+        ({"covering": [5, 99]}, MessageNotFound, "#99 is not in memory, so no summary"),
         ({"covering": "25"}, InvalidValue, "a list of whole numbers"),
         ({"covering": [2, True]}, InvalidValue, "a list of whole numbers"),
         ({"keep_last": -1}, InvalidValue, "from 0 on"),
@@ -297,7 +297,7 @@ def test_the_api_compacts(talk, api):
         ({"summary": " ", "keep_last": 1}, 422, "blank"),
         ({"summary": "S", "keep_last": 1, "covering": [2, 3]}, 422, "one of covering"),
         ({"summary": "S", "covering": [1, 2]}, 409, "the leading system message"),
-        ({"summary": "S", "covering": [2, 99]}, 404, "#99 is not in the memory"),
+        ({"summary": "S", "covering": [2, 99]}, 404, "#99 is not in memory, so no summary"),
         ({"summary": "S", "covering": 5}, 422, "must be a list of seqs"),
         ({"summary": "S", "keep": 5}, 400, "unknown member"),
     ],
@@ -423,7 +423,7 @@ def test_chosen_messages_stay_chosen_whatever_comes_and_leaves_meanwhile(talk, o
     services.add("m", users(*"ghi"))  # #5 leaves
     page = operator_client.post("/c/m/compact/", form)
     assert page.status_code == 422
-    assert "#5 is not in the memory: it cannot be covered." in page_words(page)
+    assert "essage #5 is not in memory, so no summary can replace it." in page_words(page)
     assert "A parcel." in page.content.decode()
     ends = re.findall(r'value="(\d+)"\s+aria-label="(?:First|Last) message', page.content.decode())
     assert ends == ["2", "2"]  # the summary is what is left of the choice

@@ -223,6 +223,8 @@ def test_a_second_one_at_the_same_time_is_refused(db):
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('chatmemory distribute'))")
     with (
         connected(connection.settings_dict["NAME"]),
-        pytest.raises(CommandError, match="another distribute is at work in this database"),
+        pytest.raises(
+            CommandError, match="a different distribute command is running in this database"
+        ),
     ):
         call_command("distribute")

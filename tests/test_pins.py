@@ -93,7 +93,7 @@ def test_messages_that_cannot_be_pinned_are_named(order):
         (order, 2, NotPinnable, "#2 is not in memory"),
         (order, 9, LookupError, "no message #9"),
         ("asked", 1, NotPinnable, "a system message"),
-        ("asked", 2, NotPinnable, "awaits results"),
+        ("asked", 2, NotPinnable, "waits for its results"),
         ("theirs", 1, PolicyRequired, "the client decides"),
         ("measured", 1, PolicyRequired, "only measures memory"),
     ):
@@ -239,7 +239,10 @@ def test_a_summary_cannot_be_unpinned(api, operator_client):
         (summary, *_) = windows.window(memory_id).seqs
         answer = api.delete(f"/api/v1/memories/{memory_id}/messages/{summary}/pin/")
         assert (answer.status_code, answer.json()["title"]) == (409, "Not pinnable")
-        assert "is a summary: it stays until another summary covers it" in answer.json()["detail"]
+        assert (
+            "is a summary, which cannot be unpinned: it stays until a new summary replaces it"
+            in answer.json()["detail"]
+        )
         page = operator_client.get(f"/c/{memory_id}/?msg={summary}").content.decode()
         assert "It is a summary." in page
         assert "Unpin" not in page

@@ -88,8 +88,11 @@ def start(settings, given) -> None:
         ({"FACT_PREFIXES": 5}, r'"FACT_PREFIXES"\] must be a list of texts'),
         ({"DEFAULT_POLICIES": ["message_window:1"]}, r'"DEFAULT_POLICIES"\] must be a dictionary'),
         ({"DEFAULT_POLICIES": {"a": "token_window"}}, r'"DEFAULT_POLICIES"\] has \'a\': '),
-        ({"DEFAULT_POLICIES": {"a": 5}}, r'"DEFAULT_POLICIES"\] has \'a\': 5: both must be text'),
-        ({"DEFAULT_POLICIES": {1: "message_window:1"}}, "both must be text"),
+        (
+            {"DEFAULT_POLICIES": {"a": 5}},
+            r'"DEFAULT_POLICIES"\] has \'a\': 5, but prefix and policy must be strings',
+        ),
+        ({"DEFAULT_POLICIES": {1: "message_window:1"}}, "prefix and policy must be strings"),
         ({"POLICIES": "tests.shop.HalfWindow"}, r'"POLICIES"\] must be a list of dotted paths'),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_deletion_meanwhile_breaks_off(operator_client, long, is_made_anew):
     services.delete("long")
     if is_made_anew:
         create_and_add("long", MessageWindow(50), SAID * 10)
-    with pytest.raises(MemoryNotFound, match="deleted while it was read"):
+    with pytest.raises(MemoryNotFound, match="was deleted during this request"):
         text_of(answer)
 
 

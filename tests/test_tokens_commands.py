@@ -40,7 +40,7 @@ def test_a_token_is_revoked_by_its_name(capsys):
         token_of(secret.encode())
     call_command("revoke_token", "shop")
     assert capsys.readouterr().out == "shop is revoked\nshop was already revoked\n"
-    with pytest.raises(CommandError, match="no token named 'nobody'"):
+    with pytest.raises(CommandError, match="no token has the name 'nobody'"):
         call_command("revoke_token", "nobody")
 
 

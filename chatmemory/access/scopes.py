@@ -34,7 +34,8 @@ class Scope:
         longer, shorter = sorted([self.prefix, token_prefix], key=len, reverse=True)
         if not longer.startswith(shorter):
             raise InvalidValue(
-                f"the token only allows conversations whose ids begin with {token_prefix!r}"
+                f"the token allows only conversations whose ids begin with {token_prefix!r}: use "
+                "such an id, or a different token"
             )
         return longer
 

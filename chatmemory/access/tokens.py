@@ -66,11 +66,19 @@ def token_of(secret: bytes) -> ApiToken:
     """Return the valid token with this secret. Raises TokenRefused with the reason."""
     token = ApiToken.objects.filter(digest=digest(secret)).first()
     if token is None:
-        raise TokenRefused("this bearer token is unknown: create one with manage.py create_token")
+        raise TokenRefused(
+            "this bearer token is unknown: create a token with manage.py create_token"
+        )
     if token.revoked_at is not None:
-        raise TokenRefused(f"this bearer token was revoked: {token.name!r}")
+        raise TokenRefused(
+            f"the bearer token {token.name!r} was revoked: create a new token with manage.py "
+            "create_token"
+        )
     if token.has_expired:
-        raise TokenRefused(f"this bearer token has expired: {token.name!r}")
+        raise TokenRefused(
+            f"the bearer token {token.name!r} has expired: create a new token with manage.py "
+            "create_token"
+        )
     _note_use(token)
     return token
 

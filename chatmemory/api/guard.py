@@ -89,7 +89,10 @@ class HasRole(BasePermission):
         default = READ if method in SAFE_METHODS else WRITE
         needed = getattr(view, "needs", {}).get(method, default)
         if not user.has_perm(needed):
-            raise PermissionDenied(f"you need the permission {needed}")
+            raise PermissionDenied(
+                f"this request needs the permission {needed}, which this account or token does "
+                "not have"
+            )
         memory_id = view.kwargs.get("memory_id")
         if memory_id is not None and not memory_id.startswith(prefix_of(request)):
             raise MemoryNotFound(f"no conversation has the id {memory_id!r}")

@@ -189,7 +189,10 @@ def _stored_response(
     is_erased = not stored.request
     is_other = not is_erased and not is_fingerprint(stored.request, "request", request)
     if is_other or memory_id != stored.memory_id:
-        raise KeyReused(f"the key {stored.key!r} was used with a different request")
+        raise KeyReused(
+            f"the Idempotency-Key {stored.key!r} was already used for a different request: send "
+            "this request with a new key"
+        )
     if is_erased:
         raise ResponseErased(
             f"a request with the key {stored.key!r} was carried out, but its record "

@@ -365,7 +365,10 @@ def changed_by(request: Request) -> ChangedBy:
     """
     header = request.headers.get("If-Match", "*").strip()
     if not _VERSION.fullmatch(header):
-        raise InvalidField("If-Match", 'If-Match must hold a version such as "12"')
+        raise InvalidField(
+            "If-Match",
+            'If-Match must be the version of the conversation in quotation marks, such as "12"',
+        )
     expected = None if header == "*" else int(header.removeprefix("W/").strip('"'))
     return {"actor": actor_of(request), "expected_version": expected}
 

@@ -52,7 +52,7 @@ def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Ex
     """
     evicted = change.eviction_of(seq)
     if evicted is None:
-        raise LookupError(f"#{seq} did not leave at step {change.step}")
+        raise LookupError(f"message #{seq} did not leave memory at step {change.step}")
     cause = cause_in(change, evicted)
     lines = receipt(change) if lines is None else lines
     detail = _detail(change, evicted, lines)
@@ -120,7 +120,7 @@ def short_cause(change: ChangeResult, seq: int) -> str:
     """
     evicted = change.eviction_of(seq)
     if evicted is None:
-        raise LookupError(f"#{seq} did not leave at step {change.step}")
+        raise LookupError(f"message #{seq} did not leave memory at step {change.step}")
     is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
     line, policy = exceeded(receipt(change), seq), change.policy
     if is_for_room and line and policy:
@@ -140,7 +140,7 @@ def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
     change = clearing.change
     result = change.eviction_of(seq)
     if result is None:
-        raise LookupError(f"#{seq} was not cleared at step {change.step}")
+        raise LookupError(f"the tool result #{seq} was not cleared at step {change.step}")
     stub = next(each.tokens for each in change.arrived if each.seq == seq)
     says = f"says “{clearing.stub}”" if clearing.stub else "was erased by a redaction"
     tokens = counted(stub, "token")
@@ -197,7 +197,7 @@ def why_in(
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     if position is None:
-        raise LookupError(f"#{seq} is not in memory at step {window.step}")
+        raise LookupError(f"message #{seq} is not in memory at step {window.step}")
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
     if is_summary and window.rows[position].pinned:
         detail = (

@@ -300,7 +300,11 @@ def fault(error: Exception, where: str) -> str:
     """Log an unexpected exception of a reader, and return the sentence that explains why the file
     is refused. `where` is the position in the file.
     """
-    logger.error("a transcript cannot be read at %s", where, exc_info=error)
+    logger.error(
+        "a transcript cannot be read, because of a fault in the program at %s",
+        where,
+        exc_info=error,
+    )
     name = type(error).__name__
     return (
         f"chatmemory failed to read this ({name}) because of a fault of its own: please report it"

@@ -62,7 +62,7 @@ def sessions_of(
     except sqlite3.Error as error:
         connection.close()
         raise UnreadableTranscript(
-            -1, f"the file is a database of SQLite that cannot be read: {error}"
+            -1, f"the file is an SQLite database, but SQLite cannot read it: {error}"
         ) from error
     for each in DATABASES:
         if each.tables <= tables:
@@ -128,7 +128,7 @@ def _sessions(
             yield from known.sessions(connection, read)
     except sqlite3.Error as error:
         raise UnreadableTranscript(
-            -1, f"the file is a database of SQLite that cannot be read: {error}"
+            -1, f"the file is an SQLite database, but SQLite cannot read it: {error}"
         ) from error
 
 

@@ -79,7 +79,11 @@ def format_of_calls(
         found = [*conversations(turns)]
         if len(found) != 1 or isinstance(found[0], Refused):
             why = next((each.why for each in found if isinstance(each, Refused)), "")
-            raise UnreadableTranscript(0, why or f"it holds {len(found):,} conversations")
+            raise UnreadableTranscript(
+                0,
+                why
+                or (f"the file holds {len(found):,} conversations, and this format reads only one"),
+            )
         return found[0]
 
     return Format(name, find, parse, conversations=conversations)

@@ -33,7 +33,8 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
     raise UnreadableTranscript(
-        -1, "files in the format markdown are written for people, and cannot be read back"
+        -1,
+        "the format markdown can only be written, for people: import a file in a different format",
     )
 
 

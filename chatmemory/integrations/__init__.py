@@ -14,4 +14,9 @@ logger = logging.getLogger(__name__)
 def tell(memory: ChatMemory, losses: Iterable[Loss]) -> None:
     """Log which details of a framework's messages a memory could not keep."""
     for loss in losses:
-        logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)
+        logger.warning(
+            "memory %r could not store a part of a message, %s: %s",
+            memory.id,
+            loss.where,
+            loss.what,
+        )

@@ -52,10 +52,12 @@ def _set_listed(recorder: Recorder, term: str, *, is_listed: bool) -> ChangeResu
     old, _ = apart(recorder.window)
     index = index_of(old.message) if old else None
     if index is None or term not in {row.term for row in index.rows}:
-        raise InvalidValue("the index in memory does not have this term")
+        raise InvalidValue(
+            "the index in memory does not list this term: choose a term that the index lists"
+        )
     if is_listed == (term not in index.left_out):
         return None
     left_out = index.left_out - {term} if is_listed else index.left_out | {term}
     if found := recorder.leave_out(left_out):
         return found
-    raise InvalidValue("the policy in force makes no index: set index_terms first")
+    raise InvalidValue("the policy in force makes no index: set a policy with index_terms first")

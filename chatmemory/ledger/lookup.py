@@ -89,6 +89,8 @@ def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
     """
     last = memory.last_step
     if last < first:
-        return StepNotFound(f"{memory.pk!r} has no step {n}: nothing has changed it yet")
+        return StepNotFound(
+            f"the conversation {memory.pk!r} has no step {n}, because nothing has changed it yet"
+        )
     only = f"step {last}" if last == first else f"steps {first} to {last}"
-    return StepNotFound(f"{memory.pk!r} has no step {n}, only {only}")
+    return StepNotFound(f"the conversation {memory.pk!r} has no step {n}, only {only}")

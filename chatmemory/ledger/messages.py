@@ -186,9 +186,9 @@ def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | No
     position = next((i for i, entry in enumerate(entries) if entry.seq == seq), None)
     if position is None:
         if not Message.objects.filter(memory=memory, seq=seq).exists():
-            raise MessageNotFound(f"{memory.pk!r} has no message #{seq}")
+            raise MessageNotFound(f"the conversation {memory.pk!r} has no message #{seq}")
         raise NotPinnable(
-            f"#{seq} is not in memory: only a message that the model sees can be pinned"
+            f"message #{seq} is not in memory, and only a message that the model sees can be pinned"
         )
     group = group_of(entries, position)
     if all(entry.pinned is pinned for entry in group):
@@ -205,10 +205,14 @@ def _check_no_summary(memory: Memory, entry: Entry) -> None:
     row = Message.objects.get(memory=memory, seq=entry.seq)
     shown = shown_message(row, entry.overrides)
     if row.origin == Message.Origin.SYNTHETIC and is_index(shown):
-        raise NotPinnable(f"#{entry.seq} is an index: it stays until another index takes its place")
+        raise NotPinnable(
+            f"message #{entry.seq} is an index, which cannot be unpinned: it stays until a new "
+            "index replaces it"
+        )
     if row.origin == Message.Origin.SYNTHETIC and is_summary(shown):
         raise NotPinnable(
-            f"#{entry.seq} is a summary: it stays until another summary covers it. Compact it, too"
+            f"message #{entry.seq} is a summary, which cannot be unpinned: it stays until a new "
+            "summary replaces it. Compact the summary instead"
         )
 
 
@@ -231,15 +235,18 @@ def _check_pinnable(recorder: Recorder, group: Sequence[Entry], window: Sequence
         if Reason.INTERRUPTED in reasons:
             by = "the policy, as its tool call was not answered completely"
         raise NotPinnable(
-            f"#{first.seq} is hidden by {by}: only a message that the model sees can be pinned"
+            f"message #{first.seq} is hidden by {by}, and only a message that the model sees can "
+            "be pinned"
         )
     if first.type is MessageType.SYSTEM:
         raise NotPinnable(
-            f"#{first.seq} is a system message: it stays until another system "
-            "message takes its place"
+            f"message #{first.seq} is a system message, which needs no pin: it stays until a new "
+            "system message replaces it"
         )
     if first.has_calls and _is_waiting(recorder.memory, window[window.index(first) :]):
-        raise NotPinnable(f"#{first.seq} is a tool call that awaits results: add them first")
+        raise NotPinnable(
+            f"message #{first.seq} is a tool call that waits for its results: add the results first"
+        )
 
 
 def _is_waiting(memory: Memory, end: Sequence[Entry]) -> bool:

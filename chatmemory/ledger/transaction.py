@@ -310,7 +310,8 @@ def check_imported(memory: Memory, imported: int | None = None) -> None:
             else ("make the same branch")
         )
         raise ImportUnfinished(
-            f"the import of {memory.pk!r} has not ended: wait for it, or {again} again"
+            f"the import of the conversation {memory.pk!r} has not ended: wait until it ends, or "
+            f"{again} again"
         )
 
 

@@ -142,8 +142,9 @@ def check_added(count: int) -> None:
     most = configuration().ADDED_MESSAGES
     if count > most:
         raise InvalidValue(
-            f"{count:,} messages are more than {most:,} at a time, the limit of "
-            'CHATMEMORY["ADDED_MESSAGES"]: import a transcript that is so long'
+            f"one request can add at most {most:,} messages, the limit of "
+            f'CHATMEMORY["ADDED_MESSAGES"], but has {count:,}: import a longer conversation as a '
+            "file"
         )
 
 
@@ -172,14 +173,24 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")
     if len(labels) > LABELS_MAX:
-        raise InvalidValue(f"a conversation can have up to {LABELS_MAX} labels, not {len(labels)}")
+        raise InvalidValue(
+            f"a conversation can have at most {LABELS_MAX} labels, but has {len(labels)}"
+        )
     for name, value in labels.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")
+            raise InvalidValue(
+                f"the name and the value of a label must be strings, but are: {brief(name)} and "
+                f"{brief(value)}"
+            )
         if name == DIGEST_LABEL:
-            raise InvalidValue(f"label {name!r} is kept for imports: choose another name")
+            raise InvalidValue(
+                f"the label {name!r} is reserved for imports: choose a different name"
+            )
         if not 0 < len(name) <= ID_LENGTH or len(value) > ID_LENGTH:
-            raise InvalidValue(f"label {name!r} is empty or longer than {ID_LENGTH} characters")
+            raise InvalidValue(
+                f"a label name must have 1 to {ID_LENGTH} characters, and a label value at most "
+                f"{ID_LENGTH}, unlike the label {brief(name)}"
+            )
         check_text(name + value, "a label")
     return dict(labels)
 

@@ -129,7 +129,7 @@ class _Replay:
             self.replay(step)
         except (OversizedMessage, NoRoomBesidePins) as error:
             raise Contradicted(
-                step, f"the policy refuses a message that the step adds: {error}"
+                step, f"the step adds a message that the policy rejects: {error}"
             ) from error
         ended = [(n, self.left[n].reason) for n in sorted(self.left)]
         for check in self.checks:
@@ -173,7 +173,11 @@ class _Replay:
     def check_stay(self, step: Step, stay: Stay, row: Message, message: ChatMessage) -> None:
         left = stay.left_step
         if stay.entered_step != step.n or (left is not None and left < step.n):
-            raise Contradicted(stay, f"lasts from step {stay.entered_step} to {left}")
+            raise Contradicted(
+                stay,
+                f"lasts from step {stay.entered_step} to step {left}, but must begin at step "
+                f"{step.n} and end no earlier",
+            )
         if (left is None) != (stay.reason is None):
             raise Contradicted(stay, f"left at step {left} for the reason {stay.reason}")
         expect(stay, "type", stay.type, row.type)
@@ -245,7 +249,9 @@ class _Replay:
     def check_end(self) -> None:
         if self.next_stay:
             stay, _ = self.next_stay
-            raise Contradicted(stay, f"begins at step {stay.entered_step}, which does not exist")
+            raise Contradicted(
+                stay, f"begins at step {stay.entered_step}, but this step does not exist"
+            )
         for n, ends in self.ends.items():
             for entry, _ in ends.values():
                 what = f"left at step {n}, which does not exist"

@@ -76,7 +76,9 @@ class LedgerRows:
             yield found
             if len(found) < len(numbers):
                 missing = _name(model, numbers[len(found)])
-                raise Contradicted(missing, f"is missing; the counter of these rows is {last}")
+                raise Contradicted(
+                    missing, f"is missing, although the counter of these rows is {last}"
+                )
 
     def _read(self, model: type[Row], number: str, numbers: Sequence[int]) -> dict[int, Row]:
         # Python writes the bounds of a long range faster than each of its numbers.

@@ -39,7 +39,7 @@ class DatabaseCommand(BaseCommand):
 
     def execute(self, *args: object, **options: object) -> str | None:
         if sys.stdout is None and not options.get("stdout"):
-            raise CommandError("there is no output to print to")
+            raise CommandError("standard output is closed, so nothing can be printed")
         try:
             output = super().execute(*args, **options)
             self.stdout.flush()

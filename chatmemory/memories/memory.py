@@ -155,7 +155,9 @@ class ChatMemory(ABC):
         UnreadableTranscript is raised and nothing is added.
         """
         if isinstance(values, list | tuple) and not values:
-            raise UnreadableTranscript(-1, "there is nothing to add: the list is empty")
+            raise UnreadableTranscript(
+                -1, "the list of messages is empty: give at least one message to add"
+            )
         from chatmemory.formats import parse_objects  # formats load on use
 
         read = parse_objects(values, format, after=self.messages_with_interrupted())

@@ -77,7 +77,9 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         if not callable(summarize):
             raise InvalidValue("summarize must be a function that takes messages and returns text")
         if not 0 < start_at <= 1:
-            raise InvalidValue("start_at must be a share of max_tokens: above 0 and at most 1")
+            raise InvalidValue(
+                "start_at must be a share of max_tokens above 0 and at most 1, such as 0.8"
+            )
         self._summarize, self._start_at = summarize, start_at
         self._keep_tokens, self._append_terms = keep_tokens, append_terms
         self._missing = NO_SUMMARY
@@ -113,7 +115,9 @@ class SummarizingChatMemory(TokenWindowChatMemory):
             import logging
 
             logger = logging.getLogger(__name__)
-            logger.exception("memory %r was not summarized: its window goes on as it is", self.id)
+            logger.exception(
+                "memory %r was not summarized, so its messages stay as they are", self.id
+            )
             return False
         else:
             self._missing = NO_SUMMARY

@@ -85,7 +85,7 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
     """
     edges = (part.before, part.after, part.around)
     if sum(edge is not None for edge in edges) > 1:
-        raise InvalidValue("before, after and around exclude one another: give one of them")
+        raise InvalidValue("give at most one of before, after and around")
     memory = find_memory(memory_id)
     extent = memory if at is None else find_step(memory, at)
     return history_page(memory_id, part, extent.last_seq, extent.said_count)
@@ -153,7 +153,9 @@ def message_by_client_id(memory_id: str, client_id: str) -> MessageDetail:
     named = Message.objects.filter(memory_id=memory.pk, client_id=client_id)
     row = None if "\0" in client_id else named.first()  # no stored text has a NUL
     if row is None:
-        raise MessageNotFound(f"{memory_id!r} has no message with the client id {client_id!r}")
+        raise MessageNotFound(
+            f"the conversation {memory_id!r} has no message with the client id {client_id!r}"
+        )
     return with_stays(memory.pk, [row])[0]
 
 
@@ -161,7 +163,7 @@ def message_row(memory_id: str, seq: int) -> Message:
     """Return the stored row of a message. Raises MessageNotFound, UnstorableText."""
     row = Message.objects.filter(memory_id=storable_id(memory_id), seq=seq).first()
     if row is None:
-        raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+        raise MessageNotFound(f"the conversation {memory_id!r} has no message #{seq}")
     return row
 
 
@@ -257,7 +259,7 @@ class WholeHistory(Iterable[ChatMessage]):
             yield from map(read_message, found)
             last, read = found[-1].seq, read + len(found)
         if read != self._count:
-            raise MemoryNotFound(f"{memory.pk!r} was deleted while it was read")
+            raise MemoryNotFound(f"the conversation {memory.pk!r} was deleted during this request")
 
 
 @one_snapshot()

@@ -40,7 +40,9 @@ def index_row(memory_id: str, seq: int, number: int) -> Row:
     message = Message.objects.filter(memory_id=memory_id, seq=seq).first()
     index = index_of(read_message(message)) if message else None
     if index is None or not 0 < number <= len(index.rows):
-        raise MessageNotFound(f"{memory_id!r} has no term {number} of an index #{seq}")
+        raise MessageNotFound(
+            f"the conversation {memory_id!r} has no index #{seq} with a term {number}"
+        )
     return index.rows[number - 1]
 
 

@@ -156,7 +156,9 @@ def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorP
     key = known.get(ordering.removeprefix("-"))
     if key is None:
         names = ", ".join(known)
-        raise InvalidValue(f"ordering must be one of {names}, each also with a minus before it")
+        raise InvalidValue(
+            f"ordering must be one of {names}, with a minus in front for the reverse order"
+        )
     if ordering.endswith(BY_MATCH):
         key = SortKey(which.by_match(), datetime)
     descending = ordering.startswith("-")

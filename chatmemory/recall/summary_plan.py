@@ -81,7 +81,9 @@ class SummaryPlan:
             chosen = set(self.covering)
             numbered = list(zip(numbers or range(len(entries)), entries, strict=True))
             for number in sorted(chosen - {number for number, _ in numbered})[:1]:
-                raise MessageNotFound(f"#{number} is not in the memory: it cannot be covered")
+                raise MessageNotFound(
+                    f"message #{number} is not in memory, so no summary can replace it"
+                )
             covered = [entry for number, entry in numbered if number in chosen]
         check_covered(entries, covered)
         return covered

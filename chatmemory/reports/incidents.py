@@ -55,7 +55,7 @@ def check(options: Options) -> Sequence[str]:
     if options["stored"] == bool(options["files"]):
         raise InvalidValue("name files with a --policy, or use --stored")
     if options["stored"] == bool(options["policy"]):
-        raise InvalidValue("--policy is for files: give both, or neither")
+        raise InvalidValue("files need a --policy, and --policy needs files: give both, or neither")
     names = options["fail_on"].split(",") if options["fail_on"] else []
     try:
         return [name if name == FORCED_NAME else kind_named(name).value for name in names]

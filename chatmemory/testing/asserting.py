@@ -78,7 +78,7 @@ def policy_of(policy: PolicyOrText) -> Policy | None:
         return policy
     found = policies_from_text(policy)
     if len(found) != 1:
-        raise InvalidValue(f"{policy!r} names {len(found)} policies: one is needed")
+        raise InvalidValue(f"give exactly one policy, but {policy!r} names {len(found)}")
     return found[0]
 
 

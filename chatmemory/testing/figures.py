@@ -166,10 +166,12 @@ def _read(path: Path) -> dict[str, Figures]:
     try:
         found: dict[str, Figures] = json.loads(text)
     except ValueError as error:
-        raise InvalidValue(f"{path} is no baseline: {error}") from error
+        raise InvalidValue(f"{path} is not a baseline file: {error}") from error
     is_sound = isinstance(found, dict) and all(map(_is_entry, found.values()))
     if not is_sound:
-        raise InvalidValue(f"{path} is no baseline: it must hold an object of figures by name")
+        raise InvalidValue(
+            f"{path} is not a baseline file: it must contain a JSON object of figures by name"
+        )
     return found
 
 

@@ -111,7 +111,10 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
 
     def _check(self, memory_id: str) -> None:
         if string_id(memory_id) != self._memory_id:
-            raise InvalidValue(f"this store serves memory {self._memory_id!r}, not {memory_id!r}")
+            raise InvalidValue(
+                f"this store belongs to the memory {self._memory_id!r}, but is used for "
+                f"{memory_id!r}: give each memory its own store"
+            )
 
 
 # By store and memory id. A memory keeps its store and its lock, so that a new store cannot get the

@@ -45,7 +45,7 @@ def test_a_page_around_a_message_has_as_much_on_both_sides(api, memory_id):
 def test_a_page_has_one_edge(api, memory_id, query):
     answer = api.get(f"{URL}history/?{query}")
     assert (answer.status_code, answer.data["title"]) == (422, "Invalid value")
-    assert answer.data["detail"].startswith("before, after and around exclude one another")
+    assert answer.data["detail"].startswith("give at most one of before, after and around")
 
 
 def test_it_lists_and_shows_steps(api, memory_id):
@@ -62,8 +62,8 @@ def test_it_lists_and_shows_steps(api, memory_id):
 @pytest.mark.parametrize(
     ("words", "path", "why"),
     [
-        ("", "steps/0/", "has no step 0: nothing has changed it yet"),
-        ("", "steps/1/", "has no step 1: nothing has changed it yet"),
+        ("", "steps/0/", "has no step 0, because nothing has changed it yet"),
+        ("", "steps/1/", "has no step 1, because nothing has changed it yet"),
         ("a", "steps/2/", "has no step 2, only step 1"),
         ("ab", "steps/0/", "has no step 0, only steps 1 to 2"),
         ("ab", "steps/3/", "has no step 3, only steps 1 to 2"),
@@ -75,4 +75,4 @@ def test_a_missing_step_names_the_existing_ones(api, memory_id, words, path, why
     add(api, *words)
     answer = api.get(f"{URL}{path}")
     assert (answer.status_code, answer.data["title"]) == (404, "Step not found")
-    assert answer.data["detail"] == f"'{memory_id}' {why}"
+    assert answer.data["detail"] == f"the conversation '{memory_id}' {why}"

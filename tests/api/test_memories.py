@@ -79,9 +79,18 @@ def test_unknown_members_and_parameters_are_refused(api, method, path, body, unk
         ({"a": None}, 'label "a" must be a string, but is: null'),
         ({"ä": [True, "ö"]}, 'label "ä" must be a string, but is: [true,"ö"]'),
         ({"a": ["b" * 99]}, f'label "a" must be a string, but is: ["{"b" * 38}…'),
-        ({"": "b"}, "label '' is empty or longer than 255 characters"),
-        ({"import_digest": ""}, "label 'import_digest' is kept for imports: choose another name"),
-        ({str(n): "" for n in range(65)}, "a conversation can have up to 64 labels, not 65"),
+        (
+            {"": "b"},
+            (
+                "a label name must have 1 to 255 characters, and a label value at most 255, "
+                "unlike the label ''"
+            ),
+        ),
+        (
+            {"import_digest": ""},
+            "the label 'import_digest' is reserved for imports: choose a different name",
+        ),
+        ({str(n): "" for n in range(65)}, "a conversation can have at most 64 labels, but has 65"),
     ],
 )
 def test_invalid_labels_are_named(api, memory_id, labels, words):

@@ -129,5 +129,5 @@ def test_what_it_cannot_tell_is_listed():
 
 def test_it_is_not_read():
     assert set(FORMATS) - set(readable_formats()) == {"markdown"}
-    with pytest.raises(UnreadableTranscript, match="written for people, and cannot be read"):
+    with pytest.raises(UnreadableTranscript, match="the format markdown can only be written"):
         parse_messages([], "markdown")

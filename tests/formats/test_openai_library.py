@@ -251,5 +251,5 @@ def test_a_choice_is_added_and_an_empty_list_is_refused():
     memory = MessageWindowChatMemory("choice")
     memory.add_from(completion_of(Api(COMPLETION), "create").choices[0], "openai_chat")
     assert [each.type for each in memory.messages()] == ["AI"]
-    with pytest.raises(UnreadableTranscript, match="the list is empty"):
+    with pytest.raises(UnreadableTranscript, match="the list of messages is empty"):
         memory.add_from([], "openai_chat")

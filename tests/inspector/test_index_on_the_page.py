@@ -175,7 +175,7 @@ def test_the_last_term_takes_the_index_along(page, operator_client):
     assert "would leave memory" in words(page(address))
     operator_client.post(address)
     assert "No index: there is no exact term to list" in page()
-    assert "does not have this term" in words(page(address))
+    assert "does not list this term" in words(page(address))
 
 
 def test_terms_are_left_out_of_the_index_in_memory_only(page, client, django_user_model):

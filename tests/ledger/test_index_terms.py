@@ -86,7 +86,7 @@ def test_nothing_changes_if_it_is_so_already():
 
 
 def test_a_term_that_the_index_does_not_have_is_refused():
-    with pytest.raises(InvalidValue, match="does not have this term"):
+    with pytest.raises(InvalidValue, match="does not list this term"):
         services.leave_out_term("m", "B-7001")
     with pytest.raises(VersionConflict):
         services.leave_out_term("m", "A-1182", expected_version=1)

@@ -151,7 +151,7 @@ def test_a_memory_cannot_be_made_from_itself(needed):
     memories = ChatMemoryProvider(create)
     for _ in range(2):
         with pytest.raises(
-            InvalidValue, match="create asks for the memory 'a' that it is to create"
+            InvalidValue, match="the function create asks the provider for the memory 'a'"
         ):
             memories.get("a")
     needed.clear()

@@ -49,13 +49,20 @@ class Command(DatabaseCommand):
     def handle(self, *args: object, **options: OptionValue) -> None:
         connection = database.connection()
         if connection.vendor != "sqlite":
-            raise CommandError("backup copies only SQLite files: use pg_dump --format=custom")
+            raise CommandError(
+                "backup copies only SQLite databases: for PostgreSQL use pg_dump --format=custom"
+            )
         target: Path = options["file"]
         name = connection.settings_dict["NAME"]
         if target.exists() and not options["force"]:
-            raise CommandError(f"{target} already exists: choose another name, or use --force")
+            raise CommandError(
+                f"the file {target} already exists: choose a different name, or use --force to "
+                "replace the file"
+            )
         if target.exists() and Path(name).exists() and target.samefile(name):
-            raise CommandError(f"{target} is the database in use: choose another name")
+            raise CommandError(
+                f"{target} is the database in use: choose a different name for the copy"
+            )
         if database.TABLE not in connection.introspection.table_names():
             raise CommandError(f"{name} has no tables of chatmemory: is it the right database?")
         partial = target.with_name(f"{target.name}.partial")

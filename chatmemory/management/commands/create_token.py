@@ -36,7 +36,9 @@ class Command(DatabaseCommand):
             fields = [f"{name}: {' '.join(texts)}" for name, texts in error.message_dict.items()]
             raise CommandError("; ".join(fields)) from error
         except IntegrityError as error:
-            raise CommandError(f"a token named {options['name']!r} already exists") from error
+            raise CommandError(
+                f"a token with the name {options['name']!r} already exists: choose a different name"
+            ) from error
         except OSError as error:
             why = f"its secret cannot be printed: {error.strerror}"
             raise CommandError(f"no token was created, because {why}") from error

@@ -11,9 +11,9 @@ from chatmemory.printing import OptionValue
 
 class Command(DatabaseCommand):
     help = (
-        "Distribute conversations over the nodes of a Citus cluster, by their id. Run it on the "
-        "coordinator's database after migrate, and again after each later migrate. Tables that "
-        "are distributed stay as they are."
+        "Distribute conversations over the nodes of a Citus cluster, by their id. Run this "
+        "command on the coordinator's database after migrate, and again after each later migrate. "
+        "Tables that are already distributed stay unchanged."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -22,7 +22,7 @@ HEADING = ("id", "said", "in memory", "changed (UTC)")
 
 
 class Command(DatabaseCommand):
-    help = "List conversations, those that changed last first."
+    help = "List conversations. Conversations that changed last come first."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

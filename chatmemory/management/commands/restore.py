@@ -27,17 +27,21 @@ class Command(DatabaseCommand):
     def handle(self, *args: object, **options: OptionValue) -> None:
         connection = database.connection()
         if connection.vendor != "sqlite":
-            raise CommandError("restore replaces only SQLite files: for PostgreSQL use pg_restore")
+            raise CommandError(
+                "restore replaces only SQLite databases: for PostgreSQL use pg_restore"
+            )
         file, replaced = options["file"], Path(connection.settings_dict["NAME"])
         if not file.is_file():
-            raise CommandError(f"{file}: no such file")
+            raise CommandError(f"the file {file} does not exist")
         if replaced.exists() and file.samefile(replaced):
             raise CommandError(f"{file} is the database in use: name a copy")
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as copy:
             check_copy(file, copy)
             question = f"Replace all conversations of {replaced} by those of {file}?"
             if not options["yes"] and not confirmed(question):
-                raise CommandError("nothing was restored: type yes, or use --yes")
+                raise CommandError(
+                    "nothing was restored, because you did not confirm: type yes, or use --yes"
+                )
             replace(replaced, copy)
         self.stdout.write(f"{replaced} is restored: run manage.py migrate, then verify_memories")
 

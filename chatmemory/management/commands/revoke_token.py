@@ -20,6 +20,8 @@ class Command(DatabaseCommand):
         check_text(name, "the name of a token")
         token = ApiToken.objects.filter(name=name).first()
         if token is None:
-            raise wrong_arguments(f"there is no token named {name!r}: see manage.py list_tokens")
+            raise wrong_arguments(
+                f"no token has the name {name!r}: manage.py list_tokens lists the names"
+            )
         is_new = revoke_token(token.pk, actor="revoke_token")
         self.stdout.write(f"{name} {'is' if is_new else 'was already'} revoked")

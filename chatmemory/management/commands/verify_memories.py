@@ -168,7 +168,10 @@ class Command(DatabaseCommand):
             printer.total({**total, "made_anew": len(made_anew), "left": left})
             return
         for memory_id, name in made_anew:
-            self.stderr.write(f"{memory_id!r}: the stored {name} differed and were computed again")
+            self.stderr.write(
+                f"{memory_id!r}: the stored {name} differed from the ledger, and were "
+                "computed again"
+            )
         for contradiction in found:
             self.stderr.write(str(contradiction))
 

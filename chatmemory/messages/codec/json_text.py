@@ -151,8 +151,8 @@ def _small_object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
     """
     if len(pairs) > PROPERTIES_OF_ONE:
         raise InvalidMessage(
-            f"an object of the JSON has {len(pairs):,} properties: at most "
-            f"{PROPERTIES_OF_ONE:,} are read"
+            f"an object of the JSON can have at most {PROPERTIES_OF_ONE:,} properties, but has "
+            f"{len(pairs):,}"
         )
     return _object(pairs)
 

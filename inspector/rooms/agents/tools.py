@@ -48,11 +48,11 @@ FlagName = Annotated[str, Field(json_schema_extra={"enum": ["", *(each.name for 
 def find_conversations(
     agent: Agent, words: str = "", label: str = "", flag: FlagName = ""
 ) -> Answer:
-    """Find conversations, the latest changed first.
+    """Find conversations. Those that changed last come first.
 
     `words` is a phrase in an id, a label, a message, or a text that only model calls sent. `label`
-    is `name` or `name:value`. `flag` selects by a reason for attention, such as user_repeated: a
-    user had to repeat something.
+    is `name` or `name:value`. `flag` is a reason why conversations need attention, such as
+    user_repeated: a user had to repeat something.
     """
     for text in (words, label):
         check_words(text, "words or a label")
@@ -88,7 +88,7 @@ def find_conversations(
 
 
 def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
-    """Show the window that the model sees, now or after a step."""
+    """Show the messages in memory, which the model sees: now, or after a step."""
     window = windows.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
     size = window_size_words(window.policy, window.totals)
@@ -124,9 +124,9 @@ def _filled(budget: JsonValue) -> list[str]:
 def history(
     agent: Agent, conversation: str, around: int | None = None, step: int | None = None
 ) -> Answer:
-    """Show the history, with the steps at which each message was in memory.
+    """Show messages of the history, each with the steps at which it was in memory.
 
-    The answer has the last messages up to a step, or the messages around number `around`.
+    The answer has the last messages up to a step, or the messages around message `around`.
     """
     part = Part(around=around, size=SIZE)
     page = history_reads.history(agent.visible(conversation), part, step)
@@ -146,8 +146,8 @@ def why_did_it_leave(
 ) -> Answer:
     """Explain why message number `message` left memory, or why it is still there.
 
-    The answer has the arithmetic, and the limit that would have kept the message. With `step`, the
-    answer is about memory as it was after that step.
+    The answer has the sum of tokens, and the limit that would have kept the message. With `step`,
+    the answer is about memory after that step.
     """
     query = ConversationQuery(at=step, msg=message, open=frozenset({KEPT}))
     state = conversation_state(agent.visible(conversation), query)

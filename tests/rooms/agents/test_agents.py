@@ -266,7 +266,9 @@ def test_a_token_that_is_revoked_meanwhile_sees_nothing():
     scope = Scope(token=create_token("agent"))
     assert answer_json("window", scope, conversation="order-7741")
     revoke_token(ApiToken.objects.get().pk)
-    assert "this bearer token was revoked" in error_text("window", scope, conversation="order-7741")
+    assert "was revoked: create a new token" in error_text(
+        "window", scope, conversation="order-7741"
+    )
 
 
 @pytest.mark.parametrize(

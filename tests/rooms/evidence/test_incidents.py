@@ -247,7 +247,7 @@ def test_a_build_can_fail_on_them(chat, kinds, status):
     [
         (["--policy", "window:2"], "window:2"),
         (["--policy", "message_window:2", "--fail-on", "all"], "'all' is none of user_repeated"),
-        ([], "--policy is for files"),
+        ([], "--policy needs files"),
         (["--stored"], "name files with a --policy, or use --stored"),
     ],
 )
