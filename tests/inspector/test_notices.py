@@ -62,8 +62,8 @@ def test_a_problem_is_a_sentence_that_leaves_names_as_they_are_written(problem, 
         ("/c/nobody/", "No conversation has the id “nobody”."),
         (f"/c/{'x' * 200}/", f"No conversation has the id “{'x' * 59}…”."),
         ("/c/here/?at=9", "“here” has no step 9, only step 0."),
-        ("/c/here/?at=x", "In the address, “at” must be a number."),
-        ("/c/here/?msg=-1", "In the address, “msg” must be a number."),
+        ("/c/here/?at=x", "“at” in the address must be a whole number."),
+        ("/c/here/?msg=-1", "“msg” in the address must be a whole number."),
     ],
 )
 def test_a_page_that_is_not_found_says_why_in_a_sentence(operator_client, address, words):
