@@ -1,5 +1,5 @@
-"""Measures requested policies on conversations, one table row for each policy, and gives advice
-about the same conversations.
+"""Measures requested policies on conversations: how many facts each policy holds, and what its
+prompts cost. Also gives advice about the same conversations.
 
 The advice is chosen among many limits of one kind of policy, not only among the requested policies.
 """

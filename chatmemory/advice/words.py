@@ -72,7 +72,9 @@ def cost_words(cost: float) -> str:
 
 
 def cost_name(prices: Prices) -> str:
-    """Return the name of the figure that compares an option with sending everything."""
+    """Return `relative cost`, the name of the figure that compares an option with sending
+    everything. Without prices of cached tokens, it is `relative tokens`.
+    """
     return "relative cost" if prices.priced == "cache" else "relative tokens"
 
 

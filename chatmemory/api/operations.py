@@ -176,8 +176,8 @@ def _documents(
 
 @cache
 def recorded_examples() -> dict[str, JsonDict]:
-    """Return the recorded example of each operation by its id, with `request` and `response` as
-    JSON. Without a body, the value is None.
+    """Return the recorded example of each operation, by operation id. An example has the JSON
+    bodies `request` and `response`; None stands for no body.
     """
     loaded: dict[str, JsonDict] = json.loads(EXAMPLES.read_text("utf-8"))
     return loaded

@@ -89,7 +89,7 @@ def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
     """Return whether a message left although memory was within the limit again, because the policy
-    trims further than to its limit.
+    trims to less than its limit.
     """
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]

@@ -53,7 +53,7 @@ def _shown(value: str) -> str:
 
 
 def check_ids(memory_ids: object) -> set[str]:
-    """Return the memory ids of a list or another collection, as a set.
+    """Return a list or other collection of memory ids as a set.
 
     Raises InvalidValue, UnstorableText, and MemoryNotFound for an id that is too long. A single
     string raises InvalidValue, because each of its letters would be read as an id.
@@ -64,8 +64,8 @@ def check_ids(memory_ids: object) -> set[str]:
 
 
 def check_seqs(seqs: object, name: str) -> set[int]:
-    """Return message numbers, given as a list or another collection, as a set. Raises InvalidValue,
-    with `name` as the argument's name.
+    """Return a list or other collection of message numbers as a set. Raises InvalidValue for
+    anything else; `name` is the argument's name in the error.
     """
     values: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]  # checked below
     if not all(type(seq) is int for seq in values):

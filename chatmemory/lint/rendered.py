@@ -66,7 +66,7 @@ def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find an answer at the end of the list that ends with a blank. The fault is pending: the next
+    """Find an answer that is the last message and ends with a blank. The fault is pending: the next
     message ends it.
     """
     last = _last_answer(sent)
@@ -77,7 +77,7 @@ def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def answer_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find an answer at the end of the list, which the model would continue (a prefill)."""
+    """Find an answer that is the last message, so that the model would continue it (a prefill)."""
     if last := _last_answer(sent):
         what = f"The last message, {last.name}, is from the assistant (a prefill)."
         yield Fault([last], what, is_pending=True)

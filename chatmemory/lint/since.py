@@ -182,8 +182,8 @@ def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which a tool call directly follows neither a user message nor a tool
-    result. None if uncertain.
+    """Return the step since which neither a user message nor a tool result directly precedes a tool
+    call. None if this step is uncertain.
     """
     stay = past.stay(seqs[0])
     if not stay.has_calls:
@@ -200,8 +200,8 @@ def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which a tool result lacks its call: the result came, or the call left.
-    None if uncertain.
+    """Return the step since which a tool result lacks its call, because the result came without it
+    or the call left. None if this step is uncertain.
     """
     stay = past.stay(seqs[0])
     calls = past.touching(seqs[:1], stay.entered)
@@ -211,8 +211,8 @@ def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which a tool call has no result although another message follows the
-    call. None if uncertain.
+    """Return the step since which another message follows a tool call that has no result. None if
+    this step is uncertain.
     """
     call = past.stay(seqs[0])
     if not call.has_calls:
@@ -230,7 +230,7 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
     """Return the step since which a tool result does not directly follow its call, or the call has
-    another result. None if uncertain.
+    another result. None if this step is uncertain.
     """
     one, other = (past.stay(seq) for seq in seqs[:2])
     if other.type is _AI and not other.has_calls:
@@ -243,10 +243,10 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which message `seqs[0]` came: since then the message that must follow is
-    missing. None if the step is uncertain.
+    """Return the step at which message `seqs[0]` came. Since then, the message that must follow it
+    is missing.
 
-    The step is uncertain, for example, if a message directly after `seqs[0]` has left.
+    None if this step is uncertain, for example because a message directly after `seqs[0]` has left.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)
@@ -259,7 +259,7 @@ def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 def when_no_user_was_left(past: Past, seqs: Sequence[int]) -> int | None:
     """Return the step at which the last user message left, while other messages stayed in memory.
-    None if uncertain.
+    None if this step is uncertain.
     """
     users = (each.left or 0 for each in past.left if each.type is _USER)
     last = max(users, default=None)

@@ -15,7 +15,8 @@ from chatmemory.models import Memory, Step
 def decided_by_clients() -> Q:
     """Return the query condition for conversations whose clients decide the window.
 
-    They have no policy, or a policy that only measures the lists that clients send.
+    Such a conversation has no policy, or a policy that only measures the lists that its client
+    sends.
     """
     lists = Step.objects.filter(memory=OuterRef("pk"), by_client=True)
     return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")

@@ -130,9 +130,8 @@ class PastWindow:
 class Passage:
     """The steps of a conversation after step `after`, with their messages and windows.
 
-    If `from_step` is an earlier step than `after`, the steps after `from_step` are read, too.
-    Reading raises CorruptRow for a message that cannot be read. Use a passage within one database
-    snapshot.
+    An earlier step as `from_step` makes the passage begin after that step. Use a passage within one
+    database snapshot. Its properties raise CorruptRow for a message that cannot be read.
     """
 
     def __init__(self, memory: Memory, after: int = 0, from_step: int | None = None) -> None:

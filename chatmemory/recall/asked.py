@@ -234,9 +234,9 @@ def _is_unmistakable(value: Value) -> bool:
 
 
 def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether a value of words is unlikely to be repeated by chance. Two or more long words
-    are unlikely. One long word is unlikely if it is a name: within sentences of `text` and of an
-    earlier text, it has a capital letter.
+    """Return whether words that a user repeats are unlikely to be equal by chance. Two long words
+    are unlikely. One long word is unlikely if it is a name: it has a capital letter within
+    sentences of `text` and of an earlier text.
     """
     if HAS_CJK.search(value.key):
         return len(value.key) >= _SIGNS_OF_NAME

@@ -108,7 +108,9 @@ class Replay:
         return prompts_of(self.history, self.history.loads.departures(None))
 
     def prompt_sizes(self) -> list[int]:
-        """Return, for each message, the tokens that a prompt sent directly after it would have."""
+        """Return, for each message, the size in tokens of a prompt that is sent directly after this
+        message.
+        """
         return prompt_sizes(self.history, self.departures)
 
 

@@ -27,11 +27,11 @@ ONE, TWICE = Decimal(1), Decimal(2)
 class Call(NamedTuple):
     """A model call in a replay. Sizes are in tokens.
 
-    `position` is the position of its answer, `prompt` the size of its prompt, and `shared` the
-    length of the prefix shared with the previous prompt. `age` is the time in seconds since the
-    previous call; None if unknown. `is_broken` is True if the prompt does not start with the whole
-    previous prompt. `again` counts the tokens that were sent before but are no longer in the shared
-    prefix, so that they cost the full price again.
+    `position` is the position of the answer among the messages. `prompt` is the size of the prompt,
+    and `shared` the length of the prefix that it shares with the previous prompt. `age` is the time
+    in seconds since the previous call; None if unknown. `is_broken` is True if the prompt does not
+    start with the whole previous prompt. `again` counts the tokens that were sent before but are no
+    longer in the shared prefix, so that they cost the full price again.
     """
 
     position: int

@@ -198,9 +198,9 @@ def indexed(
 ) -> Transition:
     """Return the transition that replaces the index message after the messages `left` were evicted.
 
-    Nothing changes if `left` is empty, or if there is no term to list. The index takes at most half
-    of the room between the low mark and the limit, so that the next messages fit. `entry_of` makes
-    an entry from the new index message, with its tokens counted.
+    Nothing changes if `left` is empty, or if there is no term to list. A full memory is trimmed to
+    the low mark; the index takes at most half of the room between that mark and the limit.
+    `entry_of` makes an entry from the new index message, with its tokens counted.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)

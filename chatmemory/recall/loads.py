@@ -63,11 +63,11 @@ class Stub(NamedTuple):
 
 
 class IndexSpan(NamedTuple):
-    """An index message (a list of evicted terms) in a replay. The message is in memory until the
-    next index message comes.
+    """An index message (a list of evicted terms) in a replay. It is in memory until the next index
+    message comes.
 
-    `at` is the position of the message after which the index message came. With 0 `tokens`, the
-    previous index message left and no new one came.
+    `at` is the position of the message after which the index message came. If `tokens` is 0, the
+    previous index message left and no new index message came.
     """
 
     at: int

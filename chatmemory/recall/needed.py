@@ -1,5 +1,5 @@
-"""Finds what each message uses of earlier messages, such as facts, before a replay says what memory
-held; see `needs`.
+"""Finds the facts and tool calls of earlier messages that each message uses again. Whether memory
+still had them is decided later, in a replay; see `needs`.
 """
 
 from __future__ import annotations

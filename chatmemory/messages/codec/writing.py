@@ -39,7 +39,7 @@ _LOWER_CASED = declared_pattern(r"\\u00[0-9a-f]{2}|\\\\")
 
 
 def write_json(value: JsonValue) -> str:
-    r"""Return compact JSON in the spelling of the Java library Jackson: `\u001F` for control
+    r"""Return compact JSON, spelled as the Java library Jackson spells it: `\u001F` for control
     characters, `1.0E20` for floats.
 
     Raises InvalidMessage for a value that JSON cannot express.

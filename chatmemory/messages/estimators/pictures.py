@@ -28,10 +28,11 @@ _VP8_SIDE = 0x3FFF
 
 
 class PictureRule(Protocol):
-    """A rule that computes the tokens of a picture. A picture of unreadable size counts as 1024 x
-    1024.
+    """A rule that computes the tokens of a picture. A picture whose size cannot be read counts as
+    1024 x 1024.
 
-    `name` names the models with this rule; "" stands for the most common rule.
+    `name` is the beginning of the names of the models with this rule; "" stands for the most common
+    rule.
     """
 
     @property
