@@ -123,4 +123,4 @@ def test_several_lead_to_the_lab_by_their_ids_and_say_the_same(operator_client, 
 def test_an_address_names_a_bounded_number_of_conversations(operator_client):
     ids = text_of_ids(f"c{n}" for n in range(IDS_MAX + 1))
     page = operator_client.get("/lab/", {"ids": ids})
-    assert f"p to {IDS_MAX} conversations can be chosen by ID" in page.text
+    assert f"t most {IDS_MAX} conversations can be chosen by ID" in page.text

@@ -78,7 +78,7 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     page = words(shown.content)
     assert "Conversations accepted after the repair (each one checked) 1 of 1" in page
     assert "Messages that leave memory, on average per conversation 2.0" in page
-    assert "Facts needed again, and held 1 → 0 of 2" in page
+    assert "Facts in memory when needed again 1 → 0 of 2" in page
     assert re.search(r"sending everything \d\.\d\d → \d\.\d\d", page)
     assert "not while a turn is larger than the limit" in page
     before = Memory.objects.get().window_count
