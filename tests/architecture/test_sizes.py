@@ -18,11 +18,8 @@ TO_CUT = {
     "inspector/overview/selection.py:OverviewQuery",
     "inspector/rooms/calls/call.py:NewCall",
     "inspector/rooms/evidence/losses.py:StoredEvidence",
-    "inspector/rooms/hours/strip.py:Strip",
     "inspector/rooms/phrase/matches.py:PhraseMatches",
     "inspector/rooms/recorder/in_process.py:Exchange",
-    "inspector/rooms/simulation/comparison.py:Comparison",
-    "inspector/rooms/simulation/composer.py:Composer",
     "inspector/rooms/simulation/query.py:ComparisonQuery",
     "inspector/rooms/transfer/imports.py:Report",
 }

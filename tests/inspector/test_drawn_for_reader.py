@@ -13,7 +13,7 @@ from django.test import Client
 from chatmemory import MessageWindow, services
 from chatmemory.roles import GROUPS, Role
 from inspector.display import cookie
-from inspector.rooms.simulation.composer import Composer
+from inspector.rooms.simulation.composer import Composer, Entered
 
 from ..conversations import create_and_add, numbered
 
@@ -91,8 +91,9 @@ def test_a_form_with_words_is_not_kept():
     """A draft, a limit in any words, and a sentence about them are drawn anew each time."""
     empty = Composer("m", 2, "msg", is_live=True)
     assert not empty.has_words
-    for words in ({"text": "d"}, {"problem": "too long: d"}, {"limit": "d"}, {"shown": "d"}):
-        assert replace(empty, **words).has_words
+    assert replace(empty, problem="too long: d").has_words
+    for words in ({"text": "d"}, {"limit": "d"}, {"shown": "d"}):
+        assert replace(empty, entered=Entered(**words)).has_words
 
 
 def test_a_drawn_size_follows_the_conversation(operator_client):

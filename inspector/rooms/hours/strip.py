@@ -94,25 +94,34 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Choices:
+    """The grouping (`split`) and the period (`span`) of a strip, and those to choose from: each has
+    a name, words and a link.
+    """
+
+    split: str
+    span: str
+    splits: Sequence[tuple[str, str, str]]
+    spans: Sequence[tuple[str, str, str]]
+
+    @property
+    def split_words(self) -> str:
+        return next((words for name, words, _ in self.splits if name == self.split), "Tenant")
+
+
+@dataclass(frozen=True)
 class Strip:
     """The table over time of a list of conversations. `left` says how many conversations have been
     examined; "" if all.
 
     `others` counts the groups for which the table has no column, and `untimed` the messages without
-    a time.
-
-    `splits` are the groupings to choose from, and `spans` the periods: each has a name, words and a
-    link. `first` and `last` are the words for the first and the last hour or day.
+    a time. `first` and `last` are the words for the first and the last hour or day.
     """
 
     rows: Sequence[Row]
     groups: Sequence[Group]
-    count: int
     others: int
-    span: str
-    split: str
-    splits: Sequence[tuple[str, str, str]]
-    spans: Sequence[tuple[str, str, str]]
+    choices: Choices
     first: str
     last: str
     at: datetime
@@ -121,11 +130,7 @@ class Strip:
 
     @property
     def columns(self) -> int:
-        return 24 if self.span == SPANS["24h"] else 14
-
-    @property
-    def split_words(self) -> str:
-        return next((words for name, words, _ in self.splits if name == self.split), "Tenant")
+        return 24 if self.choices.span == SPANS["24h"] else 14
 
     @property
     def table(self) -> list[tuple[Row, list[tuple[Group, Cell]]]]:
@@ -166,15 +171,12 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
         ),
         Row("Turns"),
     ]
+    spans = [(name, words, linked(listed, span=name)) for name, words in SPANS.items()]
     return Strip(
         rows,
         [_group(listed, values, name, split, span) for name in shown],
-        values["groups"][EVERYTHING]["size"],
         len(names[SHOWN:]) + values["others"],
-        SPANS[span],
-        split,
-        _splits(listed, values["splits"]),
-        [(name, words, linked(listed, span=name)) for name, words in SPANS.items()],
+        Choices(split, SPANS[span], _splits(listed, values["splits"]), spans),
         _start(starts[0], span),
         _last(starts[-1], span),
         made.at,

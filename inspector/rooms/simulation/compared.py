@@ -114,7 +114,7 @@ class ComparePage:
         self.query = replace(query, policies=policies, at=at, step=None)
         self.size = len(found.history)
         self.at = found.at
-        self.phrase = found.phrase
+        self.phrase = found.sought.phrase
         self.top = max(1, sum(found.history.tokens) + found.history.overhead)
         self.columns = len(_columns(self.size))
         # The chosen place in words, and the x of its playhead
@@ -129,7 +129,7 @@ class ComparePage:
     @cached_property
     def numbers(self) -> list[JsonDict]:
         """The figures of each policy, for CSV and JSON."""
-        return list(map(self._numbers, self.found.policies, self.found.followed))
+        return list(map(self._numbers, self.found.policies, self.found.sought.fates))
 
     def _numbers(self, each: Replay, followed: PhraseFate) -> JsonDict:
         sums, at = each.prompts, followed.forgotten
@@ -206,7 +206,7 @@ class ComparePage:
         known.
         """
         kept = [each.keeps for each in self.policies if each.keeps]
-        if not (self.phrase and self.found.mentions and kept):
+        if not (self.phrase and self.found.sought.mentions and kept):
             return "", ""
         limits = " or ".join(dict.fromkeys(kept))
         return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
@@ -216,7 +216,7 @@ class ComparePage:
         """The URL of this comparison with a limit added that keeps the searched phrase; "" if the
         page offers no such limit.
         """
-        if not (self.phrase and self.found.mentions):
+        if not (self.phrase and self.found.sought.mentions):
             return ""
         return next((each.try_it for each in self.policies if each.try_it), "")
 
@@ -230,7 +230,7 @@ class ComparePage:
 
     @cached_property
     def policies(self) -> list[ComparedColumn]:
-        found = zip(STYLES, self.found.policies, self.found.followed, strict=False)
+        found = zip(STYLES, self.found.policies, self.found.sought.fates, strict=False)
         return [ComparedColumn(self, *each) for each in found]
 
     def lost_fact(self, use: Need) -> LostFact:
@@ -307,7 +307,7 @@ class ComparePage:
         for name in prompts[0].refused:
             yield _refused(name, [each.refused[name] for each in prompts], calls)
         if self.phrase:
-            if self.found.mentions:
+            if self.found.sought.mentions:
                 yield self._remembered()
             yield self._phrase_forgotten()
             kept = [Value(each.keeps or "—") for each in self.policies]
@@ -351,7 +351,7 @@ class ComparePage:
 
     def _remembered(self) -> ValueRow:
         """Whether each policy remembers the phrase at the place, and by which message."""
-        numbers, mentions = self.found.history.numbers, self.found.mentions
+        numbers, mentions = self.found.history.numbers, self.found.sought.mentions
         cells = []
         for each in self.found.policies:
             holding = [numbers[place] for place in mentions if each.has(place, self.at)]
@@ -359,16 +359,16 @@ class ComparePage:
         return ValueRow("Is the phrase still in memory?", f"at {self.place}", cells)
 
     def _phrase_forgotten(self) -> ValueRow:
-        numbers, mentions = self.found.history.numbers, self.found.mentions
+        numbers, mentions = self.found.history.numbers, self.found.sought.mentions
         is_part = self.found.is_part
         note = f"not said in the latest {self.size:,} messages" if is_part else "nobody said it"
         if mentions:
             note = f"said in #{numbers[mentions[0]]:,}"
-        cells = [self._forgotten_at(each.forgotten) for each in self.found.followed]
+        cells = [self._forgotten_at(each.forgotten) for each in self.found.sought.fates]
         return ValueRow(f"“{self.phrase}” first forgotten", note, cells)
 
     def _forgotten_at(self, at: int | None) -> Value:
-        if not self.found.mentions:
+        if not self.found.sought.mentions:
             return Value("not said here" if self.found.is_part else "not said")
         if at is None:
             return Value("never", "kept to the end", "best")

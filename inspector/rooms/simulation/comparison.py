@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.lint import PROVIDERS
@@ -46,6 +47,18 @@ class ComparedRow:
     mentions: bool
 
 
+class SoughtPhrase(NamedTuple):
+    """The searched phrase of a comparison; "" if no phrase is searched.
+
+    `mentions` are the positions of the messages that contain the phrase. `fates` say what happens
+    to the phrase under each policy.
+    """
+
+    phrase: str
+    mentions: tuple[int, ...]
+    fates: tuple[PhraseFate, ...]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A conversation under several policies. A policy of None means no limit.
@@ -54,9 +67,7 @@ class Comparison:
     - `said_count` is the number of all messages of the conversation. `history` may have only the
       latest messages.
     - `at` is the chosen position: the number of messages before it. `rows` are the last messages
-      before this position, and a few earlier messages with the phrase.
-    - `mentions` are the positions of the messages that contain the phrase. `followed` says what
-      happens to the phrase under each policy.
+      before this position, and a few earlier messages with the phrase that is `sought`.
     - `leaves_out_pins` is True if messages were pinned, because a replay ignores pins.
     - `is_chosen` tells whether only the rules of the providers in use are checked. If it is False,
       the rules of all providers are checked.
@@ -68,9 +79,7 @@ class Comparison:
     policies: tuple[Replay, ...]
     at: int
     rows: tuple[ComparedRow, ...]
-    phrase: str
-    mentions: tuple[int, ...]
-    followed: tuple[PhraseFate, ...]
+    sought: SoughtPhrase
     leaves_out_pins: bool = False
     is_chosen: bool = True
 
@@ -114,6 +123,7 @@ def comparison(
     compared = _replays(messages, history, chosen, use)
     mentions = _mentions(messages, history, phrase)
     gone_at = [(each.policy, each.departures.of_texts) for each in compared]
+    fates = tuple(follow(history, gone, mentions, each, place) for each, gone in gone_at)
     return Comparison(
         in_force=in_force,
         said_count=memory.said_count,
@@ -121,9 +131,7 @@ def comparison(
         policies=compared,
         at=place,
         rows=_rows(messages, history, place, mentions),
-        phrase=phrase,
-        mentions=mentions,
-        followed=tuple(follow(history, gone, mentions, each, place) for each, gone in gone_at),
+        sought=SoughtPhrase(phrase, mentions, fates),
         leaves_out_pins=Step.objects.filter(memory=memory, kind=Step.Kind.PIN).exists(),
         is_chosen=use is not None,
     )

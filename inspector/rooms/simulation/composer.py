@@ -30,12 +30,22 @@ ASKS_NOTHING = "asks_nothing"
 
 
 @dataclass(frozen=True)
-class Composer:
-    """Presents the form that adds a draft message: what its fields have, and the limit that the
-    page shows in its `unit`.
+class Entered:
+    """What the fields of the composer have. `draft` is the number of the edited draft, if any."""
 
-    `draft` is the number of the edited draft, if any. It `has_words` if its `text` or the page's
-    `problem` may have words of a message.
+    role: str = "user"
+    text: str = ""
+    limit: str | int | None = None
+    shown: str | int | None = None
+    draft: str | int | None = None
+
+
+@dataclass(frozen=True)
+class Composer:
+    """Presents the form that adds a draft message: what was `entered`, and the limit that the page
+    shows in its `unit`.
+
+    It `has_words` if the text or the page's `problem` may have words of a message.
     """
 
     roles: ClassVar = ROLES
@@ -46,15 +56,13 @@ class Composer:
     is_live: bool
     is_simulation: bool = False
     problem: str = ""
-    role: str = "user"
-    text: str = ""
-    limit: str | int | None = None
-    shown: str | int | None = None
-    draft: str | int | None = None
+    entered: Entered = Entered()
 
     @property
     def has_words(self) -> bool:
-        return bool(self.text or self.problem or self.limit or self.shown or self.is_simulation)
+        entered = self.entered
+        words = entered.text or self.problem or entered.limit or entered.shown
+        return bool(words or self.is_simulation)
 
 
 class DraftForm(forms.Form):

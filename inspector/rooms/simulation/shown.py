@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields
 
 from django.http import Http404
 
@@ -11,7 +11,7 @@ from chatmemory.explain.captions import Caption
 from inspector.conversation import forecasts
 from inspector.conversation.measures import Measure
 from inspector.forms.fields import searchable
-from inspector.rooms.simulation.composer import Composer, DraftForm
+from inspector.rooms.simulation.composer import Composer, DraftForm, Entered
 from inspector.rooms.simulation.presenting import DraftRow, SimulationView, trying
 from inspector.rooms.simulation.showing import replayed, with_trial
 from inspector.rooms.simulation.trials import WhatIf, trial
@@ -93,15 +93,13 @@ def parts(view: ConversationState) -> Iterator[Part]:
 def _composer(view: ConversationState, form: DraftForm | None) -> Composer:
     """Return the composer with what a form has, or for the next message."""
     measure = Measure.of(view.window.policy)
-    composer = Composer(
+    names = [each.name for each in fields(Entered)]
+    return Composer(
         view.memory.id,
         measure.limit,
         measure.unit,
         view.is_live,
         view.is_simulated,
         view.read.get("problem", ""),
+        Entered(**{name: form[name].value() for name in names}) if form is not None else Entered(),
     )
-    if form is None:
-        return composer
-    names = ("role", "text", "limit", "shown", "draft")
-    return replace(composer, **{name: form[name].value() for name in names})

@@ -256,4 +256,4 @@ def test_only_the_splits_that_are_offered_are_shown():
     for split in ("label:nonsense", "nonsense"):
         found = over_time(OverviewQuery(split=split), at_once=True)
         assert found is not None
-        assert found.strip.context["strip"].split == "tenant"
+        assert found.strip.context["strip"].choices.split == "tenant"
