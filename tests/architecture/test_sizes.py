@@ -18,7 +18,6 @@ TO_CUT = {
     "inspector/overview/selection.py:OverviewQuery",
     "inspector/rooms/calls/call.py:NewCall",
     "inspector/rooms/evidence/losses.py:StoredEvidence",
-    "inspector/rooms/phrase/matches.py:PhraseMatches",
     "inspector/rooms/recorder/in_process.py:Exchange",
     "inspector/rooms/simulation/query.py:ComparisonQuery",
     "inspector/rooms/transfer/imports.py:Report",

@@ -96,7 +96,7 @@ def _stored(question: str, search: PhraseSearch) -> PhraseAnswer:
         question,
         f"At step {at:,}: {decapitalized(cause)}" if at < last_step else cause,
         _and_same_day(detail, matches),
-        receipt(matches.lost) if matches.lost else (),
+        receipt(matches.departures.last) if matches.departures.last else (),
         state=matches.remembered(state.window.hidden),
         looked_at=_looked_at(matches),
     )
@@ -113,7 +113,7 @@ def _stored(question: str, search: PhraseSearch) -> PhraseAnswer:
 def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
     """Answer for a simulation that keeps the phrase in memory or pushes it out."""
     leaving = f"{seqs(matches.leaving)} would leave." if matches.leaving else ""
-    lost, state = matches.lost, matches.remembered()
+    lost, state = matches.departures.last, matches.remembered()
     if state is Remembered.NOT_IN_MEMORY:
         sentence = caption(lost).summary if lost else ""
         figures = receipt(lost) if lost else ()
@@ -130,11 +130,11 @@ def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
     only the newest mentions were examined, it is unknown whether memory had the phrase in the first
     period.
     """
-    step, periods = matches.first_step, []
+    step, periods = matches.presence.first_step, []
     if step > 1:
         before = (None, _NOT_LOOKED_AT) if matches.is_partial else (False, _NOT_YET)
         periods.append(Period(1, step - 1, *before))
-    for first, last in matches.spans:
+    for first, last in matches.presence.spans:
         if step < first:
             periods.append(Period(step, first - 1, False, _gone(matches, step)))
         periods.append(Period(first, last, True, _began(matches, first)))
@@ -156,7 +156,7 @@ def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
     hidden = state.window.hidden
     places = matches.visible_mentions(hidden)
     if not matches.present:
-        sentence = caption(matches.lost).summary if matches.lost else ""
+        sentence = caption(matches.departures.last).summary if matches.departures.last else ""
         return _out_of_memory(matches, state.step.n, here), sentence
     if not places and {*matches.in_memory}.issubset(state.window.interrupted_seqs):
         sentence = " ".join(unseen(state.window))
@@ -172,14 +172,14 @@ def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
 
 def _and_same_day(detail: str, matches: PhraseMatches) -> str:
     """Add where memory has the date that is looked for in another spelling."""
-    same = matches.same_day
+    same = matches.similar.same_day
     note = f"#{same.seq} in memory has this day as “{same.written}”." if same else ""
     return " ".join(filter(None, [detail, note]))
 
 
 def _others_left(matches: PhraseMatches) -> str:
     """Say when the last mention of a user or a tool left, where others are still in memory."""
-    left = matches.others_left
+    left = matches.departures.of_others
     if left is None:
         return ""
     return (
@@ -204,14 +204,14 @@ def _yes(
 ) -> tuple[str, str]:
     """Say since when, which mentions the model sees, and when it was last forgotten before."""
     first = here.first if here and here.is_in else at
-    turn, since = matches.turns.get(first), f"step {first:,}"
+    turn, since = matches.presence.turns.get(first), f"step {first:,}"
     if turn and len(turn.seqs) == 1:
         since = f"#{turn.seqs[0]}"
     elif turn is None:  # what was before is not looked at
         since = f"{since} or earlier"
-    inside = f" inside {matches.inside}," if matches.inside else ""
+    inside = f" inside {matches.similar.inside}," if matches.similar.inside else ""
     cause, detail = f"Yes,{inside} since {since}.", _are_in(sorted(places))
-    lost = [last + 1 for _, last in matches.spans if last < first]
+    lost = [last + 1 for _, last in matches.presence.spans if last < first]
     if lost and turn:
         again = _came(turn, is_again=True)
         forgotten = f"Forgotten at step {lost[-1]:,}, {_went(matches, lost[-1])}"
@@ -230,9 +230,9 @@ def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> str:
     """Say how the phrase left memory before a step."""
     if here and here.is_in is None:
         return "No, nothing in memory mentions it."
-    if here is None or at < matches.first_step:
+    if here is None or at < matches.presence.first_step:
         return f"{capitalized(_NOT_YET)}."
-    if here.first == matches.first_step:
+    if here.first == matches.presence.first_step:
         return f"No, {_no_room(matches)}."
     since = "at this step" if here.first == at else f"since step {here.first:,}"
     return f"No, forgotten {since}, {_went(matches, here.first)}."
@@ -250,18 +250,18 @@ def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
 
 def _gone(matches: PhraseMatches, step: int) -> str:
     """Say why the phrase was out of memory from a step on."""
-    if step == matches.first_step:
+    if step == matches.presence.first_step:
         return _no_room(matches)
     return f"forgotten {_went(matches, step)}"
 
 
 def _began(matches: PhraseMatches, step: int) -> str:
     """Say what brought the phrase into memory, and in which role."""
-    turn = matches.turns.get(step)
+    turn = matches.presence.turns.get(step)
     if turn is None:
         return "in memory"
     name = f"{role(turn.type, turn.has_calls)} " if turn.is_new and len(turn.seqs) == 1 else ""
-    return f"{name}{_came(turn, is_again=step > matches.first_step)}"
+    return f"{name}{_came(turn, is_again=step > matches.presence.first_step)}"
 
 
 def _came(turn: TurningPoint, is_again: bool) -> str:
@@ -272,7 +272,7 @@ def _came(turn: TurningPoint, is_again: bool) -> str:
 
 def _went(matches: PhraseMatches, step: int) -> str:
     """Say at what occasion the last mention left."""
-    turn = matches.turns.get(step)
+    turn = matches.presence.turns.get(step)
     if turn is None or turn.arrived is None:
         return "when the whole list was changed"
     if turn.arrived in turn.seqs:
@@ -281,7 +281,7 @@ def _went(matches: PhraseMatches, step: int) -> str:
 
 
 def _no_room(matches: PhraseMatches) -> str:
-    return f"it had no room when it was said, at step {matches.first_step:,}"
+    return f"it had no room when it was said, at step {matches.presence.first_step:,}"
 
 
 def _looked_at(matches: PhraseMatches) -> str:

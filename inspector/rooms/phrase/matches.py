@@ -87,6 +87,51 @@ _ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
 
 
 @dataclass(frozen=True)
+class Presence:
+    """The steps at which memory had a mention of a phrase.
+
+    `first_step` is the step at which the first examined mention came into memory. `spans` are
+    ranges of steps with a mention in memory, beginning no earlier than `first_step`. `turns`
+    describes the beginning and the end of each range, by step.
+    """
+
+    first_step: int = 0
+    spans: tuple[Span, ...] = ()
+    turns: Mapping[int, TurningPoint] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PhraseDepartures:
+    """How mentions of a phrase left memory.
+
+    - `left_at` has the step at which a mention left memory, by the number of the mention.
+      `arrivals` has the message that was added at a step, by the step.
+    - If no mention is in memory, `last` is the change by which the last mention left.
+    - `of_others` is the change by which the last mention of a user or tool left. It is None unless
+      only the assistant or a system message mentions the phrase in memory.
+    """
+
+    left_at: Mapping[int, int] = field(default_factory=dict)
+    arrivals: Mapping[int, int] = field(default_factory=dict)
+    last: ChangeResult | None = None
+    of_others: ChangeResult | None = None
+
+
+@dataclass(frozen=True)
+class Similar:
+    """What messages contain instead of a phrase.
+
+    `nearest` is a part of the phrase that messages contain, if no message contains the whole
+    phrase. `inside` is a longer term, if memory has the phrase only inside of longer terms.
+    `same_day` is another spelling in memory, if the phrase is a date.
+    """
+
+    nearest: str = ""
+    inside: str = ""
+    same_day: SameDay | None = None
+
+
+@dataclass(frozen=True)
 class PhraseMatches:
     """The messages of a conversation that contain a phrase, called mentions, and when they were in
     memory.
@@ -94,37 +139,19 @@ class PhraseMatches:
     - `speakers` has the speaker of each examined mention, by the number of the message.
       `is_partial` means that further mentions were not examined. `rows` are the 50 most important
       mentions, in order of seq.
-    - `first_step` is the step at which the first examined mention came into memory. `spans` are
-      ranges of steps with a mention in memory, beginning no earlier than `first_step`. `turns`
-      describes the beginning and the end of each range, by step.
-    - `present` are all mentions in memory at the requested step, by speaker. If there are none,
-      `lost` is the change by which the last mention left. `others_left` is the change by which the
-      last mention of a user or tool left. It is None unless only the assistant or a system message
-      mentions the phrase in memory.
-    - `left_at` has the step at which a mention left memory, by the number of the mention.
-      `arrivals` has the message that was added at a step, by the step.
-    - `nearest` is a part of the phrase that messages contain, if no message contains the whole
-      phrase. `inside` is a longer term, if memory has the phrase only inside of longer terms.
-      `same_day` is another spelling in memory, if the phrase is a date.
+    - `present` are all mentions in memory at the requested step, by speaker.
     - In a simulation, `present` are the mentions in the simulated window, with those in drafts, and
-      `leaving` are the mentions that leave. `lost` is then the change by which the last mention in
-      `leaving` leaves.
+      `leaving` are the mentions that leave. `departures.last` is then the change by which the last
+      mention in `leaving` leaves.
     """
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
     is_partial: bool = False
     rows: tuple[MessageDetail, ...] = ()
-    first_step: int = 0
-    spans: tuple[Span, ...] = ()
-    turns: Mapping[int, TurningPoint] = field(default_factory=dict)
     present: Mapping[Speaker, tuple[int, ...]] = field(default_factory=dict)
-    left_at: Mapping[int, int] = field(default_factory=dict)
-    arrivals: Mapping[int, int] = field(default_factory=dict)
-    lost: ChangeResult | None = None
-    others_left: ChangeResult | None = None
-    nearest: str = ""
-    inside: str = ""
-    same_day: SameDay | None = None
+    presence: Presence = Presence()
+    departures: PhraseDepartures = PhraseDepartures()
+    similar: Similar = Similar()
     is_simulated: bool = False
     leaving: tuple[int, ...] = ()
 
@@ -168,7 +195,7 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     newest, is_partial = _newest(memory.pk, phrase)
     if not newest:
         similar = nearest(memory.pk, phrase, memory.last_seq)
-        return PhraseMatches(nearest=similar, same_day=_same_day(stored, phrase))
+        return PhraseMatches(similar=Similar(similar, same_day=_same_day(stored, phrase)))
     here = _in_window(stored, phrase) if is_partial else {}
     speakers = newest | here
     older = sorted(here.keys() - newest.keys(), key=lambda seq: (here[seq], -seq))[:MATCHES_MAX]
@@ -183,24 +210,23 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     ends = {last + 1 for _, last in spans if last < memory.last_step}
     arrivals = arrivals_at(memory.pk, {*left_steps.values(), *begins, *ends})
     present = _present(stays, at, speakers, here)
-    by_others = [stay for stay in stays if speakers[stay.seq] is Speaker.OTHERS]
-    is_aside = bool(present) and _ASIDE.issuperset(present)
+    last = of_others = None
+    if not present:
+        last = _lost(memory, spans, at, detail)
+    elif _ASIDE.issuperset(present):
+        by_others = [stay for stay in stays if speakers[stay.seq] is Speaker.OTHERS]
+        of_others = _lost(memory, _spans(by_others, memory.last_step), at, detail)
     return PhraseMatches(
-        speakers=speakers,
-        is_partial=is_partial,
-        rows=rows,
-        first_step=first_step,
-        spans=spans,
-        turns=_turns(begins, ends, stays, arrivals),
-        present=present,
-        left_at=left_steps,
-        arrivals=arrivals,
-        lost=None if present else _lost(memory, spans, at, detail),
-        others_left=_lost(memory, _spans(by_others, memory.last_step), at, detail)
-        if is_aside
-        else None,
-        inside=_inside(phrase, [row for row in rows if row.is_in_window(at)]),
-        same_day=None if present else _same_day(stored, phrase),
+        speakers,
+        is_partial,
+        rows,
+        present,
+        Presence(first_step, spans, _turns(begins, ends, stays, arrivals)),
+        PhraseDepartures(left_steps, arrivals, last, of_others),
+        Similar(
+            inside=_inside(phrase, [row for row in rows if row.is_in_window(at)]),
+            same_day=None if present else _same_day(stored, phrase),
+        ),
     )
 
 
@@ -265,13 +291,16 @@ def simulated_matches(
     pushing = (
         each for each in changes if not departed.isdisjoint(left.seq for left in each.evicted)
     )
+    departures, similar = matches.departures, matches.similar
+    if leaving:
+        departures = replace(departures, last=next(reversed(list(pushing)), None))
     return replace(
         matches,
         speakers=speakers,
         rows=(*matches.rows, *drafted),
         present={who: seqs for who, seqs in present.items() if seqs},
-        lost=next(reversed(list(pushing)), None) if leaving else matches.lost,
-        nearest="" if drafted else matches.nearest,
+        departures=departures,
+        similar=replace(similar, nearest="") if drafted else similar,
         is_simulated=True,
         leaving=tuple(sorted(leaving)),
     )

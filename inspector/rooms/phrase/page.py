@@ -42,13 +42,13 @@ class FoundMention:
         state, _, matches = search
         self.row, self.look = row, STYLES[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
-        self.step = matches.left_at.get(row.seq)
+        self.step = matches.departures.left_at.get(row.seq)
         arrival = min((stay.entered_step for stay in row.stays), default=0)
         if arrival > state.step.n:
             self.tag, self.step = f"said at step {arrival:,}", arrival
             return
         self.tag = tag(state, row) or "in memory"
-        arrived = matches.arrivals.get(self.step or 0)
+        arrived = matches.departures.arrivals.get(self.step or 0)
         if arrived and arrived != row.seq:
             self.tag += f", when #{arrived} arrived"
 
@@ -60,7 +60,9 @@ class SearchResult:
         self._search, self.matches = search, search.matches
         self.count = search.matches.count
         self.is_partial = search.matches.is_partial  # there are more mentions than were examined
-        self.nearest = search.matches.nearest  # the nearest word, if no message has the phrase
+        self.nearest = (
+            search.matches.similar.nearest
+        )  # the nearest word, if no message has the phrase
 
     @cached_property
     def answer(self) -> PhraseAnswer:
@@ -105,7 +107,10 @@ class SearchResult:
         memory.
         """
         state, phrase, matches = self._search
-        step, left_at = state.selection.left_by and state.selection.left_by.step, matches.left_at
+        step, left_at = (
+            state.selection.left_by and state.selection.left_by.step,
+            matches.departures.left_at,
+        )
         if state.selection.row is None or step is None or matches.present:
             return ""
         if left_at.get(state.selection.row.seq) != step or step != max(left_at.values()):
@@ -122,7 +127,7 @@ def marks(view: ConversationState) -> Highlights | None:
         return None
     _, phrase, matches = search
     kept = {PARAMETER: phrase}
-    return Highlights(phrase, matches.rows, matches.spans, _band_words(matches), kept)
+    return Highlights(phrase, matches.rows, matches.presence.spans, _band_words(matches), kept)
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
@@ -143,9 +148,9 @@ def parts(view: ConversationState) -> Iterator[Part]:
 
 def _band_words(matches: PhraseMatches) -> str:
     """Return the steps at which memory had the phrase, and the examined ones if they are a part."""
-    words = _in_words(matches.spans)
-    is_partial = matches.is_partial and matches.first_step > 1
-    part = f"; only from {matches.first_step:,} on looked at" if is_partial else ""
+    words = _in_words(matches.presence.spans)
+    is_partial = matches.is_partial and matches.presence.first_step > 1
+    part = f"; only from {matches.presence.first_step:,} on looked at" if is_partial else ""
     return f"In memory at steps {words}{part}"
 
 

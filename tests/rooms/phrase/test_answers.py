@@ -131,7 +131,7 @@ def check_every_answer(most: int) -> None:
         check_state(answer, at, injected)
         check_answer(answer, at, held, mentions)
     if not is_partial:
-        remembered = search("key").matches.spans
+        remembered = search("key").matches.presence.spans
         spans = {step for first, end in remembered for step in range(first, end + 1)}
         assert spans == {step for step, is_held in enumerate(held) if is_held}
 
@@ -145,7 +145,7 @@ def check_answer(answer: PhraseAnswer, at: int, held: list[bool], mentions: Phra
     """It is true of its step. It is true of the others, if all mentions are looked at; if not, what
     it calls in memory was, and it tells from where on it looks.
     """
-    first, is_partial = mentions.first_step, mentions.is_partial
+    first, is_partial = mentions.presence.first_step, mentions.is_partial
     told = {n: each for each in answer.periods for n in range(each.first, each.last + 1)}
     assert answer.earlier or list(told) == list(range(1, len(held)))
     for n, each in told.items():
