@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chatmemory.explain.wording import counted, in_unit, is_of_turns, seqs
 from chatmemory.messages.message import MessageType
@@ -14,6 +15,17 @@ from chatmemory.windows.eviction import group_of
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from inspector.conversation.forecasts import would_become_stubs
+
+
+class NextToLeave(NamedTuple):
+    """The messages that leave next: `now`, and `then`, after a message is pinned or unpinned.
+
+    `stubbed_then` are the tool results that would be cleared before the messages in `then` leave.
+    """
+
+    now: tuple[int, ...]
+    then: tuple[int, ...]
+    stubbed_then: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -25,9 +37,7 @@ class PinPreview:
       the policy's unit.
     - `room` is the size of the largest message that would still fit beside the pinned messages;
       below 1 if no message would fit.
-    - `leaving` are the messages that leave next now, and `leaving_then` the messages that would
-      leave next after the change.
-    - `stubbed_then` are the tool results that would be cleared before `leaving_then` leave.
+    - `leaving` are the messages that leave next.
     - `hidden` are messages that a lowered limit would hide only after the change, and `shown`
       messages that the limit would no longer hide.
     """
@@ -38,9 +48,7 @@ class PinPreview:
     is_pinned: bool
     pinned_load: int
     room: int
-    leaving: tuple[int, ...]
-    leaving_then: tuple[int, ...]
-    stubbed_then: tuple[int, ...]
+    leaving: NextToLeave
     hidden: tuple[int, ...]
     shown: tuple[int, ...]
 
@@ -73,9 +81,7 @@ def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -
         is_pinned=is_pinned,
         pinned_load=pinned_load,
         room=then.room_without_pins(policy) - pinned_load,
-        leaving=window.next_to_leave,
-        leaving_then=then.next_to_leave,
-        stubbed_then=then.next_to_clear(),
+        leaving=NextToLeave(window.next_to_leave, then.next_to_leave, then.next_to_clear()),
         hidden=_not_in(then, window),
         shown=_not_in(window, then),
     )
@@ -111,9 +117,9 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
         yield f"{pin}, pinned messages would take {pinned_load}; {_room(preview)}."
     else:
         yield f"{pin}, nothing would be pinned."
-    before, after = preview.leaving, preview.leaving_then
-    if preview.stubbed_then:
-        yield f"{would_become_stubs(preview.stubbed_then)} first."
+    before, after, stubbed = preview.leaving
+    if stubbed:
+        yield f"{would_become_stubs(stubbed)} first."
     elif after and after != before:
         rather = f", not {seqs(before)}" if before else ""
         yield f"{seqs(after)} would leave next{rather}."

@@ -14,13 +14,10 @@ TO_CUT = {
     "chatmemory/recall/__init__.py:Recall",
     "chatmemory/recall/compactions.py:NeededTerm",
     "chatmemory/recall/frontier.py:Figures",
-    "inspector/conversation/pins.py:PinPreview",
     "inspector/overview/selection.py:OverviewQuery",
     "inspector/rooms/calls/call.py:NewCall",
     "inspector/rooms/evidence/losses.py:StoredEvidence",
     "inspector/rooms/recorder/in_process.py:Exchange",
-    "inspector/rooms/simulation/query.py:ComparisonQuery",
-    "inspector/rooms/transfer/imports.py:Report",
 }
 
 

@@ -19,12 +19,21 @@ DIGITS = 9
 
 
 @dataclass(frozen=True)
+class TypedPolicy:
+    """A policy as people type it into the page's form."""
+
+    kind: str = ""
+    limit: str = ""
+    options: str = ""
+
+
+@dataclass(frozen=True)
 class ComparisonQuery:
     """The URL parameters of a comparison: policies, position, phrase and prices.
 
     `problem` describes an error in the URL; all other parameters are used. `form` is "csv" or
-    "json" if only the numbers are requested. `kind`, `limit` and `options` describe a policy that
-    was entered in the page's form and could not be added. `at` is the position: the number of
+    "json" if only the numbers are requested. `refused` is a policy that was entered in the page's
+    form and could not be added. `at` is the position: the number of
     messages before it. If the URL has `find`, the position is given as a step, as in URLs of the
     conversation page. Then `step` has this step, and `at` is None.
     """
@@ -36,9 +45,7 @@ class ComparisonQuery:
     prices: ChosenPrices = field(default_factory=ChosenPrices)
     form: str = ""
     problem: str = ""
-    kind: str = ""
-    limit: str = ""
-    options: str = ""
+    refused: TypedPolicy = TypedPolicy()
     step: int | None = None
 
     @classmethod
@@ -46,8 +53,9 @@ class ComparisonQuery:
         """Read the parameters of a URL, and add the policy that was entered in the form."""
         values: dict[str, str] = parameters.dict()  # type: ignore[assignment]  # a value of a QueryDict's dict is a str
         texts = [text for text in parameters.getlist("policy") if text.strip()]
-        typed = {name: values.get(name, "").strip() for name in ("kind", "limit", "options")}
-        added = [_written(*typed.values())] if typed["limit"] else []
+        names = ("kind", "limit", "options")
+        typed = TypedPolicy(*(values.get(name, "").strip() for name in names))
+        added = [_written(typed)] if typed.limit else []
         policies, problem = _policies([*texts, *added])
         is_refused = added and problem and policies == _policies(texts)[0]
         is_step = "find" in values
@@ -60,8 +68,8 @@ class ComparisonQuery:
             ChosenPrices.read(values),
             form if (form := values.get("as", "")) in ("csv", "json") else "",
             problem or _wrong_value(values, at="step" if is_step else "after"),
+            refused=typed if is_refused else TypedPolicy(),
             step=place if is_step else None,
-            **(typed if is_refused else {}),
         )
 
     @property
@@ -108,9 +116,10 @@ def hold(limits: str) -> str:
     return "hold" if limits.endswith("s") else "holds"
 
 
-def _written(kind: str, limit: str, *options: str) -> str:
+def _written(typed: TypedPolicy) -> str:
     """Return the policy of a form as text."""
-    return ",".join(filter(None, [f"{kind}:{limit}".replace(" ", ""), *options]))
+    limit = f"{typed.kind}:{typed.limit}".replace(" ", "")
+    return f"{limit},{typed.options}" if typed.options else limit
 
 
 def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:

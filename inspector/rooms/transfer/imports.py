@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Generic, TypeVar
 
 from chatmemory import database
 from chatmemory.exceptions import ChatMemoryError, MemoryExists
@@ -62,6 +63,7 @@ OTHER_POLICY = (
 )
 
 LISTED = 100  # conversations in a report
+Result = TypeVar("Result")
 
 REPEATED = "a system message equal to the one in force, which a memory ignores"
 CLEARED = "results that the agent's program had cleared, whose texts memory keeps"
@@ -88,50 +90,53 @@ class Imported:
 
 
 @dataclass
-class Report:
-    """The results of importing one file: how many conversations, and the first 100 of each result.
+class Listed(Generic[Result]):
+    """The conversations with one result of an import: how many (`count`), and the `first` 100."""
 
-    - `stored` are new conversations, or conversations with new messages. `stored_count` is their
-      number, and `messages` is the number of stored messages.
-    - `known` are conversations that were already imported, and `already` is their number.
-    - `refused` are conversations that could not be imported, and `refused_count` is their number.
+    count: int = 0
+    first: list[Result] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        self.count += 1
+        if len(self.first) < LISTED:
+            self.first.append(result)
+
+
+@dataclass
+class Report:
+    """The results of importing one file.
+
+    - `stored` are new conversations, or conversations with new messages. `messages` is the number
+      of stored messages.
+    - `known` are conversations that were already imported.
+    - `refused` are conversations that could not be imported.
     - `empty` is the number of conversations without messages.
     - `losses` counts the parts of the file that could not be stored. A key is the kind of a part.
     - `places` has the position in the file of the first loss of each kind.
     """
 
     format: str
-    stored: list[Imported] = field(default_factory=list)
-    known: list[Imported] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    stored_count: int = 0
+    stored: Listed[Imported] = field(default_factory=Listed)
     messages: int = 0
-    already: int = 0
+    known: Listed[Imported] = field(default_factory=Listed)
+    refused: Listed[Refused] = field(default_factory=Listed)
     empty: int = 0
-    refused_count: int = 0
     losses: Counter[str] = field(default_factory=Counter)
     places: dict[str, str] = field(default_factory=dict)
 
     def add(self, result: Imported) -> None:
-        self.already += result.already
-        self.empty += result.is_empty
         if result.is_empty:
-            return
-        if result.refused:
-            self.refused_count += 1
-            if len(self.refused) < LISTED:
-                self.refused.append(Refused(result.memory_id, result.refused))
+            self.empty += 1
+        elif result.refused:
+            self.refused.add(Refused(result.memory_id, result.refused))
         elif result.already:
-            if len(self.known) < LISTED:
-                self.known.append(result)
+            self.known.add(result)
         else:
-            self.stored_count += 1
+            self.stored.add(replace(result, losses=()))
             self.messages += result.messages
             for loss in result.losses:
                 self.losses[loss.what] += 1
                 self.places.setdefault(loss.what, loss.place)
-            if len(self.stored) < LISTED:
-                self.stored.append(replace(result, losses=()))
 
     @property
     def lost(self) -> list[tuple[str, int]]:

@@ -82,13 +82,13 @@ class Command(DatabaseCommand):
                 except Exception as error:
                     why = fault(error, str(file.path))
                     self.leave_out(file, reports[-1], f"{file.path}: {why}")
-                    reports[-1].refused_count = max(1, reports[-1].refused_count)
+                    reports[-1].refused.count = max(1, reports[-1].refused.count)
             if examination:
                 _examine_rest(examination, options["progress"])
         finally:
             printer.total(_totals(reports))
-        if refused := sum(report.refused_count for report in reports):
-            imported = sum(report.stored_count for report in reports)
+        if refused := sum(report.refused.count for report in reports):
+            imported = sum(report.stored.count for report in reports)
             result = counted(imported, "conversation") if imported else "no conversation"
             raise CommandError(f"{counted(refused, 'refusal')}, {result} imported")
 
@@ -129,8 +129,8 @@ class Command(DatabaseCommand):
         The file counts as refused if it was named on the command line, or if a part of it was
         imported.
         """
-        is_rest = bool(report.stored_count or report.already)
-        report.refused_count += is_rest or not file.is_in_folder
+        is_rest = bool(report.stored.count or report.known.count)
+        report.refused.count += is_rest or not file.is_in_folder
         self.stderr.write(f"not imported: {'the rest of ' if is_rest else ''}{error}")
 
     @contextmanager
@@ -154,9 +154,9 @@ class Command(DatabaseCommand):
         what could not be stored, and the first refusals.
         """
         self.stdout.write(
-            f"{file.name} ({report.format}): {counted(report.stored_count, 'conversation')} with "
-            f"{counted(report.messages, 'message')} imported, {report.already:,} already imported, "
-            f"{report.refused_count:,} refused"
+            f"{file.name} ({report.format}): {counted(report.stored.count, 'conversation')} with "
+            f"{counted(report.messages, 'message')} imported, "
+            f"{report.known.count:,} already imported, {report.refused.count:,} refused"
         )
         if report.empty:
             self.stdout.write(
@@ -165,14 +165,14 @@ class Command(DatabaseCommand):
         for each in known:
             what = "already imported" if each.already else counted(each.messages, "message")
             self.stdout.write(f"  {one_line(each.memory_id)}: {what}")
-        if more := report.stored_count + report.already - len(known):
+        if more := report.stored.count + report.known.count - len(known):
             self.stdout.write(f"  and {more:,} more conversations")
         for what, times in report.lost:
             self.stdout.write(f"  lost in the import, {counted(times, 'time')}: {what}")
-        for refused in report.refused[:SHOWN]:
+        for refused in report.refused.first[:SHOWN]:
             self.stderr.write(f"  refused {refused.where}: {refused.why}")
-        if report.refused_count > SHOWN:
-            self.stderr.write(f"  and {report.refused_count - SHOWN:,} more refusals")
+        if report.refused.count > SHOWN:
+            self.stderr.write(f"  and {report.refused.count - SHOWN:,} more refusals")
 
 
 def _row(file: Path, format: str, result: Imported) -> dict[str, object]:
@@ -191,10 +191,10 @@ def _row(file: Path, format: str, result: Imported) -> dict[str, object]:
 def _totals(reports: Sequence[Report]) -> dict[str, int]:
     """Return the sums over all files."""
     return {
-        "conversations": sum(report.stored_count for report in reports),
+        "conversations": sum(report.stored.count for report in reports),
         "messages": sum(report.messages for report in reports),
-        "already": sum(report.already for report in reports),
-        "refused": sum(report.refused_count for report in reports),
+        "already": sum(report.known.count for report in reports),
+        "refused": sum(report.refused.count for report in reports),
     }
 
 
@@ -231,7 +231,7 @@ def _progress(
         examined = shown.add_task("", total=None, visible=examination is not None)
 
         def tell(report: Report) -> None:
-            conversations = counted(report.stored_count + report.already, "conversation")
+            conversations = counted(report.stored.count + report.known.count, "conversation")
             summary = f"{conversations}, {counted(report.messages, 'message')}"
             shown.update(stored, completed=file.tell(), description=summary)
             if examination:
