@@ -60,9 +60,8 @@ class SearchResult:
         self._search, self.matches = search, search.matches
         self.count = search.matches.count
         self.is_partial = search.matches.is_partial  # there are more mentions than were examined
-        self.nearest = (
-            search.matches.similar.nearest
-        )  # the nearest word, if no message has the phrase
+        # the nearest word, if no message has the phrase
+        self.nearest = search.matches.similar.nearest
 
     @cached_property
     def answer(self) -> PhraseAnswer:
@@ -107,10 +106,8 @@ class SearchResult:
         memory.
         """
         state, phrase, matches = self._search
-        step, left_at = (
-            state.selection.left_by and state.selection.left_by.step,
-            matches.departures.left_at,
-        )
+        step = state.selection.left_by and state.selection.left_by.step
+        left_at = matches.departures.left_at
         if state.selection.row is None or step is None or matches.present:
             return ""
         if left_at.get(state.selection.row.seq) != step or step != max(left_at.values()):

@@ -510,8 +510,8 @@ def test_the_card_of_the_demo(order):
 def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_not():
     under = [TokenWindow(902), TokenWindow(901)]
     found = comparison("order-7741", under, 46, "A-1182")
-    assert [each.keeping for each in found.followed] == [Keeping(902), Keeping(902)]
-    held = [any(each.has(place, 46) for place in found.mentions) for each in found.policies]
+    assert [each.keeping for each in found.sought.fates] == [Keeping(902), Keeping(902)]
+    held = [any(each.has(place, 46) for place in found.sought.mentions) for each in found.policies]
     assert held == [True, False]
 
 
