@@ -63,6 +63,7 @@ class ReturnedBy(StrEnum):
     UNKNOWN = "no recorded mention"
 
 
+# Wide: all that is known of one use of a term, of which stored rows keep the numbers.
 @dataclass(frozen=True)
 class NeededTerm:
     """A term of a replaced message that the assistant used again after the compaction.

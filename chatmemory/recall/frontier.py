@@ -159,6 +159,7 @@ def limits_of(
     return sorted(found)
 
 
+# Wide: a stored row's JSON, whose members have the names of the fields.
 @dataclass(frozen=True)
 class Figures:
     """The figures of one history under the policies that are compared. A tally has the facts held,

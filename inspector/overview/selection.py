@@ -93,6 +93,7 @@ class Ages:
         return min(filter(None, times), default=None)
 
 
+# Wide: the parameters of a URL, with a field for each name: filters are set by their names.
 @dataclass(frozen=True)
 class OverviewQuery:
     """The search, the filters, the order and the page of an overview. Unknown values are ignored.

@@ -12,12 +12,7 @@ WORDS_MIN = 5  # "many fields" is no reason
 TO_CUT = {
     "chatmemory/advice/values.py:Advice",
     "chatmemory/recall/__init__.py:Recall",
-    "chatmemory/recall/compactions.py:NeededTerm",
-    "chatmemory/recall/frontier.py:Figures",
-    "inspector/overview/selection.py:OverviewQuery",
     "inspector/rooms/calls/call.py:NewCall",
-    "inspector/rooms/evidence/losses.py:StoredEvidence",
-    "inspector/rooms/recorder/in_process.py:Exchange",
 }
 
 

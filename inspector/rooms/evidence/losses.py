@@ -108,6 +108,7 @@ class KeptTerm(NamedTuple):
         )
 
 
+# Wide: an item of a stored row's JSON, with its values in the order of the fields.
 class StoredEvidence(NamedTuple):
     """The stored numbers of what a compaction lost. Messages are given as seqs.
 

@@ -94,6 +94,7 @@ def _wrap(client: LibraryValue, writer: Writer) -> None:
 # What passes
 
 
+# Wide: filled in bit by bit while a call passes, as its pieces and its end arrive.
 @dataclass(eq=False)
 class Exchange:
     """A request and its response while they pass, as references to their pieces. A request without

@@ -329,7 +329,7 @@ def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
     assert said in row.mention.text
     state = conversation_state("m", ConversationQuery(room_parameters={"find": words}))
     assert [row.seq for row in state.shown.marks.rows] == [1]
-    assert comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
+    assert comparison("m", [MessageWindow(3)], phrase=words).sought.mentions == (0,)
 
 
 WAYS = {
@@ -437,7 +437,7 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
         states = conversation_state("m", asked), simulated_state("m", asked, drafts)
         return [
             *(search_on(state).matches.count for state in states),
-            len(comparison("m", [MessageWindow(3)], phrase=words).mentions),
+            len(comparison("m", [MessageWindow(3)], phrase=words).sought.mentions),
         ]
 
     assert counts(near) == [1, 2, 1]
