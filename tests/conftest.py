@@ -327,14 +327,20 @@ def pytest_collection_modifyitems(config, items) -> None:
     items.sort(key=_speed)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
     """Look for garbage among what tests make, not among the modules and thousands of tests.
 
     Modules and tests never become garbage, and Python would scan them again and again.
     """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+        gc.enable()
 
 
 def _speed(item) -> int:
