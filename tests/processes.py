@@ -81,10 +81,12 @@ def start(command: Sequence[str], environment: dict[str, str], cwd: Path = ROOT,
     return Forked(channel, command[1:], environment, cwd, **outputs)
 
 
-def run(command: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run(
+    command: Sequence[str], environment: dict[str, str], cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end. Files take its output, which nobody reads meanwhile."""
     with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
-        code = start(command, environment, stdout=output, stderr=errors).wait()
+        code = start(command, environment, cwd, stdout=output, stderr=errors).wait()
         told, said = (file.seek(0) or file.read() for file in (output, errors))
     return subprocess.CompletedProcess(command, code, told, said)
 

@@ -33,6 +33,8 @@ from chatmemory import (
 from examples.chat_loop import MOST_ROUNDS, Assistant
 from inspector.command import COMMANDS
 
+from . import processes
+
 ROOT = Path(__file__).parents[1]
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -202,9 +204,7 @@ def test_a_second_import_of_transcripts_skips_what_is_imported(served, tmp_path)
     for _ in range(2):
         line = [sys.executable, f"{ROOT}/manage.py", "import_transcripts", "chats.json"]
         given = [*line, "--policy", "token_window:1000"]
-        ran = subprocess.run(
-            given, cwd=tmp_path, env=served.environment, capture_output=True, text=True
-        )
+        ran = processes.run(given, served.environment, tmp_path)
         assert ran.returncode == 0, ran.stderr
     assert served.history("chats-1") == [(1, "Hello"), (2, "Hi")]
 
