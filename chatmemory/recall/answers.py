@@ -77,9 +77,9 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     short answer.
     """
     read = user_text(text, words.reminders)
-    rest = read.words if read.reminders else []
+    whole = words_in(text) if read.reminders else []
     phrases = [*read.first_phrases, *reminded_in(read).phrases, *read.contradicting]
-    return [*read.codes, *words_in(text), *rest, *phrases]
+    return [*read.codes, *whole, *read.words, *phrases]
 
 
 class _Rules:
