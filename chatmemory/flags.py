@@ -49,15 +49,19 @@ def flag_named(name: str) -> Flag:
     InvalidValue.
     """
     name = today(name)
-    for flag in flags():
-        if flag.name == name:
-            return flag
-        if flag.cases.parts and name.startswith(f"{flag.name}."):
-            for part in flag.cases.parts():
-                if part.name == name:
-                    return part
+    if found := next((each for each in flags_and_parts(name) if each.name == name), None):
+        return found
     names = ", ".join(flag.name for flag in flags())
     raise InvalidValue(f"no flag has the name {name!r}: use one of {names}")
+
+
+def flags_and_parts(name: str) -> list[Flag]:
+    """Return all flags. If `name` is the name of a part, such as "refused.dangling_call", all parts
+    of its flag follow.
+    """
+    found, (whole, dot, _) = list(flags()), name.partition(".")
+    made = next((each.cases.parts for each in found if dot and each.name == whole), None)
+    return [*found, *(made() if made else ())]
 
 
 def today(name: str) -> str:

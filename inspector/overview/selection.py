@@ -12,8 +12,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import database, policy_kinds
-from chatmemory.flag import Flag
-from chatmemory.flags import flag_named, flags, today
+from chatmemory.flags import flag_named, flags, flags_and_parts, today
 from chatmemory.managers import CLIENT
 from chatmemory.patterns import declared_pattern
 from chatmemory.reading.cursors import CursorPage
@@ -127,7 +126,7 @@ class OverviewQuery:
         texts |= {name: today(texts[name]) for name in ("flagged", "sort")}
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
-            "flagged": [each.name for each in _flags_for(texts["flagged"])],
+            "flagged": [each.name for each in flags_and_parts(texts["flagged"])],
             "active": ["1"],
             "sort": list(orderings()),
         }
@@ -286,7 +285,7 @@ class OverviewQuery:
             filters.append(("policy", self.policy, words))
         filters += [
             ("flagged", flag.name, flag.words)
-            for flag in _flags_for(self.flagged)
+            for flag in flags_and_parts(self.flagged)
             if self._is("flagged", flag.name)
         ]
         facets = [
@@ -346,13 +345,6 @@ def menus(
         if not any(getattr(query, name) for name in names)
     )
     return [each for each in found if each.chips]
-
-
-def _flags_for(name: str) -> list[Flag]:
-    """Return all flags, and the parts of the flag of which the named one is a part."""
-    whole, dot, _ = name.partition(".")
-    parts = (each.cases.parts for each in flags() if dot and each.name == whole)
-    return [*flags(), *(part for made in parts for part in (made() if made else ()))]
 
 
 def _day_words(value: str) -> str:

@@ -4,10 +4,10 @@ board also shows what the next change does to the messages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from chatmemory import Reason
 from chatmemory.explain.causes import choice, reason_of
@@ -119,16 +119,15 @@ class Board:
         """All messages in a row, including arriving ones. A frame surrounds the messages in
         memory.
         """
-        framed = [line.seq in self.scene.in_memory for line in self.lines]
-        begins = [is_in and not before for before, is_in in pairwise([False, *framed])]
-        ends = [is_in and not after for is_in, after in pairwise([*framed, False])]
+        is_in = [line.seq in self.scene.in_memory for line in self.lines]
+        before, after = [False, *is_in], [*is_in[1:], False]
         return [
             self._message(
                 line,
                 self._place_of(line),
                 "is-draft" if self._is_next(line) else self._in_or_out(line),
-                begins[i] and "is-first",
-                ends[i] and "is-last",
+                is_in[i] and not before[i] and "is-first",
+                is_in[i] and not after[i] and "is-last",
                 line.seq in self.gone and "is-leaving",
                 pairing(self.lines, i),
             )
@@ -171,20 +170,18 @@ class Board:
     def memory(self) -> list[BoardMessage]:
         """The messages in memory, including those that leave now or arrive next."""
         rows = self._rows_of_memory()
-        return [
-            replace(
-                self._message(
-                    line,
-                    self._fate_of(line),
-                    self._is_next(line) and "is-next",
-                    line.seq in self.gone and "is-gone",
-                    bool(line.covered) and "is-summary",
-                    pairing(rows, i),
-                ),
-                is_right=self._was_right(line),
+        messages = [
+            self._message(
+                line,
+                self._fate_of(line),
+                self._is_next(line) and "is-next",
+                line.seq in self.gone and "is-gone",
+                bool(line.covered) and "is-summary",
+                pairing(rows, i),
             )
             for i, line in enumerate(rows)
         ]
+        return [replace(each, is_right=self.verdicts.get(each.line.seq)) for each in messages]
 
     def _rows_of_memory(self) -> list[Line]:
         """Return the window after a revealed change that let nothing leave; else the window before,
@@ -202,8 +199,8 @@ class Board:
 
     def _fate_of(self, line: Line) -> str:
         """Return what happens to a message, or what a learner said would happen."""
-        if self._was_right(line) is not None:
-            is_picked = line.seq in (self.picked or ())
+        if self.picked is not None and line.seq in self.verdicts:
+            is_picked = line.seq in self.picked
             return f"you said: {self.verbs.leaves if is_picked else self.verbs.stays}"
         if line.seq in self.gone:
             change = self.scene.left_by.get(line.seq)
@@ -214,19 +211,21 @@ class Board:
             return "next to arrive"
         return "just arrived" if self.is_revealed and line in self.arriving else ""
 
-    def _was_right(self, line: Line) -> bool | None:
-        """Return whether the answer about a message was right; None if there is nothing to say:
-        nothing was asked, or the message stays and was not picked.
+    @cached_property
+    def verdicts(self) -> Mapping[int, bool]:
+        """Whether the answer was right about a message, by the number of the message, for each
+        message that was picked or left. Nobody is asked about arriving messages.
         """
-        was_asked = self.is_revealed and self.picked is not None and line not in self.arriving
-        is_gone, is_picked = line.seq in self.gone, line.seq in (self.picked or ())
-        return is_gone == is_picked if was_asked and (is_gone or is_picked) else None
+        if not self.is_revealed or self.picked is None:
+            return {}
+        told = (self.gone | self.picked).difference(line.seq for line in self.arriving)
+        return {seq: seq in self.gone and seq in self.picked for seq in told}
 
     # One message
 
     def _message(self, line: Line, note: str, *css: CssClass) -> BoardMessage:
-        is_gone = line.seq in self.gone
-        return BoardMessage(line, css_of(*css), note, self._is_next(line), is_gone)
+        is_next, is_gone = self._is_next(line), line.seq in self.gone
+        return BoardMessage(line, css_of(*css), note, is_next, is_gone)
 
     def _in_or_out(self, line: Line) -> str:
         return "is-in" if line.seq in self.scene.in_memory else "is-out"
