@@ -72,9 +72,9 @@ class ChosenConversations:
     def words(self) -> str:
         """A description of the filter, to follow the word "conversations"."""
         parts = [
-            self.q and f"with “{self.q}”",
-            self.label and f"labelled {self.label}",
-            self.prefix and f"beginning with {self.prefix}",
+            self.q and f"that match “{self.q}”",
+            self.label and f"with the label {self.label}",
+            self.prefix and f"with IDs that begin with {self.prefix}",
             self.since and f"active since {self.since}",
             self.flagged and f"flagged “{flag_named(self.flagged).words}”",
             self.ids and "chosen by ID",

@@ -163,7 +163,7 @@ class ChosenPrices:
     def words(self) -> str:
         """The chosen prices and the provider in one line."""
         if not self.chosen:
-            return "your own" if self.cached is not None else "none: tokens are compared"
+            return "your own" if self.cached is not None else "none, so tokens are compared"
         return f"{self.chosen.label}, {_shares(self.chosen)}"
 
     @property
@@ -182,15 +182,15 @@ class ChosenPrices:
             Preset(name, each.label, _shares(each), name == self.provider)
             for name, each in providers().items()
         ]
-        return [*known, Preset(OWN, "Own prices", "no bounds", not self.chosen)]
+        return [*known, Preset(OWN, "Own prices", "cache without limits", not self.chosen)]
 
     def with_provider(self, name: str) -> ChosenPrices:
         return replace(self, provider=name, cached=None, write=None)
 
 
 def _shares(provider: Provider) -> str:
-    write = f"write {provider.write}" if provider.write != 1 else "no write premium"
-    return f"cached input {provider.cached}, {write}"
+    shares = (f"{100 * share:.3g} %" for share in (provider.cached, provider.write))
+    return "cached input at {}, cache writes at {} of the input price".format(*shares)
 
 
 def price_in(text: str) -> Decimal | None:

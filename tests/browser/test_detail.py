@@ -92,12 +92,12 @@ def test_the_next_departures_are_hidden_until_they_are_revealed(open_page):
     mark = page.get_by_text("first to leave", exact=True)
     expect(mark).to_be_visible()
     with page.expect_response("**/display/"):
-        choose(page, "Hide or show what leaves next")
+        choose(page, "Show or hide messages that leave next")
     expect(mark).to_be_hidden()
     page.reload()
     expect(mark).to_be_hidden()
     with page.expect_response("**/display/"):
-        choose(page, "Hide or show what leaves next")
+        choose(page, "Show or hide messages that leave next")
     expect(mark).to_be_visible()
 
 

@@ -141,7 +141,7 @@ def test_a_form_sent_signed_out_leads_to_the_sign_in_page_and_back_to_its_page(p
 def test_an_address_of_forms_that_is_opened_says_so_and_leads_on(operator_client):
     response = operator_client.get("/bulk/")
     assert (response.status_code, response["Allow"]) == (405, "POST")
-    assert b'<a class="btn" href="/">All conversations</a>' in response.content
+    assert b'<a class="btn" href="/">Show all conversations</a>' in response.content
 
 
 def test_a_form_without_its_csrf_token_gets_the_inspectors_error_page(operator_client):

@@ -72,7 +72,7 @@ def test_a_missing_example_can_be_added_where_it_is_missed(operator_client):
     page = operator_client.get("/c/classroom/?find=green")
     assert page.status_code == 404
     words = page.content.decode()
-    assert "It is one of the examples, which are not stored here." in words
+    assert "The examples are not stored on this site." in words
     assert "Add the examples" in words
     answer = operator_client.post("/demo/", {"example": "classroom"})
     assert (answer.status_code, answer["Location"]) == (302, "/c/classroom/")
@@ -86,7 +86,7 @@ def test_who_may_not_add_examples_is_not_offered_them(client, django_user_model)
     viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
     client.force_login(viewer)
     words = client.get("/c/classroom/").content.decode()
-    assert "It is one of the examples" in words
+    assert "This conversation is an example" in words
     assert "Add the examples" not in words
 
 

@@ -16,7 +16,7 @@ NOTICES = {
     "errors/400.html": "Bad request",
     "errors/403.html": "Not allowed",
     "errors/404.html": "Page not found",
-    "errors/405.html": "Nothing to show",
+    "errors/405.html": "There is no page at this address",
     "errors/500.html": "Something went wrong",
     "errors/refused.html": "Nothing was changed",
     "errors/csrf.html": "This form is out of date",

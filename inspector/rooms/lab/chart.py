@@ -167,7 +167,7 @@ class Frontier:
             self.move = self._path([today, pick])
             self._lines += self._segments([today, pick])
         yours = "" if today.mixed or self.size is PHONE else f": {name_of(today)}"
-        rows = [("t-you" if is_out else "t-in", f"yours today{yours}")]
+        rows = [("t-you" if is_out else "t-in", f"today{yours}")]
         # Below the point, because the line to what is suggested leads upwards
         below = float(self._at(today)[1]) + len(rows) * ROW
         self._label(today, rows, ROW if below < self.size.foot else 0)
@@ -192,13 +192,15 @@ class Frontier:
         advice = self._advice
         if self.size is not WIDE or point not in (advice.today, advice.pick, *advice.others):
             return Dot(css, *self._at(point), _px(r), "")
-        title = f"{name_of(point)}: {share_words(point)} held, cost {point.cost:.2f}"
+        title = (
+            f"{name_of(point)}: {share_words(point)} of facts held, relative cost {point.cost:.2f}"
+        )
         return Dot(css, *self._at(point), _px(r), title)
 
     def _dot_of_framework(self, mark: Mark) -> Dot:
         """Return the circle of a framework's memory, with its version in the title."""
         name = f"{mark.name}, {mark.version}" if mark.version else mark.name
-        title = f"{name}: {mark.held_words} held, cost {mark.cost:.2f}"
+        title = f"{name}: {mark.held_words} of facts held, relative cost {mark.cost:.2f}"
         shown = title if self.size is WIDE else ""
         return Dot("d-lib", *self._at(mark), _px(self.size.r), shown)
 
@@ -275,12 +277,15 @@ class Frontier:
     @property
     def words(self) -> str:
         """A description of the chart in words, for screen readers."""
-        everything = "Share held against cost, relative to sending everything."
+        everything = "Share of facts held, by cost relative to sending everything."
         pick = self._advice.pick
         if pick is None or pick.policy is None:
             return f"{everything} Sending everything is suggested."
         held = share_words(pick)
-        return f"{everything} Suggested: {policy_short(pick.policy)}, {held} for {pick.cost:.2f}."
+        return (
+            f"{everything} Suggested: {policy_short(pick.policy)}, {held} of facts held at "
+            f"{pick.cost:.2f}."
+        )
 
 
 def _touch(box: Box, other: Box) -> bool:

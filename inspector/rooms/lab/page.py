@@ -39,7 +39,8 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 class Way(NamedTuple):
     """A row of the table of policies, with its figures in words. `name` is the policy. `note` says
-    why the policy is listed: "yours today", "chosen", "suggested" or "".
+    why the policy is listed: "your policy today", "chosen limit",
+    "suggested" or "".
 
     `cost` is relative to sending everything, and `money` is the price of 1,000 calls. `is_over`
     means that the policy costs more than sending everything. `cells` are the other figures.
@@ -78,8 +79,8 @@ class GroupRow:
 
     def __init__(self, name: str, members: Sequence[Measured], advice: Advice, link: str) -> None:
         self.key, self.members, self.advice, self.link = name, members, advice, link
-        self.name = name if name != OTHERS else "all others"
-        self.what = "" if name == OTHERS else "label" if is_label(name) else "id begins with"
+        self.name = name if name != OTHERS else "all other conversations"
+        self.what = "" if name == OTHERS else "label" if is_label(name) else "beginning of IDs"
         pick, today, scope = advice.pick, advice.today, advice.measured
         counted, number = scope.conversations, len(members)
         self.count = f"{number:,}" if counted == number else f"{counted:,} of {number:,}"
@@ -107,11 +108,13 @@ class GroupRow:
 def _suggested(advice: Advice) -> tuple[str, str]:
     """Return what is suggested for a group, and a note about it."""
     if advice.verdict is Verdict.KEEP:
-        return "as today", ""
+        return "keep today’s policy", ""
     if advice.verdict is Verdict.CLIENT or advice.pick is None:
         return "no advice", words.headline(advice).removeprefix("No advice: ")
-    few = "few facts" if advice.is_few else ""
-    return words.policy_short(advice.pick.policy), few or ("" if advice.needed else "by cost alone")
+    few = "few facts needed" if advice.is_few else ""
+    return words.policy_short(advice.pick.policy), few or (
+        "" if advice.needed else "chosen by cost alone"
+    )
 
 
 def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) -> str:
@@ -185,7 +188,7 @@ class FleetPage:
         known = known_model(self.models[0])
         as_of = f", as of {written(known.as_of, 'date')}" if known else ""
         names = ", ".join(self.models)
-        return f"{names}: prompts of up to {self.known_context:,} tokens{as_of}."
+        return f"Context window of {names}: {self.known_context:,} tokens{as_of}."
 
     # The answer
 
@@ -238,8 +241,10 @@ class FleetPage:
             return Figure(name, shown(today) if today else "", shown(pick), css)
 
         if pick.needed:
-            yield line("Held", words.share_words)
-            yield line(f"Facts, of {pick.needed:,}", lambda each: f"{each.held:,}", "sub")
+            yield line("Share of facts held", words.share_words)
+            yield line(
+                f"Facts held, of {pick.needed:,} needed", lambda each: f"{each.held:,}", "sub"
+            )
         by_user, by_call = (
             KIND_WORDS[kind].title
             for kind in (IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED)
@@ -248,7 +253,7 @@ class FleetPage:
         yield line(by_call, lambda each: f"{each.tally.call_repeated:,}")
         yield line(self.cost_name, lambda each: words.cost_words(each.cost))
         if self.address.prices.has_money:
-            yield line("1,000 calls", self._money)
+            yield line("Cost of 1,000 calls", self._money)
 
     @property
     def cost_name(self) -> str:
@@ -307,10 +312,10 @@ class FleetPage:
     def _named(self) -> Iterator[tuple[Option, str, str]]:
         advice, limit = self.advice, self.address.limit
         if advice.today:
-            yield advice.today, "yours today", "is-you"
+            yield advice.today, "your policy today", "is-you"
         rest: list[tuple[Option, str, str]] = []
         if limit and (chosen := advice.at(self.address.policy(limit))):
-            rest.append((chosen, "chosen", ""))
+            rest.append((chosen, "chosen limit", ""))
         if advice.pick and advice.verdict is not Verdict.KEEP:
             rest.append((advice.pick, "suggested", "is-pick"))
         rest += [(each, "", "") for each in advice.others]

@@ -206,7 +206,7 @@ class Board:
             change = self.scene.left_by.get(line.seq)
             return (_reason(change, line.seq) or choice(change)) if change else "hidden"
         if line.covered:
-            return f"stands for {counted(len(line.covered), 'message')}"
+            return f"summary of {counted(len(line.covered), 'message')}"
         if self._is_next(line):
             return "next to arrive"
         return "just arrived" if self.is_revealed and line in self.arriving else ""

@@ -90,7 +90,7 @@ def present(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _staged(request: HttpRequest, known: Catalogue, slug: str) -> Staged:
     if slug not in known.lessons:
-        left_out = "".join(f" Left out: {each}." for each in _left_out(request, known))
+        left_out = "".join(f" Lesson left out: {each}." for each in _left_out(request, known))
         raise Http404(f"No lesson has this name.{left_out}")
     return known.lessons[slug]
 

@@ -218,7 +218,7 @@ def judge(moment: LessonMoment, answer: Answer) -> Judgement:
     choice = moment.question.choices[answer.value - 1]
     if moment.holds(choice):
         return Judgement(True, "Right.", choice.why)
-    return Judgement(False, f"Not this time. It is: {right_choice(moment)}", choice.why)
+    return Judgement(False, f"Not this time. The answer is: {right_choice(moment)}", choice.why)
 
 
 def right_choice(moment: LessonMoment) -> str:
@@ -257,11 +257,11 @@ def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
     fact, keep, scene = moment.question.fact, moment.question.keep, moment.tries[limit]
     if fact:
         what, is_kept = fact, limit > moment.keeping
-        right = f"would have kept {fact}, and none below."
+        right = f"would have kept {fact}, and no smaller limit would."
         lost = f"has left before #{moment.arriving[0].seq}."
     else:
         what, is_kept = f"#{keep}", keep in scene.in_memory
-        right = f"is the smallest of these that keeps #{keep}."
+        right = f"is the smallest of these limits that keeps #{keep}."
         lost = "" if is_kept else f"leaves when #{scene.left_by[keep].seq} arrives."
     if limit == moment.keeping:
         return Judgement(True, f"Right. {limit:,} {right}")

@@ -5,8 +5,8 @@ import { pause } from "./play.js";
 const REASONS = {
   0: "The server cannot be reached.",
   403: "Your account may not do this, or the page is out of date: reload it.",
-  404: "There is nothing at this address.",
-  413: "The server does not take that much at once.",
+  404: "There is no page at this address.",
+  413: "The request is larger than the server accepts.",
   429: "There were too many requests at once.",
   503: "The database is not available right now.",
 };
@@ -18,8 +18,8 @@ const isDeleted = () => document.body.hasAttribute("data-deleted");
 const note = () => document.querySelector("[data-fault]");
 
 function words(status, isRead) {
-  if (isRead) return `Not loaded. ${reason(status)} The page still shows what was there before.`;
-  return status ? `Not done. ${reason(status)}` : `${reason(status)} Your change may have been saved: check before you send it again.`;
+  if (isRead) return `Not loaded. ${reason(status)} The page still shows the earlier content.`;
+  return status ? `Nothing was changed. ${reason(status)}` : `${reason(status)} Your change may have been saved: check before you send it again.`;
 }
 
 function tell({ detail: { xhr, target, requestConfig, pathInfo } }) {

@@ -42,4 +42,4 @@ def test_pages_ask_the_providers_in_use_with_their_models(pages):
     assert "Anthropic" in played
     assert "OpenAI" not in played
     assert "Anthropic, 5 min, cached input 0.1, write 1.25" in lab
-    assert "claude-opus-4-6: prompts of up to 1,000,000 tokens" in lab
+    assert "Context window of claude-opus-4-6: 1,000,000 tokens" in lab

@@ -58,7 +58,7 @@ def computed() -> None:
 def test_frameworks_are_compared_on_request(lab, operator_client):
     assert "Compare agent frameworks" in lab("provider=own&input=2.5")
     told = lab()
-    assert "Agent frameworks compared by their own code" in told
+    assert "Agent frameworks compared limits of" in told
     assert "0 of 3 conversations" in told
     assert "not installed: pip install 'no-such-framework'" in told
     assert operator_client.post("/lab/", address_of().parameters).status_code == 302
@@ -66,7 +66,7 @@ def test_frameworks_are_compared_on_request(lab, operator_client):
     told = lab()
     assert "0 of 3 conversations" not in told
     assert "newest" in told
-    assert "each summary is 500 words that hold nothing" in told
+    assert "each summary has 500 words without any fact" in told
 
 
 def test_a_strategy_that_fails_is_left_out(lab):
@@ -81,7 +81,9 @@ def test_figures_are_of_the_present_state_and_sizes(lab):
     services.add("long-1", long_session(1)[1:3])
     assert "2 of 3 conversations" in lab()
     assert "0 of 3 conversations" in lab(f"{QUERY}&limit=1000")
-    assert "with limits of 1,000 tokens or 20 messages" in lab(f"{QUERY}&limit=1000")
+    assert "limits of 1,000 tokens or 20 messages, measured with the frameworks’ own code" in lab(
+        f"{QUERY}&limit=1000"
+    )
 
 
 def test_a_dot_has_the_name_and_the_version(lab, operator_client):

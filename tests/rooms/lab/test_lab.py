@@ -131,22 +131,22 @@ def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_c
     assert 'name="policy" value="everything"' in html
     wide, tablet, phone = tree(html).findall(".//div[@class='bill__plot']//svg[@role='img']")
     assert [crossed_labels(wide), crossed_labels(tablet)] == [[], []]
-    assert "yours today" in " ".join("".join(each.itertext()) for each in labels(phone))
+    assert "today" in " ".join("".join(each.itertext()) for each in labels(phone))
     preview = operator_client.post("/lab/adopt/", {"input": "2.5", "policy": "everything"}).text
-    assert "From then on nothing leaves memory: the limit only measures." in preview
+    assert "After the change, no message leaves memory: the limit only measures." in preview
     assert re.search(r"\d+ → (\d+) of \1", preview), "the facts"
     assert re.search(r"1\.\d\d → 1\.00", preview), "the cost"
     rows = table(operator_client, "input=2.5")
     assert rows["Everything suggested"][-2] == "1.00"
-    held, *_, cost, money = rows["2,000 sliding yours today"]
+    held, *_, cost, money = rows["2,000 sliding your policy today"]
     assert int(held.removesuffix(" %")) < 95
     assert float(cost) > 1
     assert money.startswith("$")
     text = computed(operator_client, "provider=own")
     assert "in tokens, because no price of cached input is chosen" in text
-    assert float(table(operator_client, "provider=own")["2,000 sliding yours today"][-1]) < 1
+    assert float(table(operator_client, "provider=own")["2,000 sliding your policy today"][-1]) < 1
     cached = table(operator_client, "provider=own&input=2.5&cached=0.25")
-    assert float(cached["2,000 sliding yours today"][-2]) > 1
+    assert float(cached["2,000 sliding your policy today"][-2]) > 1
     small = computed(operator_client, "provider=own&input=2.5&cached=0.25&context=3000")
     assert "No limit within the model’s context window holds 95 %" in small
 
@@ -183,16 +183,16 @@ def test_facts_that_an_index_names_have_a_column_of_their_own(operator_client, d
     for n in range(4):
         create_and_add(f"indexed-{n}", policy, needing_again(n))
     text = computed(operator_client, "provider=own&input=1&cached=0.1")
-    assert "Named by the index" in text
+    assert "Lost facts in the index" in text
     rows = table(operator_client, "provider=own&input=1&cached=0.1")
-    yours = next(cells for label, cells in rows.items() if "yours today" in label)
+    yours = next(cells for label, cells in rows.items() if "your policy today" in label)
     assert yours[:3] == ["0 %", "8", "8"]  # held, lost, and named of the lost ones
     everything = next(cells for label, cells in rows.items() if label.startswith("Everything"))
     assert everything[:3] == ["100 %", "0", ""]
 
 
 def test_a_table_of_policies_without_an_index_has_no_column_for_it(lab):
-    assert "Named by the index" not in lab()
+    assert "Lost facts in the index" not in lab()
 
 
 def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
@@ -201,7 +201,7 @@ def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     query = "provider=own&input=2.5&cached=0.25"
     text = computed(operator_client, query)
     groups = table(operator_client, query, "Groups")
-    assert list(groups) == ["air- id begins with", "team:agents label"]
+    assert list(groups) == ["air- beginning of IDs", "team:agents label"]
     count, _, today, suggested, held, _, cost, _ = groups["team:agents label"]
     assert (count, today) == ("4", "1,500 sliding")
     assert "trimmed to" in suggested
@@ -209,7 +209,7 @@ def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     assert float(after) < float(before)
     least, most = held.split(" → ")
     assert int(most) >= int(least)
-    assert groups["air- id begins with"][1].count("·") == 1
+    assert groups["air- beginning of IDs"][1].count("·") == 1
     assert "Find better limits" in text
 
 
@@ -227,7 +227,7 @@ def test_a_branch_is_in_the_group_of_its_labels_and_id_and_makes_none(
         "team:b label": "3 of 4",
         "team:a label": "3",
         "from:the desk label": "1",
-        "shop/ id begins with": "0 of 1",
+        "shop/ beginning of IDs": "0 of 1",
     }
 
 
@@ -244,9 +244,9 @@ def test_a_group_whose_policy_costs_least_keeps_it(operator_client, db, data_fil
     list(services.import_all(replace(read, transcripts=found), MessageWindow(4), "glaive-"))
     create_and_add("other", MessageWindow(9), SAID)
     computed(operator_client, MESSAGES)
-    row = table(operator_client, MESSAGES, "Groups")["glaive- id begins with"]
+    row = table(operator_client, MESSAGES, "Groups")["glaive- beginning of IDs"]
     _, _, today, suggested, held, incidents, cost, preview = row
-    assert (today, suggested) == ("4 messages sliding", "as today")
+    assert (today, suggested) == ("4 messages sliding", "keep today’s policy")
     assert len({*held.split(" → ")}) == len({*incidents.split(" → ")}) == 1
     assert len({*cost.split(" → ")}) == 1
     assert preview == ""
@@ -281,7 +281,7 @@ def test_sending_everything_can_be_adopted_for_a_group(operator_client, db):
         create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n))
         create_and_add(f"bot-{n}", TokenWindow(500 + 100 * n), [*SAID, *session, *SAID])
     computed(operator_client)
-    assert "Everything" in table(operator_client, "", "Groups")["bot- id begins with"][3]
+    assert "Everything" in table(operator_client, "", "Groups")["bot- beginning of IDs"][3]
     assert "Preview bot-" in operator_client.get("/lab/").text
     form = {"group": "bot-"}
     assert "the limit only measures." in words(operator_client.post("/lab/fix/", form).content)
@@ -416,7 +416,7 @@ def test_without_a_fact_cost_decides_alone(operator_client, db):
 
 def test_without_any_conversation_it_leads_to_where_they_come_in(operator_client, db):
     text = words(operator_client.get("/lab/").content)
-    assert "There are no conversations yet. How they come in" in text
+    assert "There are no conversations yet. Add conversations" in text
     assert "No conversation matches. Choose all" in words(
         operator_client.get("/lab/?prefix=shop/").content
     )
@@ -425,7 +425,7 @@ def test_without_any_conversation_it_leads_to_where_they_come_in(operator_client
 def test_a_limit_that_is_asked_for_has_a_row(operator_client, lab):
     lab(f"{MESSAGES}&limit=3")
     rows = table(operator_client, f"{MESSAGES}&limit=3")
-    assert rows["3 messages sliding chosen"][:2] == ["100 %", "0"]
+    assert rows["3 messages sliding chosen limit"][:2] == ["100 %", "0"]
 
 
 def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
@@ -488,10 +488,10 @@ def test_the_lab_counts_unreadable_conversations(lab):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("label=team:a", "3 conversations labelled team:a"),
-        ("prefix=shop/1", "1 conversation beginning with shop/1"),
-        ("q=A-1182", "6 conversations with “A-1182”"),
-        ("sample=2&seed=7", "a sample of 2 of the 6 conversations of this site"),
+        ("label=team:a", "3 conversations with the label team:a"),
+        ("prefix=shop/1", "1 conversation with IDs that begin with shop/1"),
+        ("q=A-1182", "6 conversations that match “A-1182”"),
+        ("sample=2&seed=7", "a sample of 2 of 6 conversations of this site"),
         ("since=2999-01-01", "No conversation matches."),
         ("kind=nothing&limit=x&sample=-1", "6 conversations of this site"),
     ],
@@ -567,7 +567,7 @@ def test_conversations_that_clients_decide_are_left_out_of_an_adoption(operator_
     form = {"kind": "message_window", "limit": "3", "label": "team:a"}
     preview = words(operator_client.post("/lab/adopt/", form).content)
     assert "Change the policy of 3 conversations to Message window 3?" in preview
-    assert "2 conversations are left out: the client decides what is in memory." in preview
+    assert "2 conversations are left out, because a client decides what is in memory." in preview
     operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
     assert {policy(f"shop/{n}") for n in (0, 2, 4)} == {MessageWindow(3)}
     assert {id: policy(id) for id in of_clients} == of_clients
@@ -581,7 +581,7 @@ def test_conversations_that_clients_decide_are_left_out_of_a_fix_for_all(
 ):
     computed(operator_client, MESSAGES)
     preview = words(operator_client.post("/lab/fix/", {"kind": "message_window"}).content)
-    assert "2 conversations are left out: the client decides what is in memory." in preview
+    assert "2 conversations are left out, because a client decides what is in memory." in preview
     chosen = [*of_clients, *(f"shop/{n}" for n in range(COUNT))]
     assert writes.adopt(dict.fromkeys(chosen, MessageWindow(3)), seconds=60) == 0
     assert {policy(f"shop/{n}") for n in range(COUNT)} == {MessageWindow(3)}
@@ -610,7 +610,7 @@ def test_one_that_cannot_be_changed_stops_no_other(operator_client, conversation
         Message.objects.filter(memory="shop/0", seq=4).update(frame="{")
     form = {"kind": "token_window", "limit": "99", "estimator": "gpt-4", "confirmed": "1"}
     page = operator_client.post("/lab/adopt/", form).content.decode()
-    assert f"{COUNT - 1} changed, 1 to go" in page
+    assert f"{COUNT - 1} conversations changed, 1 conversation left to change" in page
     page = operator_client.post("/lab/adopt/", form).content.decode()
     assert "1 conversation cannot be changed now" in page
     assert policy("shop/1") == TokenWindow(99, estimator="gpt-4")
@@ -629,8 +629,8 @@ def test_counts_of_another_estimator_are_not_forecast(operator_client, db):
     create_and_add("m", TokenWindow(245), [UserMessage("订单" * 20)] * 4)
     form = {"kind": "token_window", "limit": "245", "estimator": "gpt-4"}
     page = operator_client.post("/lab/adopt/", form).content.decode()
-    assert "1 conversation will be counted by another estimator" in page
-    assert "Nothing that is in memory now would leave" not in page
+    assert "1 conversation gets another token estimator" in page
+    assert "No message that is in memory now would leave" not in page
 
 
 def test_without_a_limit_nothing_is_adopted(operator_client, db):
@@ -648,11 +648,15 @@ def test_no_text_of_a_csv_is_taken_for_a_formula():
 def test_why_of_an_eviction_says_what_it_bills_again(operator_client, db):
     create_and_add("m", MessageWindow(3), SAID)
     text = words(operator_client.get("/c/m/?at=4&msg=1").content)
-    assert "The bill This step freed" in text
-    assert "are new to the provider again" in text
-    assert "The bill" not in words(operator_client.get("/c/m/?at=4&msg=3").content)
+    assert "Effect on the prompt cache This step freed" in text
+    assert "left the shared prefix" in text
+    assert "Effect on the prompt cache" not in words(
+        operator_client.get("/c/m/?at=4&msg=3").content
+    )
     create_and_add("one", MessageWindow(1), SAID)
-    assert "The bill" not in words(operator_client.get("/c/one/?at=2&msg=1").content)
+    assert "Effect on the prompt cache" not in words(
+        operator_client.get("/c/one/?at=2&msg=1").content
+    )
 
 
 def test_the_former_name_of_a_flag_chooses_the_same(operator_client, db):

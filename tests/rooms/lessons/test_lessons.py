@@ -156,7 +156,7 @@ def test_the_limit_of_a_fact_is_that_of_its_incident(db):
     assert [moment.keeping for moment in played if moment.question.fact] == limits == [6, 5]
     assert [judge(played[1], Answer(value=n)).headline for n in (5, 6, 7)] == [
         "Not this time. With 5, A-1182 has left before #7.",
-        "Right. 6 would have kept A-1182, and none below.",
+        "Right. 6 would have kept A-1182, and no smaller limit would.",
         "Almost. 7 keeps A-1182, but 6 is enough.",
     ]
 
@@ -176,7 +176,7 @@ def test_the_term_that_a_summary_lost_is_the_one_that_an_answer_needs(page):
     assert again.summary.terms == ("GRP-77Q", "HL-4471")
     address = "what-a-summary-forgets/?step"
     told = text(page(f"{address}=1&answer=2"))
-    assert "stands for 6 messages" in told
+    assert "summary of 6 messages" in told
     assert "summarised by #8" in told
     assert "ends with GRP-77Q and HL-4471." in text(page(f"{address}=3&answer=3"))
 

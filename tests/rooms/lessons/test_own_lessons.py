@@ -167,7 +167,7 @@ def test_a_bad_file_is_refused_with_its_line_and_field(folder, fault):
 
 def test_operators_see_the_mistakes_of_a_file_that_became_bad(folder, operator_client):
     (folder / "our-shop.toml").write_text(GOOD.replace('"leaves"', '"guess"'))
-    fault = f"Left out: {folder}/our-shop.toml, line 17: step 1, ask: must be leaves, choose"
+    fault = f"Lesson left out: {folder}/our-shop.toml, line 17: step 1, ask: must be leaves, choose"
     for path in ("/learn/", "/learn/our-shop/", "/learn/our-shop/present/"):
         assert fault in operator_client.get(path).text, path
         assert "our-shop.toml" not in Client().get(path).text, path
