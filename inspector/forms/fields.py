@@ -18,22 +18,17 @@ STEP_MAX = 2**53
 LABELS = {
     "low_water": "When memory is full, trim to this share of the limit",
     "snap_to_user": "After a trim, start memory at a user message",
-    "oversized": "A message that is larger than the limit",
-    "index_terms": (
-        "Number of exact terms of evicted messages in an index (0: no index, at most 200)"
-    ),
-    "clear_tool_results": (
-        "When memory is full, first clear tool results, except this many newest ones (0: clear "
-        "none)"
-    ),
-    "free_system": "Do not count the system message toward the limit",
+    "oversized": "A message larger than the limit",
+    "index_terms": ("Exact terms of evicted messages in an index (0: off, at most 200)"),
+    "clear_tool_results": "When full, first clear tool results, except this number of newest (0: off)",
+    "free_system": "The limit does not count the system message",
     "auto_recover_orphaned_tool_messages": "Leave out tool calls with missing tool results",
-    "meters_only": "Only measure memory: no message leaves or is refused",
+    "meters_only": "Only measure: no message leaves or is refused",
 }
 _OVERSIZED = {
     Oversized.EVICT: "leaves memory after all other messages",
-    Oversized.REJECT: "is refused and not added",
-    Oversized.KEEP: "stays in memory while it is the newest",
+    Oversized.REJECT: "is refused",
+    Oversized.KEEP: "stays while it is the newest",
 }
 SEARCH_LENGTH = 200
 

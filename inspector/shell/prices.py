@@ -189,7 +189,7 @@ class ChosenPrices:
 
 
 def _shares(provider: Provider) -> str:
-    shares = (f"{100 * share:.3g} %" for share in (provider.cached, provider.write))
+    shares = (f"{round(100 * share)} %" for share in (provider.cached, provider.write))
     return "cached input at {}, cache writes at {} of the input price".format(*shares)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from chatmemory.explain.wording import capitalized, counted, decapitalized, in_unit
+from chatmemory.explain.wording import capitalized, decapitalized, in_unit
 from chatmemory.lint import PROVIDERS
 from chatmemory.lint.catalog import RULES
 from chatmemory.lint.linter import example, outline
@@ -180,7 +180,7 @@ def verb(rule: str) -> str:
 
 def mend_verb(count: int) -> str:
     """Return the label of the button that opens the preview of repairing `count` conversations."""
-    return f"Repair {counted(count, 'conversation')}…"
+    return f"Repair all {count:,}…" if count > 1 else "Repair memory…"
 
 
 def verb_of(issue: Issue) -> str:

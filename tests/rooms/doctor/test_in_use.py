@@ -29,7 +29,7 @@ def test_pages_ask_all_providers_or_those_of_the_lessons_until_some_are_chosen(p
     assert "Mistral would the provider accept each prompt?" in compared
     assert "OpenAI" in played
     assert "Mistral" not in played
-    assert "OpenAI, cached input 0.1" in pages(LAB)
+    assert "OpenAI, cached input at 10 %" in pages(LAB)
 
 
 def test_pages_ask_the_providers_in_use_with_their_models(pages):
@@ -41,5 +41,5 @@ def test_pages_ask_the_providers_in_use_with_their_models(pages):
     assert "OpenAI would accept" not in compared
     assert "Anthropic" in played
     assert "OpenAI" not in played
-    assert "Anthropic, 5 min, cached input 0.1, write 1.25" in lab
+    assert "Anthropic, 5 min, cached input at 10 %, cache writes at 125 %" in lab
     assert "Context window of claude-opus-4-6: 1,000,000 tokens" in lab

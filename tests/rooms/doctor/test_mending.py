@@ -48,7 +48,7 @@ def test_a_line_is_what_one_mend_would_cure(fleet):
         (False, "orphan_result"),
     }
     mend, theirs = lines[False, "dangling_call"], lines[True, "orphan_result"]
-    assert (mend.count, mend.new, mend.verb) == (3, 3, "Repair 3 conversations…")
+    assert (mend.count, mend.new, mend.verb) == (3, 3, "Repair all 3…")
     assert mend.common.words == ["shop/"]
     assert (mend.common.count, mend.common.cases) == (3, 3)
     assert (theirs.count, theirs.verb) == (3, "")
