@@ -18,9 +18,9 @@ STEP_MAX = 2**53
 LABELS = {
     "low_water": "When memory is full, trim to this share of the limit",
     "snap_to_user": "After a trim, start memory at a user message",
-    "oversized": "A message larger than the limit",
-    "index_terms": ("Exact terms of evicted messages in an index (0: off, at most 200)"),
-    "clear_tool_results": "When full, first clear tool results, except this number of newest (0: off)",
+    "oversized": "An oversized message",
+    "index_terms": "Exact terms of evicted messages in an index (0: off, at most 200)",
+    "clear_tool_results": "When full, first clear tool results, except the newest N (0: off)",
     "free_system": "The limit does not count the system message",
     "auto_recover_orphaned_tool_messages": "Leave out tool calls with missing tool results",
     "meters_only": "Only measure: no message leaves or is refused",
