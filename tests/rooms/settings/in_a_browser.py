@@ -23,7 +23,7 @@ def test_another_kind_of_policy_shows_its_own_options(open_page, violations_in_b
     page.get_by_label("Kind").select_option("message_window")
     expect(page.get_by_text("Limit in messages")).to_be_visible()
     expect(page.get_by_label("When full, first clear tool results")).to_have_count(0)
-    expect(page.get_by_role("button", name="Show its options")).to_be_hidden()
+    expect(page.get_by_role("button", name="Show options")).to_be_hidden()
     page.get_by_label("Limit in messages").fill("20")
     page.get_by_text("More options").first.click()
     page.get_by_label("After a trim, start memory at a user message").check()

@@ -46,7 +46,7 @@ def test_a_revoked_token_is_refused_with_the_reason(operator_client, secret):
     operator_client.post(f"/tokens/{key}/revoke/")
     answer = bearer(secret).get("/api/v1/memories/")
     assert answer.status_code == 401
-    assert "was revoked: 'shop'" in answer.data["detail"]
+    assert "'shop' was revoked" in answer.data["detail"]
     assert "revoked" in operator_client.get("/tokens/").content.decode()
 
 
