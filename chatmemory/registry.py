@@ -17,12 +17,12 @@ class Registry(Mapping[str, T]):
 
     - Entry points are loaded on the first look-up of a name that is neither built-in nor
       registered, or when all names are listed.
-    - An entry point that fails to load is logged and left out, so that one broken package does not
-      break another package. The same applies if the function `accepts` refuses the item.
-    - If a built-in item is None, the function `loads` returns the item on the first look-up of its
-      name.
-    - The name of an entry point's item is the attribute of the item that `named_by` names. If
-      `named_by` is "", the item has the name of its entry point.
+    - An entry point is logged and left out if it fails to load, or if the function `accepts`
+      refuses its item. So one broken package does not break another package.
+    - A built-in item may be None. Then the function `loads` returns the item on the first look-up
+      of its name.
+    - `named_by` is the attribute that has the name of an entry point's item. If `named_by` is "",
+      the item has the name of its entry point.
     """
 
     def __init__(

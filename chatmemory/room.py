@@ -68,8 +68,8 @@ class Room(AppConfig):
     hooks.
 
     A room in the package `rooms.parcels` has the name `parcels` and the app label
-    `chatmemory_parcels`. Methods import the modules of the room when called, because the
-    configuration is loaded before the models.
+    `chatmemory_parcels`. The configuration is loaded before the models, so import the room's
+    modules inside of its methods.
     """
 
     default_auto_field = "django.db.models.BigAutoField"

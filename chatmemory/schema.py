@@ -39,10 +39,9 @@ PASS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """The reason why this version cannot use a database, and a remedy (`what_to_do`).
+    """The reason why this version cannot use a database, and what an operator can do about it.
 
-    The function `difference` returns the `reason` without the beginning of the sentence, which
-    names the database.
+    `reason` may lack the beginning of its sentence, which names the database.
     """
 
     reason: str

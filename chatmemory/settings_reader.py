@@ -48,8 +48,8 @@ class Expected(NamedTuple):
 def setting(
     default: object, expected: Expected
 ) -> Any:  # it stands for a value of the field's type
-    """Return a field of a dataclass that `read` fills with settings: one setting with its default
-    and its requirement.
+    """Return a dataclass field for one setting, with its default and its valid values (`expected`).
+    `read` fills the field.
     """
     return field(default=default, metadata={"expected": expected})
 

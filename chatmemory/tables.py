@@ -33,7 +33,8 @@ class Table(Generic[M]):
     """Reads and writes the rows of one model by plain SQL. Rows are read as instances of the model,
     and inserted from objects that have its columns as attributes.
 
-    With `only`, the other columns are left out: Django reads them of an instance on access.
+    With `only`, other columns are not read. Django reads such a column when the attribute of an
+    instance is used.
     """
 
     def __init__(self, model: type[M], only: Collection[str] = ()) -> None:

@@ -59,9 +59,7 @@ class Pairs:
                 self._sizes[words[0]].add(len(words))
 
     def used_at(self, position: int) -> frozenset[Pair]:
-        """Return the pairs that the tool calls of the message at a position use, if they are
-        facts.
-        """
+        """Return the pairs in the tool calls of the message at a position, if they are facts."""
         return self._of_calls[position] & self._facts
 
     def mentioned_in(self, text: str) -> set[Pair]:

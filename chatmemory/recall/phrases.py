@@ -124,8 +124,8 @@ def months() -> Mapping[str, int]:
 
 @cache
 def numbers() -> Mapping[str, int]:
-    """Return the small numbers, from 2 on, by the words that stand for them in all languages. The
-    words are in lowercase without accents.
+    """Return the numbers from 2 to 12 by the words that stand for them in all languages. The words
+    are in lowercase without accents.
     """
     known = (_data()[name]["numbers"].split() for name in LANGUAGES)
     found = {folded(word): number for words in known for number, word in enumerate(words, 2)}
@@ -133,9 +133,7 @@ def numbers() -> Mapping[str, int]:
 
 
 def by_length(words: Iterable[str]) -> list[str]:
-    """Return words with the longest first, and words of equal length in the order of the alphabet.
-    So the order of a set is the same in each process.
-    """
+    """Return words with the longest first; words of equal length are in alphabetical order."""
     return sorted(words, key=lambda each: (-len(each), each))
 
 
@@ -280,10 +278,11 @@ class Language:
         )
 
     def request_in(self, sentence: str, own: re.Pattern[str]) -> tuple[frozenset[str], bool]:
-        """Return the kinds of facts that a sentence asks for, and whether the sentence asks to
-        repeat something of no named kind.
+        """Return the kinds of facts that a sentence asks for. The second value is True if the
+        sentence names no kind, but asks to repeat something.
 
-        The sentence is in lowercase without accents. `own` finds the phrases of the project.
+        The sentence is in lowercase without accents. `own` is a pattern that finds the project's
+        own phrases of requests.
         """
         kinds: set[str] = set()
         for pattern, asked in self.questions if self.any_question.search(sentence) else ():
@@ -296,8 +295,10 @@ class Language:
         return frozenset(kinds), not kinds and self.again.search(sentence) is not None
 
     def without_offers(self, sentence: str) -> str:
-        """Return a folded sentence without the clauses that offer something, and what belongs to
-        them: `anything else, such as a seat?` asks for nothing.
+        """Return a sentence without its offers: `anything else, such as a seat?` asks for no seat.
+        The sentence is in lowercase without accents.
+
+        After an offer, clauses are left out up to the next clause that asks for something.
         """
         if not self.no_requests.search(sentence):
             return sentence
@@ -311,8 +312,8 @@ class Language:
         return ",".join(kept)
 
     def may_be_request(self, sentence: str) -> bool:
-        """Return whether a sentence that is no question asks for something. The sentence is in
-        lowercase without accents.
+        """Return whether a sentence that is no question asks for something, as "please send me your
+        order number" does. The sentence is in lowercase without accents.
         """
         pattern = self.behind if self.name in _WITHOUT_SPACES else self.requests
         return pattern.search(sentence) is not None
@@ -449,7 +450,7 @@ def rhetorical() -> Phrases:
 
 @cache
 def reported() -> Phrases:
-    """Return the words that introduce what somebody else said."""
+    """Return the phrases that introduce what somebody else said: "he told me", "she asked"."""
     return _in_all_languages("reported")
 
 
@@ -475,7 +476,7 @@ def consents() -> Phrases:
 
 @cache
 def refusals() -> Phrases:
-    """Return the phrases by which users say that a fact is not at hand."""
+    """Return the phrases by which users say that a fact is not at hand, such as "no idea"."""
     return _in_all_languages("refusals")
 
 
@@ -502,8 +503,9 @@ def spoken_in(text: str) -> Sequence[Language]:
     accents.
 
     For a text with Chinese or Japanese characters, all languages are returned. For any other text,
-    the small words of each language with spaces are counted. A language is left out if another
-    language has more than twice as many, unless all counts are low.
+    the small words of each language with spaces are counted. If the text has more than twice as
+    many small words of another language, the language is left out. No language is left out while
+    all counts are low.
     """
     if HAS_CJK.search(text):
         return languages()

@@ -64,8 +64,8 @@ class Prompts:
 
     @property
     def again(self) -> int:
-        """The number of tokens that the previous prompt had, too, and that still cost the full
-        price. They stand behind the first difference between both prompts.
+        """The number of tokens in all prompts that cost the full price although the previous prompt
+        had them, too. They stand behind the place at which both prompts begin to differ.
         """
         return sum(call.again for call in self.sent)
 
@@ -83,7 +83,7 @@ class Prompts:
 
 def prompt_sizes(history: History, departures: Departures) -> list[int]:
     """Return, for each message of a replay, how many tokens a prompt would have right after this
-    message.
+    message. `departures` says when each message left memory.
 
     The prompt is the window with the fixed overhead of a request. An empty window has 0 tokens.
     """
@@ -111,11 +111,11 @@ def prompts_of(
     keeps_first: bool = False,
     refusals: Refusals | None = None,
 ) -> Prompts:
-    """Return the prompts of a replay. With `keeps_first`, the system message is always the first
-    message of the window, even if it arrived later.
+    """Return the prompts of a replay. `departures` says when each message left memory.
 
-    With `refusals`, the result also counts the prompts that each provider would reject. Several
-    replays of one history can share `refusals`.
+    With `keeps_first`, the system message is always the first message of the window, even if it
+    arrived later. With `refusals`, the result also counts the prompts that each provider would
+    reject. Several replays of one history can share `refusals`.
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
     window = _SentWindow(history, departures, keeps_first)
@@ -230,17 +230,14 @@ class _SentWindow:
 
 
 class Refusals:
-    """Finds the providers that would reject a window of a history, by the rules of `lint`; fast for
-    many windows.
+    """Finds the providers that would reject a window of a history, by the rules of `lint`. This is
+    fast for many windows of one history.
 
-    `history` is a history, or its messages in the form that the rules check (`Turn`). `turns` has,
-    by the name of each provider, the messages as this provider gets them; by default those of
-    `history`. `models` has, by the name of a provider, the models to check: a window that any of
-    them rejects is rejected.
-
-    Nearly every window is the system message and an unbroken part of the history. For such a
-    window, three things decide: its first message, its last message, and the faults between both.
-    These faults are found once for the whole history. Any other window is read as a whole.
+    - `history` is a history, or its messages in the form that the rules check (`Turn`).
+    - `turns` has, by the name of each provider, the messages as this provider gets them. By
+      default, all providers get the messages of `history`.
+    - `models` has, by the name of a provider, the models to check. A window is rejected if any of
+      these models rejects it.
     """
 
     def __init__(

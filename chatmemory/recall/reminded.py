@@ -27,7 +27,9 @@ _WORD = declared_pattern(r"[^\W_]+")
 
 @lru_cache(maxsize=MOST_KEPT)
 def reminded_in(text: UserText) -> Reminded:
-    """Return what a text reminds of. A text is read once while it is kept, like `user_text`."""
+    """Return an object that finds the values near a text's reminders, such as "as I said". The
+    latest results are cached.
+    """
     return Reminded(text)
 
 

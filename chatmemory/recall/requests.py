@@ -77,8 +77,8 @@ class Asked(NamedTuple):
 
 
 def asked_in(text: str, own: tuple[str, ...] = ()) -> Asked:
-    """Return what an assistant's text asks. Short texts are read once while they are kept, as each
-    message of a conversation is read whenever another one comes.
+    """Return what an assistant's text asks: its requests for facts, and its question. `own` are
+    phrases of the project. Results for short texts are cached.
     """
     read = _asked_in if len(text) <= LONGEST_KEPT else _asked_in.__wrapped__
     return read(text, own) if text else Asked()

@@ -112,8 +112,9 @@ class SummaryPlan:
     ) -> Transition:
         """Return the transition that puts a summary with this text into a window.
 
-        `entry_of` returns the summary message as an entry with its token count. Raises
-        MessageNotFound, InvalidMessage, NotCompactable.
+        `entry_of` returns the summary message as an entry with its token count. `numbers` is as in
+        `covered`, and `words` as in `terms`. Raises MessageNotFound, InvalidMessage,
+        NotCompactable.
         """
         entries = list(window.with_messages())
         shown, hidden = recovered(entries, policy)

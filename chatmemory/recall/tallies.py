@@ -1,9 +1,9 @@
-"""Computes the tallies of one history under many policies, fast.
+"""Computes the tallies of one history under many policies, fast. A tally has the facts held, the
+incidents, and the tokens of the prompts.
 
-A tally has the facts held, the incidents, and the tokens of the prompts. A plain history has no
-system message, or only one as its first message. Then each window is the system message and all
-messages from some position on. Under the common rule of eviction, `firsts` finds these positions in
-one pass over the history. The facts held and the tokens follow from the positions.
+A plain history has no system message, or only one as its first message. Under a policy that evicts
+the oldest messages first, its windows are simple: the system message, and all messages from some
+position on. `firsts` finds these positions in one pass over the history.
 
 Any other history or policy is replayed by the rule of `eviction`. A test compares the results of
 both ways. ADR 5 says why `firsts` and `loads` state the rule again.

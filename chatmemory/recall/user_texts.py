@@ -75,8 +75,8 @@ _COLONS = (":", "：")
 
 @lru_cache(maxsize=MOST_KEPT)
 def user_text(text: str, own_reminders: tuple[str, ...] = ()) -> UserText:
-    """Return a user's text to read. A text is read once while it is kept: all messages of a
-    conversation are read whenever another one comes.
+    """Return a user's text as an object that finds words and values in it. The latest results are
+    cached. `own_reminders` are phrases of the project that mean "as I said".
     """
     return UserText(text, own_reminders)
 
@@ -145,19 +145,25 @@ class UserText:
 
     @cached_property
     def contradicting(self) -> list[Value]:
-        """The phrases of a text that contradicts something; an empty list for another text."""
+        """The phrases in the text if it has a word that contradicts, such as "not" or "but";
+        otherwise an empty list.
+        """
         spans = sentences(self.text) if self.contradicts else ()
         return [each for span in spans for each in phrases_in(self.plain, *span)]
 
     @cached_property
     def cut_names(self) -> frozenset[str]:
-        """The names of codes that are only parts of longer codes here."""
+        """The names of codes that stand in this text only as a part of longer codes, as `1Z 9921`
+        does in `1Z 9921 556`.
+        """
         whole = {each.name for each in self.codes if not each.is_cut}
         return frozenset({each.name for each in self.codes} - whole)
 
     @cached_property
     def anchors(self) -> frozenset[str]:
-        """What values in this text are looked up by: its words, their stems and its codes."""
+        """The keys by which this text is found when an earlier value is searched: its words, their
+        stems and its codes.
+        """
         return frozenset(_anchors(self.lowered)).union(map(_anchor, self.codes))
 
     @cached_property
@@ -214,14 +220,16 @@ class UserText:
         return len(self.text) > _LONGEST_ANSWER
 
     def is_reported(self, end: int) -> bool:
-        """Return whether the text, up to the end of a sentence with the index `end`, reports what
-        somebody else said.
+        """Return whether the text introduces the words of somebody else, as "he said" does. The
+        text is searched up to the end of the sentence that has the index `end`.
         """
         return self._is_said_before(end, reported())
 
     def is_anew(self, end: int) -> bool:
-        """Return whether the text asks for something new, outside its reminders of earlier
-        messages, up to the end of a sentence with the index `end`.
+        """Return whether the text has a word such as "another" or "this time", which asks for
+        something new. The text is searched up to the end of the sentence that has the index `end`.
+
+        Reminders, such as "as I said", are not searched.
         """
         return self._is_said_before(end, anew())
 
@@ -255,8 +263,8 @@ class UserText:
         return refusals().search(self.lowered) is not None
 
     def asks_back(self, end: int) -> bool:
-        """Return whether the user asks something with the part of a sentence that ends here: no
-        comma stands between it and a question mark.
+        """Return whether a question of the user continues at the index `end`: a question mark
+        follows, with no comma or other punctuation before it.
         """
         return _REST_OF_QUESTION.match(self.text, end) is not None
 
@@ -327,19 +335,19 @@ class UserText:
     def has_only(
         self, start: int, end: int, *, besides: frozenset[str] = frozenset(), most: int = 100
     ) -> bool:
-        """Return whether the text says only what stands from `start` to `end`.
+        """Return whether the text says nothing but the words from `start` to `end`.
 
-        Beside this span, the text may have reminders, nouns that name kinds of facts, and at most
+        Besides this span, the text may have reminders, nouns that name kinds of facts, and at most
         `most` other words. Each other word must be a small word of short answers, or be in
         `besides`.
         """
         return self._has_only((0, len(self.text)), (start, end), besides, most)
 
     def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the clause with the span from `start` to `end` says only what the span
-        says.
+        """Return whether the clause with the span from `start` to `end` says nothing but this span.
 
-        Other words in this clause, and all words before it, must be allowed as in `has_only`.
+        Other words in the clause, and all words before it, must be allowed as in `has_only`. A
+        clause that ends with a colon is a label, for which the result is False.
         """
         behind = _CLAUSE.search(self.plain, end)
         if behind and behind[0] in _COLONS:
@@ -366,8 +374,8 @@ class UserText:
         return 0, 0
 
     def opens_with_sentence(self, words: frozenset[str]) -> bool:
-        """Return whether the first clause has several words, one of them among these: `Monday is
-        fine`. Small words do not count among these.
+        """Return whether the first clause has several words, and one of them is in `words`: `Monday
+        is fine`. Small words in `words` do not count.
         """
         said = _WORD.findall(folded(self.plain[slice(*self.opening)]))
         return len(said) > 1 and not (words - fillers()).isdisjoint(said)

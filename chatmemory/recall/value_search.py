@@ -84,9 +84,7 @@ class Search:
 
 
 def searched(text: str) -> Searched:
-    """Return a text to search for values. Short texts are read once while they are kept, as each
-    message of a conversation is searched whenever another one comes.
-    """
+    """Return a text as an object to search for values. Results for short texts are cached."""
     return _kept(text) if len(text) <= LONGEST_KEPT else Searched(text)
 
 
@@ -96,10 +94,8 @@ def _kept(text: str) -> Searched:
 
 
 class Searched:
-    """A text that is searched for many values, one after the other.
-
-    Values are compared with the words and the letters of the text: a pattern for each value would
-    take longer to compile than to search.
+    """A text that is searched for many values, one after the other. Its words and letters are found
+    only once.
     """
 
     def __init__(self, text: str) -> None:

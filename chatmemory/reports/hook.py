@@ -193,10 +193,11 @@ def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> 
 
 
 def most_tokens(text: str) -> int:
-    """Return an upper bound of a text's number of tokens.
+    """Return an upper bound of a text's number of tokens. An exact number would need the
+    vocabulary, and loading it would take longer than everything else.
 
-    A token has at least one character, and up to three digits. Loading the vocabulary for an exact
-    number would take longer than everything else.
+    Up to three digits count as one token, and any other ASCII character as one. Other characters
+    have as many tokens as bytes in UTF-8.
     """
     return sum(len(each.encode()) if not each.isascii() else 1 for each in _PIECE.findall(text))
 

@@ -62,10 +62,11 @@ def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
 
 
 def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
-    """Return three figures of the calls that read anything from the cache.
+    """Return three figures of the calls that read anything from the cache: their number, and two
+    shares of their prompt tokens.
 
-    The figures are the number of these calls, the share of their prompt tokens that was read, and
-    the predicted share.
+    The first share was read from the cache. The second share should have been read, because only
+    the messages since the previous call are new.
     """
     hits = [each for each in calls if each.read]
     whole = sum(each.prompt for each in hits) or 1

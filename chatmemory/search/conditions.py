@@ -36,8 +36,8 @@ def folded_sql(text: str) -> str:
 
 
 def squashed_sql(text: str) -> str:
-    """Return PostgreSQL's expression for a text in which case, accents and the separators in codes
-    make no difference. `text` is the SQL of the text.
+    """Return PostgreSQL's expression for a text in which case, accents and separators make no
+    difference, so that `BW 583021` equals `bw-583021`. `text` is the SQL of the text.
     """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS + _IN_BRACKETS)
     ascii = f"TRANSLATE(UPPER({text}), '{_ASCII}', '')"
@@ -64,7 +64,7 @@ Compiled = tuple[str, Any]  # SQL and its parameters, a list or a tuple
 
 
 class Has(Func):
-    """The SQL condition that a text contains what is searched for."""
+    """The SQL condition that a text contains all words of a search, or a phrase."""
 
     output_field = BooleanField()
 

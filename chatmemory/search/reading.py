@@ -118,8 +118,8 @@ class TextIndex:
 
     All words of a search must be in one place, in any order. A place is a message, the names of a
     conversation, or a text beside history. Texts beside history are stored by a room, such as
-    messages that only model calls had. Case, accents, and the separators of codes are ignored
-    (`messages.phrases`).
+    messages that only model calls had. Case and accents are ignored, and so are the separators in
+    codes: `BW583021` is found in `BW-583021`.
     """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
@@ -155,11 +155,10 @@ class TextIndex:
         return sorted(set(places)) if len(places) <= most else None
 
     def scan_filter(self, words: str) -> Q:
-        """Return the condition for conversations with the words, which reads the names of a
+        """Return the condition for conversations with the words. The database reads the names of a
         conversation, then its messages until one matches.
 
-        This is faster than `condition` for common words in a few conversations. The SQL has no
-        EXISTS, because PostgreSQL would then make a list of all messages with the words.
+        This is faster than `condition` for common words in a few conversations.
         """
         found = self.named(words)
         for matching in (self.read(words), self.read_beside(words)):
@@ -176,19 +175,19 @@ class TextIndex:
         return self.latest(self.read(words), memory_ids, most)
 
     def beside(self) -> str:
-        """Return the name of the table in which a room stores texts beside history; "" if there is
-        no such table.
+        """Return the name of the table in which a room stores texts beside history, such as
+        messages that only model calls had; "" if there is no such table.
         """
         model = model_beside()
         table = model._meta.db_table if model else ""
         return table if table in self.connection.introspection.table_names() else ""
 
     def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
-        """Return, by conversation, the number of the newest text beside history that has the words.
-        Conversations without such a text are left out.
+        """Return, by conversation ID, the number of the newest text beside history that has the
+        words. Such texts are stored by a room, such as messages that only model calls had.
 
-        If the words have more than `most` matches in messages and texts, the texts are read without
-        the help of an index.
+        Conversations without such a text are left out. If the words have more than `most` matches,
+        no index is used.
         """
         if model_beside() is None:
             return {}
@@ -235,13 +234,15 @@ class TextIndex:
         return all_rows("Message").filter(has, origin="SAID")
 
     def matching_beside(self, words: str) -> QuerySet[Model]:
-        """Return the texts beside history that have the words, as rows of the room's table, with
-        the help of the index if there is one.
+        """Return the texts beside history that have the words, such as messages that only model
+        calls had. The result has rows of the room's table. An index is used if there is one.
         """
         return self.read_beside(words)
 
     def read_beside(self, words: str) -> QuerySet[Model]:
-        """Return the rows that `matching_beside` returns, by reading each text."""
+        """Return the texts beside history that have the words, by reading each text. The result is
+        that of `matching_beside`.
+        """
         model = model_beside()
         if model is None or not searches_messages(words):
             return all_rows("Message").none()
@@ -258,8 +259,9 @@ class TextIndex:
         """Create the index if it does not exist, and fill it. This base class does nothing."""
 
     def keep_up(self) -> None:
-        """Create the triggers again, because a migration that rebuilds a table drops them. Put
-        texts beside history into the index, if their room is new.
+        """Complete the index after a migration. A migration that rebuilds a table drops the
+        triggers of the index, and a new room may have texts that the index lacks. This base class
+        does nothing.
         """
 
     def rebuild(self) -> None:
@@ -287,8 +289,8 @@ def names() -> Combinable:
 
 
 def model_beside() -> type[Model] | None:
-    """Return the model in which a room stores texts beside history; None if no room has registered
-    one.
+    """Return the model in which a room stores texts beside history, such as messages that only
+    model calls had; None if no room has registered a model.
     """
     return apps.get_model(TEXTS_BESIDE[0]) if TEXTS_BESIDE else None
 

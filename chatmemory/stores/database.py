@@ -100,7 +100,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def get_history(self, memory_id: str) -> list[ChatMessage]:
-        """Return the whole history. Raises MemoryNotFound."""
+        """Return all messages in the history of a conversation. Raises MemoryNotFound."""
         return history.all_messages(memory_id)
 
     @explained
@@ -125,8 +125,8 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
-        """Replace the messages of the window by a list, without trimming. The recorded changes are
-        inferred from both lists.
+        """Replace the messages of the window by a list, without trimming. Both lists are compared
+        to record which messages came, moved and left.
         """
         protocol.update_messages(memory_id, messages, actor=self._actor)
 
@@ -137,9 +137,10 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def transact(self, memory_id: str, decide: Decide) -> Transition:
-        """Lock the conversation, pass its window to `decide`, and store the resulting transition.
+        """Lock the conversation, pass its window to `decide`, and store the transition that
+        `decide` returns.
 
-        An unknown id is created. If `decide` raises, nothing is stored.
+        A conversation with an unknown id is created. If `decide` raises, nothing is stored.
         """
         return self.transact_all(memory_id, [decide])[0]
 

@@ -89,8 +89,8 @@ class _Store(AsyncDBChatStore):
 
 
 class MemoryRun(Run):
-    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. The memory removes (flushes)
-    messages with a tenth of the limit at once, in tokens.
+    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. A memory that is too large
+    removes (flushes) about a tenth of the limit, in tokens, at once.
     """
 
     def __init__(self, settings: Settings) -> None:

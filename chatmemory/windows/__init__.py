@@ -1,3 +1,3 @@
-"""Windows (the messages that the model sees next), the policies that limit them, and transitions
-(the effects of changes on a window).
+"""Windows, the policies that limit them, and transitions. A window has the messages that the model
+sees next. A transition is the effect of one change on a window.
 """
