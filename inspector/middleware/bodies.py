@@ -213,7 +213,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, problem: Problem) 
 
 
 def _too_large(limit: BodyLimit) -> Problem:
-    return body_too_large(f"the body of the request is larger than {limit}")
+    return body_too_large(f"the body is larger than {limit}")
 
 
 def _limit_in(scope: Scope) -> BodyLimit | None:
