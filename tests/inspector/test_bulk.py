@@ -114,7 +114,7 @@ def test_too_many_labels_are_refused_for_all_conversations(operator_client, thre
     form = {"action": "label", "id": ["one", "two"], "label_as_text": "team:blue"}
     response = operator_client.post(URL, form)
     assert response.status_code == 422
-    assert f"up to {LABELS_MAX} labels" in response.content.decode()
+    assert f"at most {LABELS_MAX} labels" in response.content.decode()
     assert "team" not in conversations.memory("one").labels
 
 

@@ -17,14 +17,15 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
-from typing import Concatenate, ParamSpec
-
-from chatmemory.messages.json_values import JsonDict, JsonMap
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from .decoding import Body
 from .files import SpoolFile
 from .headers import CONVERSATION, Answer, RequestHead, kept_headers
 from .secrets import Cleaner, Fingerprints, Secrets, secrets_of_answer
+
+if TYPE_CHECKING:  # the proxy runs without chatmemory
+    from chatmemory.messages.json_values import JsonDict, JsonMap
 
 COPIED = 32 * 2**20  # bytes of a request, and of an answer; the rest is passed on, not recorded
 _KEPT = 500  # characters of a header

@@ -22,11 +22,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from string import ascii_letters, digits
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote
 
-from chatmemory.messages.json_values import JsonDict
-
 from .patterns import declared_pattern
+
+if TYPE_CHECKING:  # the proxy runs without chatmemory
+    from chatmemory.messages.json_values import JsonDict
 
 REMOVED = b"[removed]"
 LEAST = 16  # characters of a secret
