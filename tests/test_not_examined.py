@@ -147,4 +147,4 @@ def test_nothing_is_said_to_be_none_before_it_is_examined(operator_client, api):
     ]
     assert not taken_back, "\n".join(f"{name}: {said[:300]}" for name, said in taken_back)
     assert len(before) > 50
-    assert any("Not examined yet" in said for name in before for said in before[name])
+    assert any("ot examined yet" in said for name in before for said in before[name])

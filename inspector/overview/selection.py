@@ -31,9 +31,9 @@ PARAMETERS = ("q", "policy", "active", "flagged", "sort", *FACETS, *OF_STRIP)
 OWN_ORDERINGS = {
     "match": "Best match",
     "activity": "Last activity",
-    "forgotten": "Most evicted",
-    "fill": "Window fill",
-    "said": "Most said",
+    "forgotten": "Most messages evicted",
+    "fill": "Fullest memory",
+    "said": "Most messages",
 }
 ALWAYS_OFFERED = (("active", "1"),)
 MENUS: Mapping[str, Sequence[str]] = {

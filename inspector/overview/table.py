@@ -37,8 +37,8 @@ FEED_SIZE = 12
 ON_TOP = timedelta(hours=1)  # for incidents of the feed
 BEFORE_HIT, BETWEEN_HITS, AFTER_HIT = 16, 40, 120
 NO_ROOM = {
-    NoRoom.BESIDE_PINS: "no room beside pins",
-    NoRoom.BESIDE_TURNS: "no turn beside pins",
+    NoRoom.BESIDE_PINS: "no room beside pinned messages",
+    NoRoom.BESIDE_TURNS: "no room beside pinned turns",
     NoRoom.REJECTED: "no message fits",
 }
 
@@ -243,8 +243,8 @@ class FeedRow:
 
     @property
     def left(self) -> str:
-        """How many messages left memory, in words: `877 messages left`."""
-        return f"{wording.counted(self.item.count, 'message')} left"
+        """How many messages left memory, in words: `877 messages left memory`."""
+        return f"{wording.counted(self.item.count, 'message')} left memory"
 
     @property
     def within(self) -> str:

@@ -234,7 +234,7 @@ def test_a_choice_stays_over_pages_and_reload(reader, crowd):
     page.reload()
     expect(page.get_by_role("checkbox", name="Select crowd-00")).to_be_checked()
     page.get_by_label("Label, as name:value").fill("team:blue")
-    page.get_by_role("button", name="Label", exact=True).click()
+    page.get_by_role("button", name="Add label", exact=True).click()
     page.get_by_role("searchbox").fill("team:blue")
     expect(page.locator("[data-rows] tr")).to_have_count(2)
     assert sorted(order(page)) == ["crowd-00", "crowd-27"]
@@ -248,7 +248,7 @@ def test_a_choice_says_what_a_new_search_does_not_show(reader, crowd):
     expect(page.locator("[data-rows] tr")).to_have_count(1)
     expect(page.get_by_text("2 selected, 1 not in this search", exact=True)).to_be_visible()
     page.get_by_role("button", name="Delete 2…").click()
-    expect(page.get_by_text("1 of them is not in this search")).to_be_visible()
+    expect(page.get_by_text("1 of these conversations is not in this search")).to_be_visible()
     expect(page.get_by_text("crowd-26 · 1 message · not in this search")).to_be_visible()
 
 

@@ -201,7 +201,7 @@ def test_several_conversations_are_labelled_and_deleted(open_page, violations):
     page.get_by_role("checkbox", name="Select order-7741").check()
     assert violations(page) == []
     page.get_by_label("Label, as name:value").fill("team:blue")
-    page.get_by_role("button", name="Label", exact=True).click()
+    page.get_by_role("button", name="Add label", exact=True).click()
     assert page.url.endswith("/?q=order")
     page.goto(page.url.replace("?q=order", ""))
     page.get_by_role("checkbox", name="Select all on this page").check()

@@ -24,7 +24,7 @@ PRESSES = 20
 MOST_BYTES = 20_000
 MOST_NODES = 300
 PHONE = {"viewport": {"width": 390, "height": 844}}
-BACK, ON = "Back to where messages left", "On to where messages left"
+BACK, ON = "Back to a step where messages left memory", "On to a step where messages left memory"
 
 # Presses a key as a keyboard does that repeats it every 40 ms, and notes the playhead after each.
 HOLD = """presses => new Promise(done => {
@@ -132,7 +132,7 @@ def test_typed_text_stays_with_its_caret_and_its_verdict(open_page, path):
 
 def test_details_stay_open_until_another_message_is_chosen(open_page, demo_conversations):
     page = open_page("/c/order-7741/?at=40&msg=20")
-    details = page.locator("#why details", has_text="Redact…")
+    details = page.locator("#why details", has_text="Redact this message…")
     details.locator("summary").click()
     page.keyboard.press("ArrowRight")
     arrive(page, "at=41")

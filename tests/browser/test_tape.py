@@ -173,6 +173,6 @@ def test_messages_to_cover_are_chosen_on_the_tape(open_page, conversation, javas
         page.mouse.move(box["x"] + box["width"] / 8, middle, steps=3)
         page.mouse.up()
         expect(told).to_contain_text("#41 to #44: 4 messages")
-    page.get_by_role("button", name="Compact", exact=True).click()
+    page.get_by_role("button", name="Compact messages", exact=True).click()
     expect(page.locator("#kept")).to_contain_text("They count.")
-    expect(page.locator("#kept")).to_contain_text("stands for")
+    expect(page.locator("#kept")).to_contain_text("replaces")

@@ -68,10 +68,10 @@ def test_conversations_outside_the_search_are_named_before_their_deletion(operat
     form = {"action": "delete", "id": "two", "also": '["one"]', "next": "?q=tw"}
     page = operator_client.post(URL, form).content.decode()
     assert "Delete 2 conversations?" in page
-    assert "1 of them is not in this search" in page
+    assert "1 of these conversations is not in this search" in page
     listed = "one · 3 messages · not in this search two · 3 messages"
     assert listed in words(page.encode())
-    assert ">Delete 2</button>" in page
+    assert ">Delete 2 conversations</button>" in page
     for query in ("", "?sort=said", "?q=o"):
         page = operator_client.post(URL, form | {"next": query}).content.decode()
         assert "not in this search" not in page

@@ -165,14 +165,14 @@ def test_the_mark_tells_whether_there_is_room_for_another_message(
             (5, 6),
             3,
             "no message fits beside the pinned messages: unpin a message or raise the limit",
-            "no room beside pins",
+            "no room beside pinned messages",
         ),
         (
             TurnWindow(9),
             (5, 6),
             2,
             "no turn can begin beside the pinned turns: unpin a turn or raise the limit",
-            "no turn beside pins",
+            "no room beside pinned turns",
         ),
         (
             MessageWindow(9, oversized="reject"),

@@ -252,7 +252,7 @@ def test_the_order_is_marked_and_can_be_changed_in_the_heads(operator_client, fl
     html = operator_client.get("/?sort=fill&policy=client").content.decode()
     marked = html.split('aria-sort="descending"')
     assert len(marked) == 2
-    assert "Window fill" in marked[1].split("</th>")[0]
+    assert "Memory used" in marked[1].split("</th>")[0]
     assert 'href="?policy=client"' in html, "the last activity is the plain order"
 
 
@@ -362,7 +362,7 @@ def test_mentions_are_counted_up_to_100(operator_client, memory_id):
 
 def test_one_or_two_letters_search_ids_and_labels_only(operator_client, memory_id):
     say(memory_id, "zz", "hello")
-    note = "searched for in ids and labels only"
+    note = "searched for in IDs and labels only"
     for query, is_noted in (("?q=zz", True), ("?q=zzz", False), ("", False)):
         page = operator_client.get(f"/{query}").content.decode()
         assert (note in page) == is_noted, query
@@ -508,7 +508,7 @@ def test_a_cause_names_its_newest_case_and_leads_to_what_mends_it(operator_clien
     page = operator_client.get("/").text
     cause = page[page.index('class="cause') :]
     assert "repeated in #47" in cause
-    assert "3 new today" in " ".join(cause.split())
+    assert "3 new cases today" in " ".join(cause.split())
     assert 'href="/lab/?flagged=user_repeated"' in cause
 
 

@@ -71,7 +71,7 @@ class IncidentCard:
         quote = quoted(texts[named.said], incident.fact)
         yield Stop("result" if incident.result else "said", quote, is_out=False, seq=named.said)
         how = how_it_left(self._shown.left, incident.shown.last)
-        yield Stop("left", how, is_out=True, step=named.left_step)
+        yield Stop("left memory", how, is_out=True, step=named.left_step)
         if named.asked:
             request = question_in(texts[named.asked])
             yield Stop("asked for", request, is_out=True, seq=named.asked)

@@ -91,10 +91,12 @@ class EvidenceCard:
         takes to know which terms are rare.
         """
         if self._level is Level.TOLD:
-            return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
+            return f"Rare terms are known only when {CORPUS} conversations have a summary."
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
         terms = wording.counted(needed, "term")
-        return f"Of all {terms} that the assistant was given and needed, it holds {held:,}."
+        return (
+            f"Of all {terms} that the assistant was given and needed, the summary holds {held:,}."
+        )
 
     @property
     def better(self) -> str:
@@ -108,7 +110,7 @@ class EvidenceCard:
         if not ends:
             return ""
         return (
-            f"The last {ends[0]:,} tokens, kept as they were, would have held more than the "
+            f"The last {ends[0]:,} tokens, kept as they were, would have held more terms than the "
             f"summary with {TERMS_APPENDED} terms."
         )
 

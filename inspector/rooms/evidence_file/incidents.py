@@ -120,7 +120,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[JsonDict]:
     label = "result" if incident.result else "said"
     yield _stop(shown, label, named.said, incident.fact)
     how = how_it_left(shown.steps[named.left_step].change, incident.shown.last)
-    yield {"label": "left", "step": named.left_step, "text": how, "out": True}
+    yield {"label": "left memory", "step": named.left_step, "text": how, "out": True}
     if named.asked:
         request = _text(shown, named.asked)
         yield {

@@ -45,7 +45,7 @@ class Dearer:
 
     @property
     def title(self) -> str:
-        return f"Cost a turn ×{self.ratio:.1f}"
+        return f"Cost per turn ×{self.ratio:.1f}"
 
 
 def dearer(listed: Listed, made: Made) -> Iterator[RoomCause]:

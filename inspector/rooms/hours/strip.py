@@ -163,8 +163,8 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
     shown = [EVERYTHING, *(names[:SHOWN] if len(names) > 1 else ())]
     basis = _basis(values["groups"][EVERYTHING][key])
     rows = [
-        Row("Cost a turn", f"tokens at the input price, {basis}"),
-        Row("Tokens a turn", basis),
+        Row("Cost per turn", f"tokens at the input price, {basis}"),
+        Row("Tokens per turn", basis),
         *(
             Row(each.cases.past.title if each.cases.past else each.words, is_cases=True)
             for each in flags
@@ -186,11 +186,11 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
 
 
 def _left(known: int, whole: int, seconds: int) -> str:
-    """Return `180 of 232 examined, about 2 min`, or "" if all are."""
+    """Return `180 of 232 conversations examined, about 2 min left`, or "" if all are."""
     if known >= whole:
         return ""
-    time = f", about {max(1, round(seconds / 60)):,} min" if seconds else ""
-    return f"{known:,} of {whole:,} examined{time}"
+    time = f", about {max(1, round(seconds / 60)):,} min left" if seconds else ""
+    return f"{known:,} of {whole:,} conversations examined{time}"
 
 
 def _basis(columns: Sequence[Sequence[JsonValue]]) -> str:

@@ -111,8 +111,8 @@ def _since(
 
 
 def effect_words(effect: Effect, is_closed: bool = False) -> str:
-    """Return a sentence such as `3.1 per 100 turns before limit 3,000 of 19 Nov, 0.0 after`, or
-    that it is too early to tell.
+    """Return a sentence such as `3.1 cases per 100 turns before limit 3,000 of 19 Nov, 0.0
+    after`, or that it is too early to tell.
     """
     change = f"{effect.change.full} of {written(effect.change.at, 'day')}"
     if is_closed and not effect.is_known:
@@ -120,4 +120,5 @@ def effect_words(effect: Effect, is_closed: bool = False) -> str:
     if not effect.is_known:
         turns = "turn" if effect.after.turns == 1 else "turns"
         return f"{change}: too early to tell: {effect.after.turns:,} {turns} since"
-    return f"{effect.before.rate:.1f} per 100 turns before {change}, {effect.after.rate:.1f} after"
+    before, after = f"{effect.before.rate:.1f}", f"{effect.after.rate:.1f}"
+    return f"{before} cases per 100 turns before {change}, {after} after"

@@ -272,21 +272,30 @@ class ComparePage:
     def rows(self) -> Iterator[ValueRow]:
         policies, ranked = self.found.policies, self._ranked
         recalls, calls = policies[0].recalls, policies[0].prompts.calls
-        yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
-        note = "terms that had left before they were needed, without values of tool calls"
+        yield ranked(
+            "Facts held",
+            f"of {wording.counted(recalls, 'fact')} needed again",
+            lambda p: p.held,
+            max,
+        )
+        note = "facts that left memory before they were needed, without values of tool calls"
         yield ranked("Facts lost", note, lambda p: len(p.lost))
         if any(each.departures.indexes for each in policies):
-            named = "lost facts whose term the index lists, without what was said of it"
+            named = "lost facts whose term the index lists, without the sentence about the term"
             yield ranked("Facts named by the index", named, lambda p: p.by_index, max)
-        again = "messages that repeat a fact after it left memory"
+        again = "messages that repeat a fact that left memory"
         yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
         if any(each.count_of(CALL_REPEATED) for each in policies):
             yield ranked(
                 KIND_WORDS[CALL_REPEATED].title, again, lambda p: p.count_of(CALL_REPEATED)
             )
-        yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
-        per_call = f"of {wording.counted(calls, 'call')}"
-        yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))
+        yield ranked(
+            "Messages that left memory",
+            f"of {wording.counted(self.size, 'message')}",
+            lambda p: p.forgotten,
+        )
+        per_call = f"average of {wording.counted(calls, 'model call')}"
+        yield ranked("Prompt tokens per model call", per_call, lambda p: round(p.prompts.per_call))
         in_all = "of all model calls together"
         yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
         yield self._relative_costs()
@@ -311,7 +320,7 @@ class ComparePage:
                 yield self._remembered()
             yield self._phrase_forgotten()
             kept = [Value(each.keeps or "—") for each in self.policies]
-            yield ValueRow("Smallest limit that still holds it", f"at {self.place}", kept)
+            yield ValueRow("Smallest limit that keeps the phrase", f"at {self.place}", kept)
 
     def _ranked(
         self,
@@ -365,13 +374,13 @@ class ComparePage:
         if mentions:
             note = f"said in #{numbers[mentions[0]]:,}"
         cells = [self._forgotten_at(each.forgotten) for each in self.found.sought.fates]
-        return ValueRow(f"“{self.phrase}” first forgotten", note, cells)
+        return ValueRow(f"“{self.phrase}” left memory", note, cells)
 
     def _forgotten_at(self, at: int | None) -> Value:
         if not self.found.sought.mentions:
             return Value("not said here" if self.found.is_part else "not said")
         if at is None:
-            return Value("never", "kept to the end", "best")
+            return Value("never", "in memory to the end", "best")
         return Value(f"at #{self.found.history.numbers[at]:,}")
 
     # The matrix
@@ -406,12 +415,14 @@ def _column(provider: str) -> str:
 
 
 def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
-    fine = Value("accepts" if calls else "no prompts")
+    fine = Value("none rejected" if calls else "no prompts")
     cells = [
-        Value(f"{number:,} rejected", f"of {calls:,}", "bad") if number else fine
+        Value(f"{number:,} rejected", f"of {wording.counted(calls, 'prompt')}", "bad")
+        if number
+        else fine
         for number in refused
     ]
-    return ValueRow(provider, "would the provider accept each prompt?", cells)
+    return ValueRow(provider, "prompts that the provider would reject", cells)
 
 
 def _keeps(each: Replay, followed: PhraseFate) -> str:

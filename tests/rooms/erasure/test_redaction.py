@@ -160,7 +160,7 @@ def test_a_page_asks_before_it_redacts_in_branches(operator_client, branches):
 
 def test_a_page_asks_before_it_deletes_branches(operator_client, branches):
     page = operator_client.post("/bulk/", {"action": "delete", "id": "m"}).content.decode()
-    assert "Also delete 2 conversations saved from them" in page
+    assert "Also delete 2 branches with copies of these messages" in page
     deletion = {"action": "delete", "id": "m", "confirmed": "1"}
     operator_client.post("/bulk/", deletion | {"branches": '["twig", "gone"]'})
     assert ids_left() == {"branch", "other"}

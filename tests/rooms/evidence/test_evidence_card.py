@@ -32,7 +32,7 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
     for part in (
         "Why? What did the summary lose? #1 to #3 became one summary. ",
         "Of 3 exact terms that the assistant was given and needed so far, the summary holds 1.",
-        "Which of them are rare is known from 5 conversations with a summary on.",
+        "Rare terms are known only when 5 conversations have a summary.",
         "summary alone 1 summary + 10 terms 3 summary + 25 terms 3 summary + 50 terms 3",
         "summary + 100 terms 3 last 10,000 tok kept 3",
         "A-1182 repeated by the user said in #2 · again in #5 · used in #7",
@@ -116,12 +116,12 @@ def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     create_and_add("c", MessageWindow(20), users("A-1182", "well"))
     services.compact("c", "They asked.", keep_last=0)
     words = text_of(page_html(operator_client))
-    assert "Not examined yet: what this summary lost is found soon after a change" in words
+    assert "This summary is not examined yet: lost terms are found soon after a change" in words
     assert operator_client.get("/api/v1/memories/c/steps/3/").json()["evidence"] is None
     services.keep("c")
     words = text_of(page_html(operator_client))
     assert "The assistant needed no exact term so far that the messages before had given." in words
-    assert "Lost and not needed so far: 1." in words
+    assert "Terms lost and not needed so far: 1." in words
     services.add("c", users("more"))
     assert "As of step 3." in text_of(page_html(operator_client, "?at=3"))
 
@@ -149,7 +149,7 @@ def test_rare_terms_are_told_first_where_enough_conversations_tell_what_is_rare(
     page = page_html(operator_client, "?at=4")
     words = text_of(page)
     assert "Of 2 rare exact terms that the assistant was given and needed so far" in words
-    assert "Of all 3 terms that the assistant was given and needed, it holds 1." in words
+    assert "Of all 3 terms that the assistant was given and needed, the summary holds 1." in words
     rare, _, folded = page.partition("All exact terms: 3 needed, 1 held")
     assert '<code dir="auto">A-1182</code>' in rare
     assert '<code dir="auto">B-2291</code>' in folded

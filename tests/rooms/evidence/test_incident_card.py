@@ -179,7 +179,7 @@ def test_a_higher_limit_today_is_no_contradiction(operator_client):
     assert f"{kept}; today’s limit is 5." in words
     services.change("c", policy=TokenWindow(500))
     services.keep("c")
-    assert "A limit of 3 messages would have kept it in memory. Try 3" in text_of(
+    assert "A limit of 3 messages would have kept it in memory. Try limit 3" in text_of(
         page_html(operator_client)
     )
 
@@ -272,7 +272,7 @@ def test_uses_are_one_line_that_unfolds(operator_client):
     assert "A-1182 #4" not in text_of(page)
     unfolded = text_of(page_html(operator_client, "?at=4&used=1"))
     line = "1 term used without a recorded mention"
-    assert f"{line} Fold A-1182 #4, said in #1, left at step 3" in unfolded
+    assert f"{line} Hide terms A-1182 #4, said in #1, left memory at step 3" in unfolded
     assert "used without" not in text_of(page_html(operator_client, "?at=3"))
 
 
@@ -317,7 +317,7 @@ def test_terms_are_those_of_the_comparison_and_values_of_calls_are_counted_apart
 def test_a_page_says_that_nobody_has_looked_for_incidents_yet(operator_client):
     """Nobody may take the absence of a card for an answer before somebody has looked."""
     create_and_add("c", MessageWindow(2), SAID)
-    assert "Not examined yet: incidents are found soon after a change" in text_of(
+    assert "This step is not examined yet: incidents are found soon after a change" in text_of(
         page_html(operator_client)
     )
     services.keep("c")
@@ -394,7 +394,7 @@ def assert_agrees(memory_id: str, card, incident) -> None:
     assert card.limit == told.get("limit")
     if card.limit:
         assert f"{card.limit:,} " in card.enough
-    left = stops["left"]
+    left = stops["left memory"]
     change = steps.step(memory_id, told["left_step"]).change
     (evicted,) = [each for each in change.evicted if each.seq == first.last]
     assert (left.step, evicted.reason) == (told["left_step"], first.cause)
@@ -495,9 +495,9 @@ def changed_row(row: list, **changes) -> list:
 def test_the_card_of_the_demo(order):
     words = text_of(order())
     assert words.startswith(
-        "Why? A-1182 had to be repeated by the user 1 of 1 said #25 Yes, my order number"
+        "Why? A-1182 had to be repeated by the user Incident 1 of 1 said #25 Yes, my order number"
     )
-    assert "left step 43, when #43 arrived: 55 tokens over the limit" in words
+    assert "left memory step 43, when #43 arrived: 55 tokens over the limit" in words
     assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
     assert "repeated #47 A-1182. Two saucers, please." in words
     assert "A limit of 902 tokens would have kept it in memory (today’s limit is 800)." in words

@@ -72,7 +72,7 @@ def test_it_adds_up_by_summarizer_and_trigger(page):
         "all 2 4 2 50 % 4 4 4 4",
     ]
     assert f'href="{LINK}"' in html
-    assert "2 of 2 at step 3, claude_code opus, auto" in words(html)
+    assert "lost 2 of 2 terms at step 3, claude_code opus, auto" in words(html)
     assert 'href="/c/two/' not in html
 
 
@@ -84,7 +84,7 @@ def test_terms_given_to_the_assistant_are_a_level(page):
 
 def test_it_can_be_of_some_conversations(page):
     assert rows(page("?level=all&label=team:two"))[-1] == "all 1 2 2 100 % 2 2 2 2"
-    assert "Nothing is lost." in words(page("?label=team:two"))
+    assert "No summary lost a term." in words(page("?label=team:two"))
     assert "No compaction was found." in words(page("?prefix=none"))
 
 

@@ -165,7 +165,7 @@ def test_incidents_are_cards_of_the_file(order, operator_client):
     assert (incident["what"], incident["happened"]) == ("A-1182", "had to be repeated by the user")
     assert [(each["label"], each.get("seq"), each.get("step")) for each in incident["path"]] == [
         ("said", 25, None),
-        ("left", None, 43),
+        ("left memory", None, 43),
         ("asked for", 46, None),
         ("repeated", 47, None),
     ]
@@ -353,4 +353,4 @@ def test_without_a_script_the_file_is_one_page(order, operator_client):
     assert "User message #43 arrived, +57 tokens. 4 messages left, −183 tokens" in html
     shown = re.sub(r"<(nav|section|svg|p|div)[^>]* hidden.*?</\1>", "", html, flags=re.DOTALL)
     assert "Step back" not in shown
-    assert "Steps <span>what each did</span>" in shown
+    assert "Steps <span>what each step did</span>" in shown

@@ -99,7 +99,8 @@ def test_a_cause_closes_is_dismissed_and_comes_back(page, operator_client, clock
     turns = turns_after_an_eviction([f"acme/{n}" for n in range(4)])
     rate = 100 * 4 / turns[False]
     closed = (
-        f"Closed: users repeated · {rate:.1f} per 100 turns before limit 4 messages of 22 Nov,"
+        f"Closed: users repeated · {rate:.1f} cases per 100 turns before limit 4 messages of 22 "
+        "Nov,"
         " 0.0 after"
     )
     assert turns[True] >= 50
@@ -204,7 +205,7 @@ def test_the_page_says_what_cases_have_in_common(page):
     for n in range(4):
         services.create(f"y/{n}", MessageWindow(5))
         say(f"y/{n}", "hi")
-    assert "<b>3 of 3</b> x/" in page()
+    assert "<b>3 of 3 cases:</b> x/" in page()
 
 
 def test_labels_count_as_they_are_today(page, clock):
@@ -221,7 +222,7 @@ def test_labels_count_as_they_are_today(page, clock):
     assert "release 2" not in page()
     services.label([f"t/{n}" for n in range(3)], "release", "2")
     found = page()
-    assert "<b>3 of 3</b> release 2" in found
+    assert "<b>3 of 3 cases:</b> release 2" in found
     assert "label=release%3A2" in found, "the menu of labels offers the new value"
 
 
@@ -236,17 +237,17 @@ def test_the_cost_of_a_turn_counts_the_conversations_with_the_change(page, opera
     clock.at(0)
     found = page()
     ours = Memory.objects.filter(labels__release="2").count()
-    assert "Cost a turn ×" in found
-    assert f"<b>{ours} of {ours}</b> n/" in found
+    assert "Cost per turn ×" in found
+    assert f"<b>{ours} of {ours} conversations:</b> n/" in found
     assert "release 2" in found
-    assert "Cost a turn ×" in page("/?split=policy"), "a split of the strip hides no cause"
+    assert "Cost per turn ×" in page("/?split=policy"), "a split of the strip hides no cause"
     answer = operator_client.post("/mute/", {"flag": "cost:n/"})
     assert answer.status_code == 302, answer.text
     found = page()
-    assert "Cost a turn ×" not in found
-    assert f"Muted by operator at {ours}:" in found
+    assert "Cost per turn ×" not in found
+    assert f"Muted by operator at {ours} conversations:" in found
     operator_client.post("/mute/", {"flag": "cost:n/", "undo": "1"})
-    assert "Cost a turn ×" in page()
+    assert "Cost per turn ×" in page()
     assert operator_client.post("/mute/", {"flag": "cost:other/"}).status_code == 409
 
 
@@ -351,7 +352,7 @@ def test_what_is_not_examined_yet_is_said_with_the_time_left(operator_client, cl
     keep("a")
     refresh()
     strip = " ".join(operator_client.get("/over-time/").text.split())
-    assert "1 of 3 examined, about 2 min" in strip
+    assert "1 of 3 conversations examined, about 2 min left" in strip
     keep()
     refresh()
     assert "examined" not in " ".join(operator_client.get("/over-time/").text.split())

@@ -110,7 +110,7 @@ def effect(*rows: Spent, now: datetime = NOW):
 def test_before_and_after_are_cases_per_100_turns_that_could_have_had_one():
     found = effect(spent(-2, 30, 3), spent(-1, 20, 2), spent(1, 40, 1), spent(0, 9, 9))
     assert (found.before, found.after) == (Side(5, 50), Side(1, 40))
-    assert effect_words(found) == "10.0 per 100 turns before limit 3,000 of 22 Nov, 2.5 after"
+    assert effect_words(found) == "10.0 cases per 100 turns before limit 3,000 of 22 Nov, 2.5 after"
 
 
 def test_a_foreign_conversation_changes_no_line():

@@ -52,7 +52,7 @@ def test_each_question_is_answered_by_one_look(operator_client):
     cases = Memory.objects.filter(flag_named("refused").where)
     ours = [each for each in cases if each.pk.startswith("hooli/")]
     assert {each.labels["release"] for each in ours} == {"4.2.0"}
-    assert f"<b>{len(ours)} of {cases.count()}</b> hooli/" in page
+    assert f"<b>{len(ours)} of {cases.count()} cases:</b> hooli/" in page
     assert "release 4.2.0" in page
     first = min(Step.objects.filter(memory__in=ours, n=2).values_list("at", flat=True))
     assert f"{first:%H:%M} today" in page

@@ -25,7 +25,7 @@ def test_a_cause_is_muted_for_everybody_until_its_number_grows_by_half(operator_
     assert operator_client.post("/mute/", form).status_code == 302
     page = " ".join(operator_client.get("/").text.split())
     assert "Nothing needs attention" in page
-    assert "Muted by operator at 2:" in page
+    assert "Muted by operator at 2 conversations:" in page
     create_and_add("third", MessageWindow(2), SAID)
     keep()
     (line,) = counted_headlines(0).causes

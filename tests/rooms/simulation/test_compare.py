@@ -208,7 +208,7 @@ def test_an_empty_conversation_is_compared(operator_client, db):
     services.create("empty", None)
     html = operator_client.get("/c/empty/compare/").content.decode()
     assert "No advice: fewer than three model calls" in html
-    assert "Nothing is said yet." in html
+    assert "No message at this point." in html
     assert "no prompts" in html
     assert "accepts" not in html
 
@@ -223,7 +223,7 @@ def test_one_message_and_one_call_are_not_called_messages_and_calls(operator_cli
     create_and_add("c", MessageWindow(3), [AiMessage("Hello")])
     page = words(operator_client.get("/c/c/compare/").content)
     assert "of 1 message " in page
-    assert "of 1 call " in page
+    assert "average of 1 model call " in page
     assert "1 messages" not in page
 
 
@@ -348,7 +348,7 @@ def test_the_options_of_a_policy_are_shown(page):
 
 def test_a_comparison_says_that_it_leaves_out_pins(operator_client, db):
     create_and_add("c", MessageWindow(5), numbered(3))
-    words = "Messages were pinned in this conversation. The replays leave that out."
+    words = "Messages were pinned in this conversation. The replays ignore pins."
     assert words not in operator_client.get("/c/c/compare/").content.decode()
     services.pin("c", 1)
     assert words in operator_client.get("/c/c/compare/").content.decode()

@@ -281,7 +281,7 @@ class TestTheVerdict:
     def test_warns_of_a_word_in_a_script_that_is_no_role(self, operator_client, full):
         typed = {"role": "script", "text": "user: one\nassistant: two"}
         html = " ".join(operator_client.post(VERDICT, typed).content.decode().split())
-        assert "“assistant:” is no role: line 2 goes on with the message before it." in html
+        assert "“assistant:” is no role, so line 2 continues the message before." in html
         assert "Would evict" in html
         told = operator_client.post(VERDICT, typed | {"role": "user"}).content.decode()
         assert "is no role" not in told
