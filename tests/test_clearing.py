@@ -194,7 +194,7 @@ def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
     why = api.get(f"/api/v1/memories/{agent}/messages/3/").data["why"]
     assert why["summary"] == f"It was cleared to make room. {' '.join(words)}"
     assert [each["label"] for each in why["receipt"]][1:3] == [
-        "#3 Tool result leaves: cleared",
+        "#3 Tool result, cleared",
         "#3, its placeholder",
     ]
     assert api.get(f"/api/v1/memories/{agent}/messages/15/").data["why"] is None

@@ -297,7 +297,7 @@ def test_a_conversation_that_many_write_stops_no_other(served):
     (problem, _) = (answer.result() for answer in answers if answer.result().status_code == 503)
     assert problem.headers["Retry-After"] == "2"
     assert problem.json()["title"] == "Database busy"
-    assert "16 other changes of this conversation are waiting" in problem.json()["detail"]
+    assert "16 other changes of this conversation are already waiting" in problem.json()["detail"]
     assert len(served.history("hot")) == WAITING_FOR_ONE + 1
 
 

@@ -218,7 +218,7 @@ class _Writing:
         words = line_of(self._change, evicted, is_first=evicted.seq == self._oldest)
         if _is_result_of_call(evicted):
             return f"{capitalized(named(evicted.seq))}, {words}"
-        return f"{name} leaves: {words}"
+        return f"{name}, {words}" if self._change.clears else f"{name} leaves: {words}"
 
 
 def _is_result_of_call(evicted: Eviction) -> bool:

@@ -73,7 +73,7 @@ class Admission:
             finally:
                 await visit.end()
         if visit.refusal is not None:
-            busy = Outage("busy", f"{visit.refusal}: try again in a moment")
+            busy = Outage("busy", str(visit.refusal))
             await send_problem(scope, send, database_problem(busy))
             log_request(scope["method"], "refused", 503, perf_counter() - started, actor="")
 
