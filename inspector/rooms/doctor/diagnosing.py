@@ -227,11 +227,11 @@ class DiagnosisKeeper(Keeper):
         return memory.window_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send signals about a newly stored diagnosis (`row`), compared with the diagnosis
-        `before`.
+        """Send signals about a diagnosis that was just stored (`row`), compared with the previous
+        diagnosis `before`.
 
-        `problems_found` has the rules that the window has newly broken for providers in use.
-        `cases_found` is sent for each new reason for attention.
+        `problems_found` is sent with the rules that the window has newly broken for providers in
+        use. `cases_found` is sent for each flag that is new, such as `refused`.
         """
         use = choices().of(str(row.pk))
         known = _rules_of(before, use) if before else set()
@@ -301,11 +301,13 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
 
 
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
-    """Return two steps: the newest step whose message would not fit into an empty window, and the
-    newest step whose message left memory at once. None stands for no such step.
+    """Return two steps that added messages for which the limit had no room. Each is the newest such
+    step, or None.
 
-    The last 40 steps are searched. A step counts only if it added messages and if a policy decided
-    what left.
+    The first step added a message that is too large for an empty window. The second step added a
+    message that left memory in the same step.
+
+    Only the last 40 steps are searched. Steps in which a client decided the window are left out.
     """
     first = max(0, memory.last_step - LATELY_STEPS)
     steps = list(Step.objects.filter(memory=memory, n__gte=first).order_by("n"))

@@ -1,7 +1,8 @@
 """The diagnosis of a window: the provider rules that it breaks, for which providers, and since
 which step.
 
-Headers, panels, lists, the API, the command and agents all use this object.
+The pages of the inspector, the API, the command `doctor` and the tools for agents all read the
+class `Diagnosis`.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ class Problem:
         return [mark(name, self.rule, severity) for name, severity in known if severity]
 
     def under(self, use: InUse) -> Problem | None:
-        """Return the problem limited to the providers in use; None if all of them accept the
-        window.
+        """Return the problem with only those of its providers that are in use. Return None if all
+        providers in use accept the window.
         """
         severities = {name: self._severity(name, models) for name, models in use.models.items()}
         if RULES[self.rule].laws and not any(severities.values()):
@@ -232,13 +233,15 @@ def diagnose(
     past_of: Callable[[Collection[int]], Past] | None = None,
     for_answers: bool = False,
 ) -> Diagnosis:
-    """Return the diagnosis of a window, without times. `numbers` are the numbers of the messages.
+    """Return the diagnosis of a window, without times. `numbers` has the seq of each of the
+    `messages`, and `step` is the step after which the window had these messages.
 
     `has_left` tells whether any message has ever left the window. `past_of` returns the earlier
-    steps of some messages in the window; without `past_of`, the beginnings of problems are unknown.
+    steps of the messages with the given seqs. Without `past_of`, the result does not say when
+    problems began.
 
-    `for_answers` saves time: only what the sentences on the providers' answers say is computed.
-    Then no problem has `repairable_for`. If there is only one problem, its beginning is unknown.
+    `for_answers` saves time for callers that show only what each provider answers. No problem then
+    has `repairable_for`, and a single problem has no `since`.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)

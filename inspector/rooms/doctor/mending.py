@@ -41,10 +41,10 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """What is known about the conversations that have a problem.
+    """Values by which the page finds what the conversations with a problem have in common.
 
-    `values` has by conversation ID the tenant, the labels and other values. `everywhere` counts how
-    many conversations of the site have a value.
+    `values` maps a conversation's ID to its values, such as its tenant and its labels. `everywhere`
+    counts how many conversations of the site have a value.
     """
 
     values: Values
@@ -52,10 +52,11 @@ class Whose(NamedTuple):
 
 
 class MendLine(Line):
-    """A line of problems, possibly of several rules and providers, that the same repair solves.
+    """A line of the doctor's page: conversations whose problems one kind of repair solves. The
+    problems may be of several rules and providers.
 
-    `by_client` means that clients write the windows of these conversations, so that the line offers
-    no repair.
+    `by_client` means that clients decide the windows of these conversations. Such a line offers no
+    repair.
     """
 
     def __init__(
@@ -137,17 +138,20 @@ class MendLine(Line):
 
     @cached_property
     def to_copy(self) -> str:
-        """A text for the developer of a client; "" if no client writes the window.
+        """A text to send to the developer of the client that decides these windows; "" if no client
+        decides them.
 
-        The text describes the newest list of messages that providers reject: its problem, and the
-        position of each message.
+        The text describes the newest rejected window: its problem, and the position of each
+        message.
         """
         return list_to_copy(self._newest_first[0], self.providers) if self.by_client else ""
 
 
 def list_to_copy(case: Case, providers: Sequence[str]) -> str:
-    """Describe a list that providers reject, for its developer: the problem, then a line for each
-    message with its role and position. Texts of messages are left out.
+    """Describe a rejected window for the developer of the client that decides the window.
+
+    The first lines name the problem and the conversation. Then each message has a line with its
+    position and role. The texts of messages are left out.
     """
     problem = case.problem
     title = wording.decapitalized(words.problem_title(problem.rule))
@@ -191,15 +195,15 @@ class Mends(NamedTuple):
 def mends(
     issues: Iterable[Issue], midnight: datetime, is_used: bool, everywhere: Everywhere
 ) -> Mends:
-    """Return a line for each way to repair rejected windows. The first line is the one with the
-    most conversations whose problem began today.
+    """Return a line for each kind of repair that would solve problems of rejected windows.
+    Conversations that only their client can change have lines of their own.
 
-    At most five lines are shown, and the rest are folded. A line is also folded if it has fewer
-    than three conversations and none of their problems began today. If all lines are like this, the
-    first five are shown.
+    The first line is the one with the most conversations whose problem began today. Five lines are
+    shown, and the rest are folded. A line with fewer than three conversations is folded, too, if no
+    problem began today. If this would fold all lines, the first five are shown.
 
-    Lines are red if `is_used` is True: somebody has chosen the providers in use. `everywhere`
-    counts conversations of the site by value, such as a label.
+    If `is_used` is True, people have chosen the providers in use, and the lines are red.
+    `everywhere` counts conversations of the site by value, such as a label.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

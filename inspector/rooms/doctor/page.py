@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def rows_of(cases: Sequence[Case]) -> list[Row]:
-    """Return the rows that a line shows: its first few conversations."""
+    """Return rows for the first seven of the cases, which are all that a line of the page shows."""
     return [
         Row(
             case.memory_id,

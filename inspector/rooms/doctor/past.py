@@ -25,10 +25,12 @@ _NAMES = {label: name for name, label in PROVIDERS.items()}
 
 
 def refused(passage: Passage, state: JsonDict) -> Iterable[Case]:
-    """Return the cases in which a provider began to reject the window. The detail of a case names
-    the provider and the broken rule, such as `openai:orphan_result!`.
+    """Return the cases in which a provider began to reject the window, up to the end of the
+    passage. A case has the step, and a detail with provider and rule, such as
+    `openai:orphan_result!`.
 
-    `passage` is the next part of the ledger, and `state` keeps the results of earlier parts.
+    `passage` has the newest steps of the ledger. `state` has the cases of earlier steps, and is
+    updated.
     """
     cases = [Case(*each) for each in state.get("cases", ())]
     known = {*state.get("refused", ())}
@@ -111,7 +113,8 @@ class _Requests:
 
 
 def counting(rule: str = "") -> Callable[[str, str], bool]:
-    """Return a function that tells whether a past rejection of a window still counts.
+    """Return a function that tells whether a past rejection of a window still counts. The function
+    gets a conversation's ID and the detail of a case, such as `openai:orphan_result!`.
 
     A rejection counts if one of the rejecting providers is in use. With a `rule`, only rejections
     for this rule count.

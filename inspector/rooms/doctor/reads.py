@@ -368,8 +368,10 @@ def would_find(use: InUse) -> dict[str, int]:
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:
-    """Return how many conversations each provider would reject. `examples` are the IDs of example
-    conversations; if only examples would be rejected, the result is empty.
+    """Return how many conversations each provider would reject, examples included. The result is
+    empty if no conversation except the examples would be rejected.
+
+    `examples` are the IDs of the example conversations.
     """
     counts: Counter[str] = Counter(dict.fromkeys(ALL.providers, 0))
     has_others = False
@@ -390,8 +392,10 @@ def conversations_by_provider() -> dict[str, int]:
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
-    """Return by conversation ID the newest step that added a message which left memory in the same
-    step. Conversations without such a step among the last `lately` steps are left out.
+    """Return, by conversation ID, the newest step whose new message left memory in the same step.
+
+    Only the last `lately` steps of each conversation count. Conversations without such a step are
+    left out.
     """
     rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
     rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))

@@ -34,8 +34,8 @@ class InUse:
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the rules for which the provider rejects windows with some models only. A rule is
-        returned if such a model is in use.
+        """Return the names of rules that matter only for some models of a provider, if one of these
+        models is in use. Such a model rejects windows that break the rule.
         """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]

@@ -82,8 +82,8 @@ def doctor_rules(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def error(request: HttpRequest) -> HttpResponse:
-    """Explain a provider's error message by the rules that a request has broken. A POST has the
-    text of the error.
+    """Show a form for a provider's error message. A POST with such a message also shows which rules
+    the request has broken.
     """
     error = request.POST.get("error", "")[:LONGEST]
     found = [(each, words.place_of(each)) for each in recognized(error)] if error else []

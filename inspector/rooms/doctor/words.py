@@ -113,7 +113,9 @@ _SEVERITIES = {
 
 
 def severity_words(severity: str) -> str:
-    """Return what a provider does with a window that breaks a rule: `rejected`."""
+    """Return a word for what a provider does with a window that breaks a rule, such as `rejected`
+    for the severity `refused`.
+    """
     return _SEVERITIES[severity]
 
 
@@ -244,7 +246,7 @@ def provider_rows(
     use: InUse | None, found: Mapping[str, int], conversations: Mapping[str, int]
 ) -> list[ProviderRow]:
     """Return the checkboxes of all providers. Providers in use are ticked. If nobody has chosen
-    (`use` is None), the providers that messages of conversations show are ticked.
+    providers (`use` is None), those that messages were recognized to come from are ticked.
 
     `found` has by provider the number of rejected windows, and `conversations` the number of
     conversations that use the provider.
@@ -274,8 +276,8 @@ def place_of(found: Recognized) -> str:
 
 
 def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
-    """Describe how a limit changes: `5 → 7 messages`, or `5 messages → everything` if the new
-    policy only measures.
+    """Describe how a limit changes: `5 → 7 messages`. If the new policy only counts and removes no
+    message, the text is such as `5 messages → everything`.
     """
     if to_set.meters_only:
         return f"{in_unit(each.policy.limit, each.policy)} → everything"
@@ -301,8 +303,8 @@ def short_verb(found: Sequence[TooSmallLimit]) -> str:
 
 
 def short_why(newest: TooSmallLimit) -> str:
-    """Describe the newest conversation with a too small limit: the limit it needs and the limit it
-    has.
+    """Describe the newest conversation with a too small limit: the limit that its largest turn
+    needs, and its limit today.
     """
     needed = in_unit(newest.needed, newest.policy)
     return (

@@ -29,10 +29,10 @@ def diagnoses(
     unreadable: Callable[[str, ChatMemoryError], object], provider: str = ""
 ) -> Iterator[tuple[str, Diagnosis]]:
     """Update all diagnoses, and yield pairs of conversation ID and diagnosis for the conversations
-    with a problem. Only problems for the given `provider` count; if it is "", those for the
-    providers in use.
+    with a problem. Conversations that cannot be read are passed to `unreadable`.
 
-    Calls `unreadable` for each conversation that cannot be read.
+    Only problems for the given `provider` count. If `provider` is "", problems for any provider in
+    use count.
     """
     made = choices().naming(provider)
     changed = list(unexamined().order_by("id").values_list("id", flat=True))

@@ -25,7 +25,9 @@ from inspector.rooms.erasure.terms import summaries_holding
 
 
 class RedactRequest(Body):
-    """Which copies in branches, and which summaries, are redacted together with the message."""
+    """The body of a request to redact a message: the branches and the summaries to redact together
+    with the message.
+    """
 
     branches = fields.BranchesField(
         default=list,

@@ -148,9 +148,10 @@ class NeededSerializer(Json):
 
 
 class EvidenceSerializer(Json):
-    """The fields of a compaction's losses: exact terms that were needed after the summary.
+    """The fields of a compaction's losses: the exact terms that were needed after the summary,
+    counted in groups.
 
-    `told` are terms that users or tools gave to the assistant.
+    The group `told` has the terms that a user or a tool mentioned before the assistant did.
     """
 
     until = serializers.IntegerField(
@@ -188,8 +189,10 @@ class EvidenceSerializer(Json):
     )
 
     def get_attribute(self, instance: JsonValue) -> JsonDict | None:
-        """Return the fields of a compaction's losses. `instance` is the answer about a step; the
-        result is None for other steps and while the losses are unknown.
+        """Return the fields of the losses of a step's compaction. `instance` is the API's response
+        about the step.
+
+        Return None if the step is no compaction, or if its losses are not known yet.
         """
         if instance["kind"] != Step.Kind.COMPACT:
             return None

@@ -24,10 +24,11 @@ from inspector.shell.state import ConversationState
 
 @dataclass(frozen=True)
 class Stop:
-    """A point in the history of a fact: a message with a quote, or the step at which the fact left
-    memory.
+    """A point on the way of a fact that was repeated: a message (`seq`) that the card quotes, or
+    the step (`step`) at which the fact left memory.
 
-    `is_out` is True if the fact was not in memory at this point.
+    `label` says what happened, such as `said` or `left`. `text` is the quote, or says how the fact
+    left. `is_out` is True if memory did not have the fact.
     """
 
     label: str

@@ -67,8 +67,8 @@ class Corpus:
     `size` is the number of these conversations. `mentions` maps a term's digest to the number of
     conversations that mention the term.
 
-    `losing` has the IDs of conversations whose summaries lost a needed term. Only a lost term that
-    pages count first matters here, such as a rare term.
+    `losing` has the IDs of conversations in which a summary lost a needed term that pages count
+    first, such as a rare term.
     """
 
     size: int
@@ -83,11 +83,11 @@ class Corpus:
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether pages count a term first. The term must be one that a user or a tool gave
-        to the assistant.
+        """Return whether pages count a term first. The caller gives the digest of a term that a
+        user or a tool gave to the assistant.
 
-        Rare terms are counted first; while the corpus is too small to tell which terms are rare,
-        all are.
+        Pages count rare terms first. While the corpus is too small to tell which terms are rare,
+        the result is True for all terms.
         """
         return self.headline is Level.TOLD or self.has_few(digest)
 
@@ -97,8 +97,11 @@ class Corpus:
 
 
 def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactions]:
-    """Return rows with the newest conversation first. The attribute `source` of each row is the ID
-    of the conversation of which the row's conversation is a branch, or None.
+    """Return rows sorted by the last change of their conversation, the newest first. Each row gets
+    an attribute `source`.
+
+    If the row's conversation is a branch, `source` is the ID of the conversation from which it was
+    copied, else None.
     """
     return rows.order_by("-memory__updated_at", "memory_id").annotate(
         source=F("memory__branched_from")
@@ -106,7 +109,7 @@ def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactio
 
 
 def roots_of(rows: Iterable[KeptCompactions]) -> dict[str, str]:
-    """Return the IDs of original conversations, with the IDs of the rows' conversations as keys.
+    """Return, by conversation ID, the ID of the original conversation.
 
     If A has a branch B and B has a branch C, the original of C is A. A conversation that is no
     branch is its own original. The rows must have `source` (see `rows_with_sources`).

@@ -59,10 +59,12 @@ class KeptTerm(NamedTuple):
     `is_held` means that memory still had the term after the compaction, usually in the summary.
     `is_told` means that a user or a tool gave the term to the assistant.
 
-    A summary could list the terms that it lacks: `appended` is the term's index in this list; None
-    for a term that is held. Memory could also keep the last messages as they were: `tail` is how
-    many tokens this takes until the term is included. `digest` identifies the term in other
-    conversations.
+    Pages compare the summary with two other texts. The first is the summary and a list of the terms
+    that it lacks: `appended` is the term's index in this list, or None for a term that is held. The
+    second are the last messages before the compaction: the last `tail` tokens would have held the
+    term.
+
+    `digest` identifies the term in other conversations.
     """
 
     used: int

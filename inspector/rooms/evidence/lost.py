@@ -100,8 +100,10 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """A sentence that the last messages, kept as they were, would have held more terms than the
-        summary with 50 appended terms. "" if they would not.
+        """A sentence that compares the summary with the last messages, kept as they were: `The last
+        10,000 tokens, kept as they were, would have held more than the summary with 50 terms.`
+
+        "" if the summary with 50 appended terms holds at least as many terms.
         """
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
@@ -175,10 +177,10 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return the sizes, in tokens, for the bars of last messages. Each size is smaller than the
-    window before the compaction.
+    """Return sizes in tokens, such as 10,000 and 20,000. For each size, a bar shows how many terms
+    that many tokens of the last messages, kept as they were, would hold.
 
-    Such a bar compares the summary with the last messages of one size, kept as they were.
+    Only sizes smaller than the window before the compaction are returned.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

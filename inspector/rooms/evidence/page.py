@@ -30,8 +30,8 @@ class CompactionRow(NamedTuple):
     summary) and one `trigger` (such as "auto").
 
     `held` is how many of the `needed` terms the summaries hold, and `share` the percentage.
-    `others` has the same count for other texts: for summaries with 25 and with 50 appended terms,
-    then for the last messages of several sizes.
+    `others` has the numbers of terms that other texts would hold: the summaries with 25 and with 50
+    appended terms, then the last messages of several sizes.
     """
 
     summarizer: str
@@ -103,8 +103,11 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """A sentence that the last messages, kept as they were, would have held more terms than the
-        summaries with 50 appended terms. "" if they would not.
+        """A sentence that compares the summaries with the last messages, kept as they were: `The
+        last 10,000 tokens, kept as they were, would have held more than the summaries with 50
+        terms.`
+
+        "" if the summaries with 50 appended terms hold at least as many terms.
         """
         most = self._all.held(self.level, WITH_TERMS[-1])
         ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]

@@ -128,11 +128,12 @@ def incidents_at(
     *,
     lists_used: bool = False,
 ) -> IncidentsAt | None:
-    """Return the incidents up to step `at`, with the incident `number` in detail. The newest
-    incident has the number 1.
-
-    Return None if no row is stored. Only the messages of the detailed incident are read. Raises
+    """Return the incidents up to step `at`. Return None if no row is stored (`kept`). Raises
     CorruptRow for an altered row.
+
+    The incident with the given `number` is returned with details and texts; the newest incident has
+    the number 1. `detail` is the step `at`, if the caller has read it. With `lists_used`, the
+    newest facts that the assistant used without a mention in memory are listed, too.
     """
     if kept is None:
         return None

@@ -1,11 +1,13 @@
-"""Divides long conversations into stretches of 500 messages, so that each change costs the same.
+"""Divides long conversations into stretches of 500 messages. So after a change, the search for
+incidents and lost terms does not read the whole conversation again.
 
 Messages up to the end of the last full stretch are "settled". Their incidents and lost terms are
-found once, among the newest 10,000 messages, or fewer if they have more than 4 million characters.
+found once, and later messages cannot change them. Only the newest 10,000 messages are searched, or
+fewer if they have more than 4 million characters.
 
-After each change, incidents and lost terms are found again only for the messages after the last
-full stretch. For this, the messages since the beginning of the last full stretch are read, with
-those that were in memory when this stretch began.
+Incidents and lost terms of the messages after the last full stretch are found again after each
+change. For this, the last full stretch and all later messages are read, and the messages that were
+in memory when this stretch began.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ def settled_part(
     """Return the incidents or losses up to the last settled message, which later messages cannot
     change. Return None if no message is settled.
 
-    If the previous row `before` has the same last settled message, `read` returns the incidents or
-    losses in this row. Otherwise, or if the row cannot be read, `find` computes them. Its second
-    argument is the seq of the last settled message.
+    `before` is the stored row. If its last settled message is still the last, `read` returns the
+    incidents or losses of the row. Otherwise, or if the row cannot be read, `find` computes them up
+    to the seq that it gets.
     """
     settled = settled_until(memory.last_seq)
     if not settled:

@@ -21,9 +21,8 @@ _BACK = {
 
 
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
-    """Return two texts: the limit that would have kept the fact, such as “A limit of 60
-    messages”, and the
-    rest of the sentence about this limit.
+    """Return two texts about the limit that would have kept the fact: the limit, such as “A limit
+    of 60 messages”, and the rest of the sentence.
 
     If no limit would have kept the fact, or if the limit is unknown, the first text is "" and the
     second text says why. `today` is the policy of today.
