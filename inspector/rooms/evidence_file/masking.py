@@ -139,8 +139,8 @@ def _forms(word: str) -> set[str]:
 
 
 def words_pattern(words: list[str]) -> re.Pattern[str]:
-    """Return the pattern that finds chosen words in a normal form. Where a word has a space, the
-    text may have no space, or a plus as in URLs.
+    """Return the pattern that finds chosen words in the normal form of a text. A space in a word
+    also matches a plus, as in URLs, or nothing.
     """
     spaced = (re.escape(word).replace(r"\ ", "[ +]?") for word in words)
     return declared_pattern("|".join(spaced), re.IGNORECASE, family="words to mask")

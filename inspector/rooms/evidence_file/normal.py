@@ -1,10 +1,11 @@
-"""The normal form in which texts are searched for terms to mask, and the way back to the original
-text.
+"""The normal form in which texts are searched for terms to mask. A position in the normal form
+leads back to a position in the original text.
 
-A text is changed by NFKD and case folding. Each run of white space becomes one space, and
-zero-width characters are left out. Entities, percent signs and the escapes of JSON are decoded, and
-curly quotes become straight. ASCII letters keep their case: the patterns of kinds need it. A
-position in the form leads back to a position in the text.
+ASCII letters stay as they are, because the patterns of kinds need their case. All other characters
+are changed by NFKD and case folding. Each run of white space becomes one space, and zero-width
+characters are left out.
+
+Entities, percent signs and the escapes of JSON are decoded, and curly quotes become straight.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ class NormalText(NamedTuple):
         return cls("".join((*parts, text[done:])), starts, ends, of_starts, of_ends)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span of the original text from which a non-empty span of the normal form
-        comes.
+        """Return the start and the end, in the original text, of the part from `start` to `end` of
+        the normal form. This part must not be empty.
         """
         return self._place(start, is_end=False), self._place(end, is_end=True)
 

@@ -36,13 +36,16 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a policy or a label within a tenant, with the conversations that it affects.
+    """A change of a policy or a label within a tenant. Turns before and after the change are
+    compared to see whether the change helped.
 
-    `at` is the first hour of the change. `hours` maps a conversation's ID to the hour of its own
-    change: turns before and after this hour count. Of the conversations in `before`, only turns
-    before `at` count. Of those in `after`, only turns after `at` count.
+    `at` is the hour in which the change began. For a policy, `hours` maps the ID of each changed
+    conversation to the hour of its own change. Its turns before and after this hour count.
 
-    For a label, `name` is the name and `words` the value. For a policy, `name` is "", and `words`
+    For a label, `after` has the conversations with the new value: their turns after `at` count.
+    `before` has the other conversations of the tenant: their turns before `at` count.
+
+    `name` is the label's name and `words` its value. For a policy, `name` is "", and `words`
     describes the policy, such as `limit 3,000`.
     """
 
@@ -62,7 +65,7 @@ class Change:
         return memory_id in self.hours or memory_id in self.after
 
     def concerns(self, memory_id: str) -> bool:
-        """Return whether turns of a conversation count, before or after the change."""
+        """Return whether turns of a conversation count as turns before or after the change."""
         return self.has_changed(memory_id) or memory_id in self.before
 
 
@@ -152,8 +155,10 @@ class Effect:
 
 
 def could_have(row: Spent, flag: Flag) -> int:
-    """Return in how many turns of an hour the problem of a flag could have begun. For some flags,
-    only turns after an eviction or a compaction count.
+    """Return in how many turns of an hour (`row`) the problem of a flag could have begun.
+
+    For most flags, these are all turns. A user can only have to repeat a fact after an eviction, so
+    that only turns after an eviction count for this flag.
     """
     turns = flag.cases.past.turns if flag.cases.past else Turns.ALL
     if turns is Turns.EVICTED:
@@ -166,6 +171,9 @@ def effect_of(
 ) -> Effect:
     """Return how often the problem of a flag began before and after a change, and in how many turns
     the problem could have begun.
+
+    `rows` are the hours of the conversations that the change concerns. `counting` decides which
+    past problems still count.
     """
     sums = {False: [0, 0], True: [0, 0]}
     first = change.at
@@ -211,9 +219,9 @@ def closing_of(
     """Return whether and when the problem of a flag ended after a change, and whether the problem
     came back.
 
-    A problem counts as ended after at least 2 days and 50 turns in which it did not begin. Only
-    turns of the changed conversations count, and of these only turns in which the problem could
-    have begun.
+    The problem counts as ended when it has not begun again for at least 2 days and 50 turns. Only
+    turns of changed conversations in which the problem could have begun are counted. If the problem
+    begins in any of the `rows`, the count starts again.
     """
     last, turns, came_back = change.at, 0, False
     closed: int | None = None

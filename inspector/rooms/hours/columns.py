@@ -38,7 +38,9 @@ class Column:
     cases: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
     def add(self, place: int, turns: int, tokens: int, cost: int) -> None:
-        """Add a conversation by its index, with the sums of its hours."""
+        """Add the figures of a conversation: the sums of its turns, tokens and cost. `place` is the
+        conversation's index in the list of all conversations.
+        """
         self.places.append(place)
         self.turns.append(turns)
         self.tokens.append(round(tokens / (turns or 1)))
@@ -126,8 +128,9 @@ def columns_of(
 ) -> list[Column]:
     """Return the figures of each hour or day that begins at one of the `starts`.
 
-    `column_of` maps an hour to the index of its hour or day in `starts`. `places` has the index of
-    each conversation.
+    `rows` are the hours of conversations. `column_of` maps the start of an hour to the index of its
+    hour or day in `starts`. `places` maps a conversation's ID to its index in the list of all
+    conversations.
     """
     sums: list[dict[int, list[int]]] = [{} for _ in starts]
     columns = [Column() for _ in starts]

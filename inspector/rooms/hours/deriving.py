@@ -1,10 +1,10 @@
 """Derives the hourly figures of a conversation from its ledger and from its recorded calls.
 
-New steps are added to the stored rows, which have the sums of earlier steps. The `content` of the
-conversation's row has all else that is needed to add later steps.
+After a change, only the new steps are read: their figures are added to the stored rows. The
+`content` of the conversation's row has all other values that this needs.
 
-The prompt of an answer is estimated: it is the window before the answer. A cache could read the
-prefix that this prompt shares with the previous prompt.
+Tokens and cost are estimated from the ledger, too: the window before an answer counts as its
+prompt. The prefix that this prompt shares with the previous prompt can come from the prompt cache.
 """
 
 from __future__ import annotations

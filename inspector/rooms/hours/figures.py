@@ -102,8 +102,8 @@ class Fleet:
         changes: Sequence[Change],
         now: datetime,
     ) -> Fleet:
-        """Add up the `rows` of all conversations in `known`, and note for each conversation its
-        newest change.
+        """Return all conversations in `known` with their figures, which are the sums of `rows`.
+        Each conversation gets the newest of the `changes` that affect it.
         """
         places = {memory_id: n for n, memory_id in enumerate(known)}
         starts = {"days": days_until(now, DAYS), "hours": hours_until(now, HOURS)}
@@ -321,8 +321,8 @@ class Made:
 
 
 def kept(splits: Collection[str]) -> dict[str, Made]:
-    """Return the stored figures of some groupings, by grouping. Figures that an earlier version of
-    the rules computed are left out.
+    """Return the stored figures of the given groupings, such as `tenant`, by grouping. Figures that
+    an earlier version of the code computed are left out.
     """
     names = {_stored(split): split for split in splits}
     rows = KeptFigures.objects.filter(split__in=names)

@@ -187,8 +187,10 @@ def _place(name: str) -> int:
 
 
 def counted_flags() -> list[Flag]:
-    """Return the flags (kinds of problems) that are counted by hour. Their past cases can be found,
-    and they count today; some flags count only after the providers in use are chosen.
+    """Return the flags (kinds of problems) that the overview counts by hour.
+
+    A flag is counted if the ledger shows when its problems began, and if its problems count today.
+    For some flags, people must first choose the providers in use.
     """
     return [each for each in flags() if each.cases.past and each.counts]
 

@@ -31,7 +31,9 @@ _TURNS, _TOKENS, _COST, _CASES, _COUNTED, _ESTIMATED = range(6)
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a small chart: its position, top, height, words for people, and its link, if any."""
+    """A bar of a small chart. `left`, `top` and `height` are its place and size, `words` its label
+    for screen readers, and `href` its link or "".
+    """
 
     left: int
     top: str

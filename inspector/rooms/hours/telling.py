@@ -42,11 +42,11 @@ def told(
     now: datetime,
     before: Mapping[str, Telling],
 ) -> dict[str, Telling]:
-    """Return by flag (kind of problem) what to say: whether a change of a policy or label helped.
-    Of all changes, the one that affects most conversations with the problem is chosen.
+    """Return, by flag (kind of problem), a sentence on whether a change of a policy or label
+    helped. Of all changes, the one that affects most conversations with the problem is chosen.
 
-    `before` is the previous result of this function. A problem that had ended there counts as ended
-    until it begins again. This is so even if the change is no longer among the `changes`.
+    `before` is the previous result of this function. A problem that had ended by then counts as
+    ended until it begins again, even if its change is no longer among the `changes`.
     """
     these = causes()
     counting, by_id = Counting.of(these), _by_id(rows)

@@ -22,7 +22,7 @@ class Integrity(room.SiteRoom):
         seal(change)
 
     def erasing(self, erased: Erased) -> None:
-        """Refuse to redact a message that was altered, because the redaction would hide the
+        """Raise CorruptRow if a message to redact was altered, because the redaction would hide the
         alteration.
         """
         from inspector.rooms.integrity.chain import check_commitments

@@ -1,14 +1,16 @@
-"""The chain of digests, which reveals alterations of stored rows that a replay of the ledger
-cannot.
+"""The chain of digests, which reveals alterations of stored rows that a replay of the ledger cannot
+reveal.
 
-Each step has a digest over the previous digest and everything that the step wrote. A step writes
-its own columns, the commitments of its messages, and the stays (periods of messages in memory) that
-it began and ended. The newest digest, the head, is in the conversation's row. Somebody who kept a
-head can prove later that nothing up to its step was altered or cut off. Without a kept head, an
-attacker who can write to the database can also compute the whole chain again.
+Each step has a digest over the previous digest and everything that the step wrote: its own columns,
+the commitments of its messages, and the stays (periods of messages in memory) that it began and
+ended. The newest digest, the head, is in the conversation's row.
 
-A commitment is a digest over a message's columns and a random salt. The commitment is kept when the
-text and the salt are erased, and then lets nobody guess the text.
+Somebody who kept a head can prove later that nothing up to its step was altered or cut off. Without
+a kept head, an attacker who can write to the database can also compute the whole chain again.
+
+A commitment is a digest over a message's columns and a random salt. A redaction erases the text and
+the salt, but not the commitment. Without the salt, nobody can find the text by computing the
+commitments of guessed texts.
 
 A digest is the SHA-256 of a JSON list: the version, the kind of row, and values in a fixed order.
 The JSON is ASCII without spaces, objects are sorted by their names, times are microseconds since
@@ -97,7 +99,9 @@ def new_salt() -> bytes:
 
 
 def seal(change: Recorded) -> None:
-    """Fill in the digests of a step and its messages, or of a conversation without steps."""
+    """Compute the digests of a new step and of its messages, and set them on the rows before they
+    are stored. For a conversation without steps, set its head.
+    """
     memory = change.memory
     if not change.steps:
         memory.labels_salt = new_salt()

@@ -26,9 +26,12 @@ DIGITS = 9
 class FleetAddress(ChosenConversations):
     """The settings in a URL of the lab: conversations, kind of policy, and prices.
 
-    `sample` is how many conversations are measured, 0 for all, and `seed` chooses them. `context`
-    is the context window of the model. `members` is the name of a group, and limits the lab to this
-    group. With `strategies`, the memories of agent frameworks are measured, too.
+    `sample` is how many conversations are measured (0 for all), and `seed` decides which ones.
+    `context` is the context window of the model. `members` is the name of a group; only
+    conversations of this group are measured.
+
+    `limit` is one more limit to measure, if any. If `strategies` is not "", the lab also measures
+    the memories of agent frameworks.
 
     `usual_kind` is the kind of policy that most of the conversations have. A URL without a kind
     gets this kind. `problem` describes an error in the URL, or is ""; all other settings of the URL
