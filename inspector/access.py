@@ -38,8 +38,8 @@ def is_local(request: HttpRequest) -> bool:
 
 
 def sign_in_url() -> str:
-    """Return the URL of the project's own sign-in page; if the project has none, of the
-    inspector's.
+    """Return the URL of the project's own sign-in page, or of the inspector's sign-in page if the
+    project has none.
 
     The project has its own sign-in page if it sets LOGIN_URL, or if a page is at Django's default
     URL.

@@ -65,7 +65,8 @@ class InspectorConfiguration:
       largest size of a form that needs an account.
     - `MESSAGES_FORM_BYTES` is the largest size of a form with messages, sent as
       multipart/form-data.
-    - `UPLOAD_BYTES` is the largest size of a file, and `OTLP_BYTES` of an unpacked body of OTLP.
+    - `UPLOAD_BYTES` is the largest size of an uploaded file.
+    - `OTLP_BYTES` is the largest size of a request with OpenTelemetry traces (OTLP), unpacked.
     - `CALL_DAYS` is the number of days after which `vacuum` deletes model calls. With 0, model
       calls are kept as long as their conversation.
     - `PRICES` has the price of a million input tokens by the beginning of a model's name. The name

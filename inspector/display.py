@@ -35,10 +35,10 @@ def theme_of(request: HttpRequest) -> str:
 
 
 def switched_on(request: HttpRequest) -> dict[str, str]:
-    """Return the display switches for a projector that the reader has turned on, as values by name.
+    """Return the display settings for a projector that the reader has turned on, by name.
 
-    `type` is "large" for large type. `foresight` is "hidden" for no marks of messages that leave
-    next.
+    `type` is "large" for large type. `foresight` is "hidden" if the page does not mark the messages
+    that leave next.
     """
     return {name: on for name, on in DISPLAYS.items() if request.COOKIES.get(cookie(name)) == on}
 

@@ -125,7 +125,9 @@ class Eviction(NamedTuple):
 
     @property
     def because_seq(self) -> int | None:
-        """The seq of the message that caused the eviction; None if no other message did."""
+        """The number (seq) of the message that caused the eviction; None if no message did. Also
+        None for a placeholder, which has no number of its own.
+        """
         if self.because is None or self.reason is Reason.STUBBED:
             return None
         return self.because.seq or None
@@ -171,8 +173,8 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
     """Evict the rest of the turn whose user message was evicted last: the messages up to the next
     user message or the end. Yields the evictions.
 
-    The message that is being added stays, even if its question is not in the window. Pinned user
-    messages can fill the limit, so that no question has room.
+    The message that is being added stays. Its question may have left because pinned user messages
+    fill the limit.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:
@@ -271,11 +273,7 @@ class Head:
         return read[index]
 
     def next_user(self, index: int) -> int | None:
-        """Return the index of the first user message at or after `index`; None if there is none.
-
-        A window that was read to its end remembers its user messages, so that it is not read again
-        for each added message.
-        """
+        """Return the index of the first user message at or after `index`; None if there is none."""
         window = self._window
         if window is not None and window.users is not None and not self._has_new_user:
             before = set(self._read[:index])
@@ -392,8 +390,8 @@ def first_of_group(entries: Sequence[Weighable], position: int) -> int:
 
 
 def group_starts(entries: Sequence[Weighable]) -> list[int]:
-    """Return the result of `first_of_group` for each position. A single pass keeps this fast if all
-    messages are results of one call.
+    """Return a position for each message: for a tool result, the position of its tool call; for any
+    other message, its own. `first_of_group` does the same for a single position.
     """
     starts: list[int] = []
     call: int | None = None

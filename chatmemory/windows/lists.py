@@ -120,11 +120,11 @@ def inferred_add(
     """Return the only add that turns the window into the new list; None if no add does, or several
     do.
 
-    - Nothing in the window is pinned, as LangChain4j has no pins.
+    - The window must have no pinned messages, as LangChain4j has no pins.
     - `before` and `after` are the payloads of the old and the new list, and `arrivals` the entries
       of the new list. `is_same` compares a payload of the new list with a payload of the old list.
-    - `recovers` tells whether the client's policy removes interrupted tool calls; None if earlier
-      lists of the client did not show this.
+    - `recovers` tells whether the client's policy removes interrupted tool calls; None if
+      earlier lists of the client did not show this.
 
     The returned transition has no policy, since the policy of the client is unknown. If the added
     message left at once, the new list does not contain it. Then the transition has no arrival, only
@@ -154,7 +154,9 @@ def _possible_policies(window: Window, recovers: bool | None) -> Sequence[Sequen
 
 
 def appended(window: Window, arrival: Entry) -> Transition:
-    """Return the add of a client that appended a message to its list without evicting anything."""
+    """Return the transition of an add in which a client appended a message to its list and evicted
+    nothing.
+    """
     length = window.totals.count
     return _by_client(_admit(window, arrival, length, length + 1))
 

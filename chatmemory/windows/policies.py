@@ -114,8 +114,8 @@ class Policy(ABC):
 
     - `always_keep_system_message_first`: a new system message goes to the head of the window, not
       to the end.
-    - `low_water`: the share of the limit to which a window over the limit is trimmed. The part of
-      the trim below the limit spares the newest message, with its tool call.
+    - `low_water`: the share of the limit to which a window over the limit is trimmed. The newest
+      message, with its tool call, leaves only if the limit has no room for it.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: the treatment of a message that is larger than the limit allows.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, regardless of other
@@ -312,8 +312,8 @@ class Policy(ABC):
         return 0
 
     def trim(self, head: Head) -> list[Eviction]:
-        """Evict the messages over the limit. If the window was over its limit, go on down to the
-        `low_mark`. Returns the evictions.
+        """Evict messages until the window is within its limit, and return the evictions. If the
+        window was over its limit, go on until its load is at most `low_mark`.
         """
         is_over = self.is_exceeded_by(head.totals)
         if self.meters_only or not (is_over or has_own_rule(type(self))):

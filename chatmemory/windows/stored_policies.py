@@ -74,15 +74,15 @@ def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
 
 
 def load_of(policy: Policy | None, totals: Totals) -> int | None:
-    """Return how much of the limit a window takes, in the unit of the limit; None without an
-    installed policy.
+    """Return how much of its limit a window takes, in the unit of the limit; None if there is no
+    policy, or if its kind is not installed.
     """
     return policy.load(totals) if can_decide(policy) else None
 
 
 def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
-    """Return how much of the limit a window takes, in the unit of the limit; its tokens without an
-    installed policy.
+    """Return how much of its limit a window takes, in the unit of the limit. If there is no policy,
+    or if its kind is not installed, return the number of tokens.
     """
     return policy.load(totals) if can_decide(policy) else totals.tokens
 

@@ -227,7 +227,8 @@ def admit_beside_pins(
 
 def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
     """Return whether an add leaves interrupted tool calls (calls without all their results) in the
-    window. The arriving tool result may complete them.
+    window although the policy removes them. A tool result leaves them there, because it may
+    complete them.
     """
     return policy.recovers and arrival.type is MessageType.TOOL_EXECUTION_RESULT
 
@@ -394,8 +395,8 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short, made-up message that costs something under the policy: a message of the
-    model, or a message of the user if messages of the model cost nothing.
+    """Return a short, made-up message, to find out what an add would evict. It is a message of the
+    model, or a message of the user if messages of the model cost nothing under the policy.
     """
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
@@ -457,8 +458,8 @@ def why_it_cannot_fit(
 
 
 def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
-    """Return whether a message is too large for the limit, even if only the leading system message
-    stays beside it.
+    """Return whether a message would be too large for the limit even if nothing but the leading
+    system message stayed beside it.
     """
     return policy.is_exceeded_by(policy.total(_with(system, message)))
 

@@ -15,7 +15,8 @@ from inspector.shell.room import View
 
 
 class Addresses:
-    """Builds the URLs of a conversation page, also if the page answers a POST to another URL.
+    """Builds the URLs of a conversation page. If the page answers a POST to another URL, its links
+    still lead to the page.
 
     `tried` are the URL parameters of a simulation, which links preserve. Links to the live page
     preserve these parameters only if the simulation `is_lasting`. `previous_step` and `next_step`

@@ -14,8 +14,8 @@ def copied_test(
     """Return the code of a test with these assertions about a conversation under a policy; "" if no
     policy decides the window.
 
-    The test replays the history. A replay needs a policy that evicts, so the limit is enforced in
-    the test. `about` names the test, and `why` becomes a comment in the test.
+    The test replays the history. If the policy only measures, the test enforces its limit. `about`
+    names the test, and `why` becomes a comment in the test.
     """
     if not can_decide(policy):
         return ""

@@ -35,7 +35,7 @@ class Segment(NamedTuple):
 
 
 def share_words(percent: int, tokens: int) -> str:
-    """Format a percentage: `16 %`, or `<1 %` for tokens that round to 0."""
+    """Format a percentage: `16 %`, or `<1 %` if `percent` is 0 although there are `tokens`."""
     return "<1 %" if tokens and not percent else f"{percent} %"
 
 
@@ -98,9 +98,7 @@ class BudgetBar:
 
     @property
     def finding(self) -> str:
-        """A sentence about a system message that uses most of the limit, or "". Such a system
-        message explains evictions better than the arithmetic of a step.
-        """
+        """A sentence about a system message that uses most of the limit; "" if there is none."""
         return system_share(self.budget) if self.budget.is_system_heavy else ""
 
     @cached_property

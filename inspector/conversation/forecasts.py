@@ -50,7 +50,7 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy |
 
 
 def would_clear(outlook: Outlook) -> str:
-    """Say which tool results would be cleared; "" if none would."""
+    """Say which tool results a simulated change would clear; "" if none."""
     return f"{would_become_stubs(outlook.stubbed)}." if outlook.stubbed else ""
 
 
@@ -224,7 +224,9 @@ def why_nothing_fits(window: WindowView) -> str:
 
 
 def one_beyond_limit(no_room: NoRoom | None) -> str:
-    """Say what happens to a single message that a lowered limit hides."""
+    """Say what happens to a single message that a lowered limit hides. `no_room` is the reason why
+    no message can be added, or None.
+    """
     if no_room:
         no_add = capitalized(_NO_ROOM[no_room])
         seen = "The model no longer sees the message."
@@ -236,7 +238,9 @@ def one_beyond_limit(no_room: NoRoom | None) -> str:
 
 
 def beyond_tried_limit(no_room: NoRoom | None) -> str:
-    """Say what would happen to a message that a simulated limit would hide."""
+    """Say what would happen to a message that a simulated limit would hide. `no_room` is the reason
+    why no message could be added, or None.
+    """
     if no_room:
         return f"The model would no longer see the message. {would_be_no_room(no_room)}"
     return "The model would no longer see the message, which would leave memory at the next add."

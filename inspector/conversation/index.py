@@ -24,10 +24,11 @@ class IndexTerms:
     """The exact terms of an index, each with the number of the last message that contained the
     term.
 
-    `first` has the terms that are shown, and `others` the terms that are folded. Both are grouped
-    by label (what messages call the term). `fallen` are terms that the index remembers, but does
-    not list, and `left_out` are terms that somebody left out. With a `source`, only the terms of
-    the message with this number are included.
+    `first` has the terms that are shown at once, and `others` the terms that are shown after a
+    click. Both are grouped by label: the word that messages use for the term, such as "order
+    number". `fallen` are terms that the index remembers, but does not list, and `left_out` are
+    terms that somebody left out. With a `source`, only the terms of the message with this number
+    are included.
     """
 
     def __init__(self, index: Index, source: int | None = None) -> None:
@@ -52,10 +53,8 @@ class IndexTerms:
 
 
 class TermChoice(NamedTuple):
-    """A term of the index, and the URL (`address`) of a preview of the change that somebody can
-    choose.
-
-    A term that `is_left_out` can be listed again. Any other term can be left out.
+    """A term of the index that somebody can leave out, or list again if the term `is_left_out`.
+    `address` is the URL of a preview of this change.
     """
 
     term: str
@@ -127,7 +126,9 @@ class IndexRow:
 
 
 def by_label(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Group terms by label, the most important label first; terms without a label are under ""."""
+    """Group terms by label, the word that messages use for a term, such as "order number". Labels
+    and terms keep their order; terms without a label are under "".
+    """
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.label, []).append(row)

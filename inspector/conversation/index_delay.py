@@ -21,8 +21,8 @@ REPLAYED = {"add", "index", "stub", "labels", "redact"}
 
 
 def leaving_without_index(state: ConversationState) -> str:
-    """Say when the selected message would have left by the same policy without an index; "" if the
-    history alone does not tell.
+    """Say when the selected message would have left by the same policy without an index: `left 3
+    messages later`. Return "" if a replay of the history cannot tell.
     """
     step, row, left_by = state.stored.step, state.selection.row, state.selection.left_by
     policy = step.policy

@@ -100,7 +100,7 @@ def pairing(rows: Sequence[Pairable | None], i: int) -> str:
 
 
 def pairings(rows: Sequence[Pairable | None]) -> list[str]:
-    """Return the position of each row among a tool call and its results (see `pairing`). A row of
-    None is not a message.
+    """Return the CSS class of each row by its place among a tool call and its results (see
+    `pairing`). A row of None is not a message.
     """
     return [pairing(rows, i) for i in range(len(rows))]

@@ -40,9 +40,9 @@ def unit_of(number: int, unit: str) -> str:
 class Measure:
     """How a policy measures memory. Without a policy that decides, sizes are in tokens.
 
-    `limit` is None if its unit is unknown. `overhead` is the part of the size that every request
-    has. `costs` are the sizes by step, for a policy that cannot compute a size from the numbers of
-    messages and tokens alone.
+    `limit` is None without a policy that decides. `overhead` is the part of the size that every
+    request has. `costs` are the sizes by step, for a policy that cannot compute a size from the
+    numbers of messages and tokens alone.
     """
 
     policy: Policy | None

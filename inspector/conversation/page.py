@@ -40,8 +40,8 @@ MOVES = {
 
 @dataclass
 class StepLink:
-    """A button that moves `to` a step, with the `name` of its icon. It is disabled if there is no
-    such step. `by` is how many steps it moves, or 0 if that varies.
+    """A button that moves the page to the step `to`; it is disabled if `to` is None. `name` is the
+    name of its icon. `by` is how many steps it moves, or 0 if that varies.
     """
 
     drawn: ClassVar = ("name", "label", "to", "by")

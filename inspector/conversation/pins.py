@@ -58,7 +58,8 @@ def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -
     message cannot be pinned.
 
     A message cannot be pinned if it is not in memory, or if it is a system message or a tool call
-    that awaits results.
+    that awaits results. A policy that only measures needs no pins, but existing pins can be
+    removed. `waiting_call` is the number of the tool call that awaits results, if any.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy

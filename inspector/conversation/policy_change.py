@@ -10,8 +10,10 @@ from inspector.conversation.forecasts import change_of_policy
 
 
 class PolicyChange:
-    """What another policy would change in the messages that the model sees. See
-    `simulation.simulate` for `recount` and exceptions.
+    """What another policy would change in the messages that the model sees.
+
+    The policy may count tokens in another way. Then a memory of more than 5,000 messages is counted
+    again only with `recount`. Raises the exceptions of `simulation.simulate`.
     """
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:

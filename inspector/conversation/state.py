@@ -238,9 +238,6 @@ def texts_of(
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
     """Return the readable texts of some messages, cut to `size` characters, by the number of the
     message.
-
-    The readable text of an assistant's or a tool's message is put together from two columns,
-    `frame` and `text`. To save work, `text` is cut before that.
     """
     by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
     rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(

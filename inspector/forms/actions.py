@@ -90,8 +90,8 @@ class CompactForm(forms.Form):
     """The form of a compaction: a summary, the messages that the summary replaces, and the number
     of exact terms to append.
 
-    `first` and `last` are positions in the window after `step`, counted from 1. The window after a
-    stored step does not change while somebody writes.
+    `first` and `last` are positions in the window after `step`, counted from 1. So messages that
+    arrive while somebody writes do not change the choice.
     """
 
     summary = forms.CharField(

@@ -113,7 +113,9 @@ class Chart:
 
 @lru_cache(maxsize=64)
 def chart_of(points: tuple[Point, ...], limit: int | None, is_tried: bool) -> Chart:
-    """Return the chart of these points. Cached, because a move to another step changes none."""
+    """Return the chart of these points. The result is cached, because the points stay the same when
+    the page shows another step.
+    """
     return Chart(points, limit, is_tried)
 
 
