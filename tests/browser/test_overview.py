@@ -174,7 +174,7 @@ def test_typed_text_is_left_alone(reader, served):
 def test_the_first_match_of_a_filter_brings_the_table(reader, served):
     served.create("first")
     page = reader("/?q=not+yet")
-    expect(page.get_by_text("No conversation matches.")).to_be_visible()
+    expect(page.get_by_text("No conversation matches the search and filters.")).to_be_visible()
     served.say("first", "not yet said until now")
     expect(page.locator("[data-rows] tr mark")).to_have_text("not yet")
 
@@ -209,7 +209,7 @@ def test_the_feed_quotes_nothing_of_a_deleted_conversation(reader, served):
     feed = page.locator("[data-feed]")
     expect(feed).to_contain_text("“soon gone”")
     served.api.delete(f"{served.url}/api/v1/memories/gone-y/").raise_for_status()
-    expect(page.get_by_text("No conversation matches.")).to_be_visible()
+    expect(page.get_by_text("No conversation matches the search and filters.")).to_be_visible()
     expect(feed).not_to_contain_text("soon gone")
 
 
@@ -256,7 +256,7 @@ def test_everything_that_matches_is_chosen_and_exported_by_one_press(reader, cro
     page = reader("/?q=crowd-")
     page.get_by_role("checkbox", name="Select all on this page").check()
     expect(page.get_by_text(f"{PAGE} selected", exact=True)).to_be_visible()
-    page.get_by_role("checkbox", name=f"All {CROWD} that match").check()
+    page.get_by_role("checkbox", name=f"All {CROWD} conversations that match").check()
     expect(page.get_by_text(f"All {CROWD} selected")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("button", name="Export").click()

@@ -161,7 +161,7 @@ def test_axe_finds_nothing_where_memory_has_one_row(open_page, violations):
     page = open_page("/c/one/")
     assert violations(page) == []
     searches = page.get_by_role("search").evaluate_all("all => all.map(each => each.ariaLabel)")
-    assert searches == ["All conversations", "This conversation"]
+    assert searches == ["All conversations", "Search this conversation"]
 
 
 def test_axe_finds_nothing_in_help_and_in_large_type(open_page, violations):
