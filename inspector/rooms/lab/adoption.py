@@ -54,10 +54,10 @@ class PolicyAdoption:
 def adopting(
     which: MemoryFilter, policy: Policy | None, apart: Collection[str] = ()
 ) -> PolicyAdoption:
-    """Return what setting a policy would do to the matching conversations, except for those in
-    `apart`. A policy of None means sending everything.
+    """Return how many of the matching conversations a new policy would change, and how. A policy of
+    None means sending everything.
 
-    Raises UnknownEstimator.
+    Conversations with an ID in `apart` are left out. Raises UnknownEstimator.
     """
     policy = policy and measured(policy)
     of_clients = which.rows().filter(decided_by_clients()).count()

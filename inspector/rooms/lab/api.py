@@ -58,7 +58,9 @@ class _Priced(serializers.Serializer[Any]):  # it reads, and has no row
 
 
 class RecallRequest(_Priced, Body):
-    """Conversations in one of the formats, and policies to compare."""
+    """The body of a request: conversations in one of the formats, and the policies to compare on
+    them.
+    """
 
     conversations = serializers.ListField(
         child=fields.MessagesField(),
@@ -151,7 +153,9 @@ class RecallRowSerializer(Json):
 
 
 class MeasuredSerializer(Json):
-    """The conversations on which advice was measured, and the ones that were left out."""
+    """How many conversations were measured for the advice, and which conversations were left out
+    and why.
+    """
 
     conversations = serializers.IntegerField(
         help_text="The number of conversations that were counted, each with the same weight."

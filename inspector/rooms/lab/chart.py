@@ -74,8 +74,8 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 
 
 class Frontier:
-    """Draws the chart of an advice in one size. Each point of the chart is an option: a policy with
-    its cost and its share of facts held.
+    """Draws the chart of the lab in one size. Each point is an option of the `advice`: a policy
+    with its cost and its share of facts held.
     """
 
     def __init__(

@@ -34,8 +34,10 @@ def costs_more() -> Q:
 
 
 def began_step() -> str:
-    """Return the name of a database column: the step from which on a conversation costs more than
-    sending everything. Return "" if no provider in use has a known price.
+    """Return the name of a database column. The column has the step from which on a conversation
+    costs more than sending everything.
+
+    Return "" if no provider in use has a known price.
     """
     provider = provider_that_prices()
     return f"keptcost__{provider.name}_step" if provider else ""

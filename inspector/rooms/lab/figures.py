@@ -1,7 +1,8 @@
 """The figures from which advice is derived, such as how many needed facts each limit would have
-held. Each conversation has its own stored figures. Figures for a given policy can also be computed.
+held.
 
-The figures are numbers, without texts. The relative cost of a conversation is stored for each
+The figures of each conversation are stored, as numbers without texts. For other policies than the
+usual ones, they are computed on request. The cost relative to sending everything is stored for each
 provider with a price, so that lists can be filtered by this cost.
 """
 
@@ -103,8 +104,10 @@ def _decides(policy: Policy | None) -> bool:
 
 
 def kind_of(memory: Memory) -> Policy:
-    """Return the policy of a conversation, whose kind the lab tries with other limits. Return a
-    token window if no policy decides what is in memory.
+    """Return a policy of the kind and with the options that the lab tries with other limits: the
+    policy of the conversation.
+
+    Return a token window if no policy decides what is in memory.
     """
     policy = memory.policy
     if can_decide(policy):
@@ -175,13 +178,15 @@ def _step_of(memory: Memory, seq: int) -> int | None:
 def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
-    """Return conversations with their stored figures, sorted by ID. If only one short conversation
-    is asked for, its outdated figures are first derived again and stored. Within a database
-    snapshot nothing can be stored, so outdated figures are returned.
+    """Return conversations with their stored figures, sorted by ID. For a single short
+    conversation, outdated figures are first computed again and stored. Within a database snapshot,
+    they are returned as they are.
 
-    `policies` maps the ID of a conversation to a policy. The figures under this policy are computed
-    and not stored. All figures are computed if `rules` are not the usual rules of the prompt cache.
-    Computing ends after about a second, and the remaining conversations have no figures.
+    `policies` maps the ID of a conversation to a policy whose figures are wanted. If they are not
+    stored, they are computed, but not stored. If `rules` are not the usual rules of the prompt
+    cache, all figures are computed.
+
+    Computing ends after about a second. Conversations that then remain have no figures.
     """
     rows = list(_kept(ids))
     waits = [each for each in rows if not each.is_current and each.said <= QUICK_MESSAGES]
@@ -224,8 +229,10 @@ def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Me
 
 
 def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
-    """Return whether stored figures include all policies in `tried`. The figures are those of a
-    conversation whose policy is `policy`.
+    """Return whether the stored figures of a conversation would include all policies in `tried`.
+
+    `policy` is the policy of the conversation. Its kind decides which policies are tried when
+    figures are stored.
     """
     kind = policy.enforced() if can_decide(policy) else None
     own = tried_of_kind(kind or tried.kind, (), tried.rules)

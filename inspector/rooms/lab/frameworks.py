@@ -37,8 +37,8 @@ RULES = 1  # raise it with each change of what is measured
 
 @dataclass(frozen=True)
 class FrameworksQuery:
-    """What is measured about agent frameworks: the conversations, the sizes of the strategies (ways
-    to trim memory), and the rules of the cache.
+    """A question to the lab about agent frameworks: which conversations to measure, the settings of
+    the strategies (ways to trim memory), and the rules of the prompt cache.
     """
 
     fleet: FleetQuery

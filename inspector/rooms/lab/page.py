@@ -39,12 +39,12 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 class Way(NamedTuple):
     """A row of the table of policies, with its figures in words. `name` is the policy. `note` says
-    why the policy is listed: "your policy today", "chosen limit",
-    "suggested" or "".
+    why the policy is listed: "your policy today", "chosen limit", "suggested" or "".
 
     `cost` is relative to sending everything, and `money` is the price of 1,000 calls. `is_over`
     means that the policy costs more than sending everything. `cells` are the other figures.
-    `by_index` counts lost facts that an index of exact terms still listed.
+
+    `by_index` says how many of the lost facts an index of exact terms still listed.
     """
 
     name: str
@@ -266,12 +266,15 @@ class FleetPage:
 
     @cached_property
     def reached(self) -> list[str]:
-        """The IDs of the conversations that a policy change for all would include."""
+        """The IDs of the conversations that get the policy if somebody sets one for all
+        conversations on the page.
+        """
         return reached((each.measured for each in self.found.known), self.advice)
 
     @property
     def apart(self) -> list[str]:
-        """The IDs of the matching conversations to leave out of a policy change for all.
+        """The IDs of the conversations on the page that do not get the policy if somebody sets one
+        for all.
 
         These are outliers, conversations with a limit in another unit, and conversations outside of
         the chosen group.
@@ -362,15 +365,15 @@ class FleetPage:
 
     @property
     def of_clients(self) -> int:
-        """The number of conversations that a change leaves out, because clients decide their
-        windows.
+        """The number of conversations that would not get a policy set for all, because clients
+        decide their windows.
         """
         left_out = (each.measured.left_out for each in self.of_groups.values())
         return sum(len(ids.get(LeftOut.CLIENT, ())) for ids in left_out)
 
     @property
     def fixable(self) -> list[GroupRow]:
-        """The groups for which another policy is advised."""
+        """The rows of the groups for which a policy other than today's is advised."""
         return [row for row in self.groups if row.policy and row.changed]
 
     def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:

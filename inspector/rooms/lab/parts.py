@@ -18,10 +18,11 @@ from inspector.shell.state import ConversationState
 
 
 class Rebilled(NamedTuple):
-    """The effect of an eviction on the next prompt, in tokens.
+    """What an eviction costs in the next prompt, in tokens. `freed` is the size of the messages
+    that left memory.
 
-    `freed` tokens left memory. `again` tokens are sent again and billed at the full price. Their
-    messages come after the evicted message, so that they are no longer in the shared prefix.
+    `again` is the size of the older messages after the first evicted message. They are no longer in
+    the prefix shared with the previous prompt, so that they are billed at the full price again.
     """
 
     freed: int

@@ -105,11 +105,11 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class LossExample:
-    """A conversation with many lost facts: their number, and one example.
+    """A conversation in which a policy would have lost many facts, with one example.
 
-    `lost` of the `recalls` (facts needed again) were not in memory. The example `fact` was last
-    mentioned in the message with the number `source`. It was needed again in the message with the
-    number `needed`. `at` is the number of measured messages before the message `needed`.
+    `lost` of the `recalls` (facts needed again) would not have been in memory. The example `fact`
+    was last mentioned in the message with the number `source`. It was needed again in the message
+    with the number `needed`. `at` is the number of measured messages before the message `needed`.
     """
 
     id: str
@@ -162,8 +162,10 @@ def is_label(group: str) -> bool:
 
 
 def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int | None]:
-    """Return two limits that hold all needed facts: the first for half of the counted
-    conversations, the second for nine in ten. Both are None if no conversation needs a limit.
+    """Return two limits: the first would have held all needed facts in half of the counted
+    conversations, and the second in nine of ten. Both are None if no conversation needs a limit.
+
+    Conversations that `scope` left out are not counted.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -172,8 +174,10 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
-    """Return the number of matching conversations, and the chosen conversations, sorted by ID. With
-    a group, conversations outside of the group are neither chosen nor counted as matching.
+    """Return the number of matching conversations, and the conversations to measure, sorted by ID.
+    These are all matching conversations, or a sample.
+
+    If the query has a group, only its conversations of this group are returned and counted.
     """
     matching, chosen = _drawn(query)
     if not query.group:

@@ -95,8 +95,10 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
 
 
 def forget_old_figures() -> None:
-    """Delete the figures of each question whose figures were last computed long ago. Of the other
-    questions, keep only a number of the most recent.
+    """Delete figures that were computed for a question to the lab and are no longer needed.
+
+    The figures of the 50 newest questions are kept, except for questions that were last computed
+    more than 30 days ago.
     """
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))
@@ -107,8 +109,10 @@ def forget_old_figures() -> None:
 
 
 def keep_values(key: str, found: Mapping[Chosen, JsonMap]) -> None:
-    """Store figures of conversations under the `key` of a question. A conversation that has changed
-    since it was read, or that is being changed, is left out.
+    """Store the figures of conversations. `key` identifies the question to the lab for which the
+    figures were computed.
+
+    A conversation that has changed since it was read, or that is being changed, is left out.
     """
     if found and not models.Figures.objects.filter(key=key).exists():
         forget_old_figures()

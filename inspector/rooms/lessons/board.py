@@ -1,5 +1,5 @@
-"""The board of a lesson: all messages in a row, the history, and the memory at one moment. The
-board also shows what the next change does to the messages.
+"""The board of a lesson. It shows all messages in a row, then the history and the memory at one
+moment, and what the next change does to the messages.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class BoardMessage:
 
 
 class Board:
-    """The board at a moment of a lesson: before a change, or after the change if `is_revealed` is
-    true.
+    """The board at a moment of a lesson: before a change (`happening`), or after the change if
+    `is_revealed` is true.
 
-    With `asks`, learners can pick messages of the memory. `picked` are the numbers of the picked
-    messages, or None without an answer.
+    With `asks`, learners can pick the messages that they think will leave. `picked` are the numbers
+    of the messages that they picked, or None without an answer.
     """
 
     def __init__(
@@ -73,14 +73,16 @@ class Board:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """The messages of the history, and the summaries. Messages that arrive with the change are
-        included also before the answer is revealed.
+        """The messages of the history, and the summaries. Arriving messages are included, although
+        memory gets them only when the answer is revealed.
         """
         return self.scene.lines if self.is_revealed else (*self.scene.lines, *self.arriving)
 
     @cached_property
     def gone(self) -> frozenset[int]:
-        """The messages that leave memory now; empty until the answer is revealed."""
+        """The numbers of the messages that leave memory by the change; empty until the answer is
+        revealed.
+        """
         leaving = (*self.happening.leaving, *self.happening.lost)
         return frozenset(leaving if self.is_revealed else ())
 
@@ -157,7 +159,7 @@ class Board:
         ]
 
     def tag(self, line: Line) -> str:
-        """Return in words when or why a message left memory."""
+        """Return in words why a message is not in memory, such as `forgotten when #7 arrived`."""
         change = self.scene.left_by.get(line.seq)
         if change is None:
             return "hidden by the limit"
@@ -235,8 +237,8 @@ class Board:
 
     @property
     def tally(self) -> list[ReceiptLine]:
-        """The arithmetic of the first change, line by line. Lines about leaving messages are added
-        when the answer is revealed.
+        """The arithmetic of the change in lines, such as the size of memory with the new message,
+        and the limit. Until the answer is revealed, the lines about leaving messages are left out.
         """
         changes = self.happening.changes
         change = changes[0].change if changes else None

@@ -40,7 +40,9 @@ def written(progress: Progress) -> str:
 
 
 def read(text: str) -> Iterator[tuple[str, int]]:
-    """Decode a progress: yield the slug of each lesson with its last answered step."""
+    """Read the text of a learner's progress (see `written`). Yield pairs: the slug of a lesson, and
+    the number of the last step that the learner has answered.
+    """
     return ((slug, int(step)) for slug, step in _STEP.findall(text))
 
 

@@ -1,8 +1,8 @@
 """The playground: a chat that a visitor writes, shown on the board of the lessons. Its URL holds
 the whole state.
 
-The URL has the chat as a compressed script. Anybody can make such a link, so unpacking stops at the
-longest allowed chat, however far a link would expand.
+The URL has the chat as a compressed script. Anybody can make a short link that would expand to a
+huge chat, so unpacking stops at the longest allowed chat.
 """
 
 from __future__ import annotations

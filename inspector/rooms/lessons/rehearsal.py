@@ -120,8 +120,8 @@ class Scene:
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """An event: a summary that replaces all messages but the last `keep_last`. Up to `append_terms`
-    exact terms are appended to its text.
+    """An event of a rehearsal: a summary with this `text` replaces all messages but the last
+    `keep_last`. Up to `append_terms` exact terms of the replaced messages are appended to the text.
     """
 
     text: str

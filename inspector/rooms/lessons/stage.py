@@ -85,11 +85,11 @@ class Happening:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonMoment(Happening):
-    """A step of a lesson as played, with the correct answer of its question. `number` counts from
-    1.
+    """A step of a lesson as played: memory before and after it, and the correct answer to its
+    question. `number` counts the steps from 1.
 
-    `to_come` are the messages of the script that had not yet arrived when the last summary was
-    made.
+    `to_come` are the messages that arrive after the last summary. They show which terms of the
+    summary are needed later.
     """
 
     number: int
@@ -102,8 +102,8 @@ class LessonMoment(Happening):
 
     @property
     def verbs(self) -> Verbs:
-        """The verbs that describe this step: a new message makes messages leave, and a new limit
-        hides them.
+        """The words for what happens to messages in this step. In a step with a new message or a
+        summary, messages "leave". In a step about a limit, messages "are hidden".
         """
         is_a_limit = self.question.ask and not self.step.outcome.adds and not self.summary
         return HIDE if is_a_limit else LEAVE
@@ -126,15 +126,15 @@ class LessonMoment(Happening):
 
     @property
     def needed(self) -> int:
-        """The size of memory before anything leaves, in the unit of the limit."""
+        """The size of memory before messages leave in this step, in the unit of the limit."""
         lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
         over = [line.amount for line in lines if line.kind == "over"]
         return over[0] if over else self.after.window.load or 0
 
     @cached_property
     def tries(self) -> dict[int, Scene]:
-        """The final scene under each limit to choose from, by limit. Each scene shows memory as if
-        this limit had been in force from the start.
+        """Memory at the end of the step under each limit to choose from, by limit. Each limit
+        applies to all messages from the first message on.
         """
         messages = [line.message for line in self.after.history]
         policy = self.after.policy

@@ -1,7 +1,7 @@
-"""Fills facts into the texts of a lesson, and words the replies to answers.
+"""Fills facts into the texts of a lesson, and finds words for the replies to answers.
 
-`{leaving}` becomes `#3, #4 and #5`, so that a text never has a number that differs from what
-chatmemory does.
+For example, the placeholder `{leaving}` becomes `#3, #4 and #5`. So a text never has a number that
+differs from what chatmemory does.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def number_word(number: int) -> str:
 
 
 def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
-    """Fill the facts of a moment into the placeholders of a text. Raises LookupError for an unknown
-    fact.
+    """Return a text in which placeholders such as `{leaving}` are replaced by the facts of a
+    moment. Raises LookupError for an unknown placeholder.
     """
 
     def fact(found: re.Match[str]) -> str:
