@@ -1,14 +1,14 @@
-"""Live updates: tells waiting readers about new steps of a conversation soon after the commit, and
-about newly stored derived data.
+"""Live updates: tells waiting readers soon after a commit that a conversation has new steps, or
+that derived data was stored.
 
 One follower in each process reads the database for all watchers of the process. On SQLite, the
 follower polls `PRAGMA data_version`, which changes with every commit of another connection. On
-PostgreSQL, the follower LISTENs for the NOTIFY that `services` sends after each commit. If the
-follower cannot listen, it polls every second.
+PostgreSQL, the follower LISTENs for the NOTIFY that `services` sends after each commit. If that
+fails, it reads every second.
 
-After any signal, the follower reads the newest steps of all watched conversations in one query, and
-watchers compare step numbers. So a missed signal delays an update, but loses none. A watcher stops
-if its conversation is deleted or created again.
+After each such sign of a change, the follower reads the newest steps of all watched conversations
+in one query, and watchers compare step numbers. So if a sign is missed, an update is late, but not
+lost. A watcher stops if its conversation is deleted or created again.
 """
 
 from __future__ import annotations
@@ -101,10 +101,11 @@ class Watcher:
         self._moved.set()
 
     async def later_than(self, step: int, kept: int = 0) -> int:
-        """Wait until there is a step later than `step`, or derived data beyond `kept`. `wake` and
-        `leave` also end the wait. A wait that was cancelled can be repeated.
-
+        """Wait until there is a step later than `step`, or until `kept` (see Newest) has grown.
         Return the newest step.
+
+        `wake` and `leave` also end the wait; then the newest step can be an old one. A wait that
+        was cancelled can be repeated.
         """
         if self.step <= step and self.kept <= kept and not self.has_left:
             self._moved.clear()
@@ -122,11 +123,12 @@ class Follower:
 
     @asynccontextmanager
     async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
-        """Yield a watcher that has the newest step and receives every later step.
+        """Yield a watcher of a conversation. It has the newest step, and gets every later step
+        during the `async with` block.
 
-        `made` is the time at which the conversation was created. A later conversation with the same
-        ID has another time, and is not watched. For ALL_CONVERSATIONS, the step is the time of the
-        newest change or erasure.
+        `made` is the time at which the conversation was created, in microseconds. If a conversation
+        with the same ID has another creation time, the watched one counts as deleted. For
+        ALL_CONVERSATIONS, the step is the time of the newest change or erasure.
         """
         watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)

@@ -57,11 +57,11 @@ class StreamReader(NamedTuple):
 
 
 class Audience:
-    """All readers of this process's streams. Each reader has a task (`disconnected`), and the
-    stream ends as soon as the task is done.
+    """All readers of this process's streams. Each reader has a task (`disconnected`) that ends when
+    the client disconnects; then the stream ends, too.
 
-    Once a minute the permissions of all readers are checked together: separate checks would cost
-    more than the streams themselves.
+    Once a minute, the permissions of all readers are checked together: separate checks would cost
+    more than the streams themselves. The streams of readers without permission are ended.
     """
 
     def __init__(self) -> None:
@@ -69,8 +69,11 @@ class Audience:
         self._checks: asyncio.Task[None] | None = None
 
     def refusal(self, caller: str) -> int | None:
-        """Return the HTTP status to reject a new reader with, because too many streams are open;
-        otherwise None.
+        """Return the HTTP status with which to reject a new reader because too many streams are
+        open. Return None if the reader can be accepted.
+
+        `caller` is the reader's account or token. The status is 503 for too many streams in this
+        process, and 429 for too many of this caller.
         """
         if len(self._readers) >= STREAMS:
             return 503
@@ -79,8 +82,8 @@ class Audience:
 
     @contextmanager
     def including(self, reader: StreamReader, disconnected: asyncio.Task[None]) -> Iterator[None]:
-        """Count a reader during the `with` block. The task `disconnected` ends when the client
-        disconnects.
+        """Include a reader in the audience during the `with` block. `disconnected` is a task that
+        ends when the client disconnects; the audience cancels it to end the stream.
         """
         self._readers[disconnected] = reader
         if self._checks is None:

@@ -44,8 +44,8 @@ _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 class Heartbeats:
     """Wakes each watcher every 15 seconds, so that its stream sends a heartbeat.
 
-    A single task wakes all watchers, group by group. A timer for each watcher would add a third to
-    the time in which a step reaches a thousand readers.
+    Watchers are divided into groups, and a single task wakes one group after the other. With a
+    timer for each watcher, a step would take a third longer to reach a thousand readers.
     """
 
     def __init__(self) -> None:
@@ -115,11 +115,12 @@ def close_streams() -> None:
 
 
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
-    """Send the steps after `sent` until the watcher has left.
+    """Send an `event: step` with the newest step whenever there are steps after `sent`, until the
+    watcher has left.
 
-    If more derived data than `kept` is stored, but no new step, an `event: kept` is sent. After a
-    new step, the reader fetches this data anyway. If the watcher wakes without news, a comment is
-    sent, which readers ignore. Without comments, proxies would close a silent connection.
+    If there is no new step, but more derived data than `kept`, an `event: kept` is sent. After a
+    new step, the reader fetches derived data anyway. If the watcher wakes without news, a comment
+    is sent, which readers ignore. Without comments, proxies would close a silent connection.
     """
     while not watcher.has_left:
         await watcher.later_than(sent, kept)

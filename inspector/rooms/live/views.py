@@ -1,4 +1,6 @@
-"""Live updates without an ASGI server: the answer has one event, and the browser then polls."""
+"""Live updates for sites without an ASGI server: each response has one event and ends, and the
+browser requests the next event.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ POLL_MILLISECONDS = 5_000
 
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Send the newest step of a conversation as an event. `?made=` is the time of its creation: a
-    later conversation with the same ID is not found.
+    """Send the newest step of a conversation as one event.
+
+    `?made=` is the time at which the conversation was created. A later conversation with the same
+    ID has another time, and is answered as not found.
     """
     memory = conversations.memory(memory_id)
     if request.GET.get("made") not in (None, str(feed.microseconds(memory.created_at))):

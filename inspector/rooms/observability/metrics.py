@@ -164,8 +164,8 @@ def problems_found(new: tuple[str, ...], **_: object) -> None:
 
 
 def begin_cases() -> None:
-    """Begin the counter of each kind of fault on the overview at 0. Prometheus then sees the first
-    case as an increase.
+    """Set the counters of conversations that need attention to 0, one for each kind of fault on the
+    overview. Prometheus then sees the first case as an increase.
     """
     for flag in flags():
         if flag.line and flag.alarm.is_fault:

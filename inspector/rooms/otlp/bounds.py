@@ -1,7 +1,8 @@
-"""Checks the size of a protobuf body of OTLP (OpenTelemetry's protocol) before it is parsed.
+"""Checks how many parts the protobuf body of an OTLP request (OpenTelemetry's protocol) has, before
+it is parsed.
 
-Protobuf has no separators between its values, so that a body of a megabyte can have half a million
-empty spans. Only tags and lengths are read here.
+A body of a megabyte can have half a million empty spans, and parsing them would take long. Only
+tags and lengths are read here.
 """
 
 from __future__ import annotations
@@ -96,12 +97,12 @@ class _Counter:
 
 
 def check(body: bytes, descriptor: LibraryValue) -> None:
-    """Count the spans, events, attributes and levels of a body. `descriptor` is the descriptor of
-    its protobuf message type.
+    """Check that a body does not have too many spans, events, attributes or levels. Raises TooMuch
+    if it has, and NoProtobuf.
 
-    A log record counts as a span, a link as an event, and an item of a list as an attribute. Any
-    other protobuf message counts as a group. Raises TooMuch as soon as a count exceeds its limit,
-    and NoProtobuf.
+    `descriptor` is the descriptor of the body's protobuf message type. A log record counts as a
+    span, a link as an event, and an item of a list as an attribute. Any other protobuf message
+    counts as a group.
     """
     counter = _Counter(len(body))
     waiting = [(0, len(body), _plan_of(descriptor), 1)]

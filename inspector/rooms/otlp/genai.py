@@ -1,8 +1,8 @@
 """Reads model calls in OpenTelemetry's conventions for generative AI, from a span or a log event.
 
-The attributes of a span have less than the request had: no `tool_choice`, and arguments of tool
-calls only as parsed values. So a request in the format of the provider is rebuilt from the
-attributes.
+A request in the format of the provider is built from the attributes of the span. It can differ from
+the request that was sent: a span has no `tool_choice`, and the arguments of tool calls only as
+parsed values.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class Otlp(Guarded):
             raise
 
     def body_refused(self, request: HttpRequest) -> None:
-        """Count a body that was rejected as too long, if its sender has permission to send
-        calls.
+        """Count a body that was rejected as too long, so that pages can say so. Nothing is counted
+        if the sender has no permission to send calls.
         """
         sender = self.initialize_request(request)
         with suppress(APIException, DatabaseError):

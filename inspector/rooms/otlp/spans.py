@@ -74,11 +74,11 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
 
 
 def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
-    """Return the calls in order of their start, each once. Two instrumentations may trace the same
-    call: for example, one of a framework and one of the provider's library.
+    """Return the calls in order of their start, each only once. A call can be traced twice: by the
+    instrumentation of a framework, and by the instrumentation of the provider's library.
 
-    Two traces are of the same call if model and messages are equal, and the inner trace lies within
-    the time of the outer trace. The outer trace is kept if only its request is complete
+    Two traces are of the same call if model and messages are equal, and one trace lies within the
+    time of the other. The outer trace is kept if only the outer trace has the complete request
     (`is_exact`); otherwise the inner trace is kept. The kept trace gets the session that either
     trace names.
     """

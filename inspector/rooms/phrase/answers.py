@@ -52,11 +52,12 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer whether memory has a phrase. `periods` are the latest periods with and without the
-    phrase in memory. `earlier` is the number of earlier examined periods, which are left out.
+    """The answer to the question whether memory has a phrase. `periods` are the latest ranges of
+    steps with and without the phrase in memory. `earlier` is the number of earlier ranges, which
+    are left out.
 
-    `looked_at` says in words which messages were examined and who said them, if this limits the
-    answer.
+    `looked_at` says in words what limits the answer: only some messages were examined, or no user
+    and no tool said the phrase.
     """
 
     state: Remembered = Remembered.NOT_IN_MEMORY
@@ -126,9 +127,10 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
 
 
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
-    """Divide the steps of a conversation into periods with and without the phrase in memory. If
-    only the newest mentions were examined, it is unknown whether memory had the phrase in the first
-    period.
+    """Divide the steps of a conversation into periods with and without the phrase in memory.
+
+    If only the newest messages with the phrase were examined, the first period may be unknown: then
+    its `is_in` is None.
     """
     step, periods = matches.presence.first_step, []
     if step > 1:

@@ -33,9 +33,10 @@ HEADINGS = {
 
 
 class FoundMention:
-    """A message that contains the phrase. If the message has left memory, `step` is the step at
-    which it left. If the message arrives after the shown step, `step` is the step of its arrival.
-    Otherwise, `step` is None.
+    """A message that contains the phrase, as listed on the page.
+
+    `step` is the step at which the message left memory, or at which it arrives if that is after the
+    shown step. Otherwise, `step` is None.
     """
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
@@ -101,9 +102,11 @@ class SearchResult:
 
     @property
     def consequence(self) -> str:
-        """The sentence that memory no longer mentions the phrase since the selected message left.
-        It is "" unless the selected message was among the last messages with the phrase to leave
-        memory.
+        """A sentence for a selected message that left memory: without this message, nothing in
+        memory mentions the phrase.
+
+        It is "" if memory still has the phrase, or if the phrase left memory later than the
+        selected message.
         """
         state, phrase, matches = self._search
         step = state.selection.left_by and state.selection.left_by.step

@@ -28,11 +28,11 @@ def search_for(state: ConversationState, phrase: str) -> PhraseSearch:
 
 
 def search_on(view: ConversationState) -> PhraseSearch | None:
-    """Return the search that a page's URL asks for. Return None if the URL asks for no search, or
-    if the page replays another policy.
+    """Return the search that the URL of a page asks for. Return None without a search, and on a
+    page that replays another policy.
 
-    The stored conversation is searched only once. For a simulation, the matches are adapted to the
-    simulated window.
+    The stored conversation is searched only once for a page. For a simulation, the matches are
+    adapted to the simulated window.
     """
     phrase = phrase_of(view.query)
     if not phrase or view.simulation.is_replay:

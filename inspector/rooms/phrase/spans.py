@@ -1,4 +1,6 @@
-"""Ranges of steps in which a phrase is in memory, and the messages that arrived at their ends."""
+"""Ranges of steps in which a phrase is in memory, and the messages that arrived when such a range
+began or ended.
+"""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 
 
 def erase(erased: Erased) -> None:
-    """Erase the stored JSON of each log entry that has an erased message. Also erase the requests
-    of tool calls that wait for approval.
+    """Erase redacted texts from the log entries of Pydantic AI. The stored JSON of each entry with
+    a redacted message is erased, and so are the requests of tool calls that wait for approval.
 
-    Later reads build such entries from the history, whose messages are redacted. Nothing is done
+    Later reads build such an entry from the history, whose messages are redacted. Nothing is done
     for a deleted conversation, because its rows are deleted with it.
     """
     if erased.seqs is None:

@@ -21,8 +21,8 @@ FORMAT = "pydantic_ai"
 
 
 def chain(memory_id: str, head: str | None, limit: int | None = None) -> list[SavedEntry]:
-    """Return the log entries of a conversation up to the entry `head`, in order, or only the last
-    `limit` of them.
+    """Return the log entries of a conversation up to the entry with the ID `head`, in order. With
+    `limit`, return only the last `limit` of them.
 
     Raises LookupError if the conversation has no such entry.
     """
@@ -49,7 +49,7 @@ def owner_of(entry: str) -> str:
 
 
 def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, ChatMessage]:
-    """Return the history's messages that were made from entries, by seq."""
+    """Return the messages of the history that were made from the given log entries, by seq."""
     if not entries:
         return {}
     first = min(entry.first_seq for entry in entries)

@@ -1,10 +1,12 @@
 """Records the calls of clients in this process, without a proxy: `record(client)`.
 
-Event hooks of httpx miss streamed bodies, so the client's transport is wrapped. During a call, only
-references to the passing pieces of the request and the answer are kept. Afterwards, a thread
-removes secrets and writes the pieces to the spool (a folder of recorded calls), as the proxy does.
-In a process of the site, this thread also stores the calls of the spool in the database. Unlike
-with the proxy, a call in progress is lost if the process is killed.
+The transport of a client of httpx is wrapped, because event hooks of httpx miss streamed bodies.
+During a call, only references to the pieces of the request and the answer are kept. After the call,
+a thread removes secrets and writes the pieces to the spool (a folder of recorded calls), as the
+proxy does.
+
+In a process of the site, this thread also stores the calls of the spool in the database. If the
+process is killed, calls in progress are lost. With the proxy, they are not.
 """
 
 from __future__ import annotations
@@ -47,11 +49,13 @@ def record(client: Client, spool: Path | None = None, is_storing: bool = True) -
     is returned unchanged.
 
     `client` is a client of OpenAI's, Anthropic's or Google's (google-genai) library, synchronous or
-    not, or a client of httpx. `spool` is the folder of recorded calls, by default the folder of the
-    command `record`. If this process is part of the site, it stores the recorded calls in the
-    database. With `is_storing=False`, only the command `record` stores them. A call can name its
-    conversation in the header `X-Chatmemory-Conversation`, which is not sent to the provider.
-    Raises TypeError if `client` is no such client.
+    not, or a client of httpx. `spool` is the folder for recorded calls, by default the folder that
+    the command `record` uses.
+
+    If this process is part of the site, it stores the recorded calls in the database, too. With
+    `is_storing=False`, only the command `record` stores them. A call can name its conversation in
+    the header `X-Chatmemory-Conversation`, which is not sent to the provider. Raises TypeError for
+    any other client.
     """
     found = list(_http_clients(client))
     if not found:

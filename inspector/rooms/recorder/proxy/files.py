@@ -35,8 +35,8 @@ _numbers = itertools.count()
 
 
 class Unwritten:
-    """Counts the calls that could not be written. The next file that can be written contains this
-    number.
+    """Counts the calls that could not be written, such as when the disk is full. The next file that
+    can be written says how many calls these were.
     """
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Unwritten:
 class SpoolFile:
     """A file of the spool, which can be opened before its first call begins.
 
-    If the file cannot be written, the call continues without being recorded. The call then counts
-    as `weight` unwritten calls.
+    If the file cannot be written, the call continues without being recorded, and is counted as
+    unwritten (see `Unwritten`). `weight` is the number by which it is counted, 1 for a call.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:

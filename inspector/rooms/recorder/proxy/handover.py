@@ -1,9 +1,9 @@
-"""Hands the listening socket to the next recorder after this recorder was killed. Only the proxy of
-this recorder lives on.
+"""Hands the listening socket to the next recorder if this recorder was killed. Of the killed
+recorder, only the process of the proxy lives on.
 
-The proxy continues to answer requests until the proxy of the next recorder sends word that it
-answers them. If the next recorder is killed before that, this proxy continues, and another recorder
-may ask for the socket.
+This proxy answers requests until the proxy of the next recorder says that it answers them. If the
+next recorder is killed before that, this proxy continues, and another recorder may ask for the
+socket.
 """
 
 from __future__ import annotations

@@ -163,8 +163,8 @@ _REMEMBERED = 4096  # bytes of headers
 
 
 def head_of(method: bytes, target: bytes, headers: Headers, size: int = 0) -> RequestHead:
-    """Return the head of a request; equal heads give the same object. `size` is the approximate
-    size of its headers in bytes.
+    """Return the head of a request. Equal heads give the same object, unless they are large. `size`
+    is the approximate size of the headers in bytes.
     """
     made = _same_head if size < _REMEMBERED else RequestHead
     return made(method, target, headers)
@@ -177,9 +177,9 @@ NO_HEAD = RequestHead()
 class ClientRequest:
     """A request of a client while it arrives. `length` is the value of its Content-Length, or b"".
 
-    `pieces` are parts of the body that were not passed on yet. `kept` are all parts of a small body
-    that were passed on, which may have to be sent again. `size` counts the bytes passed on.
-    `is_old` means HTTP/1.0.
+    `pieces` are the parts of the body that were not passed on yet. `size` counts the bytes that
+    were passed on. For a small body, `kept` has all parts that were passed on: they are sent again
+    if the provider had closed the connection. `is_old` means HTTP/1.0.
     """
 
     head: RequestHead = NO_HEAD
@@ -192,10 +192,8 @@ class ClientRequest:
     keeps_alive: bool = True
 
     def take(self) -> bytes:
-        """Return the part of the body received since the last call of this method.
-
-        The parts of a small body are kept. They are sent again if the provider had closed the
-        reused connection.
+        """Return the part of the body that has arrived since the last call of this method, to pass
+        it on. For a small body, the part is also kept in `kept`.
         """
         data = b"".join(self.pieces)
         self.pieces.clear()
@@ -256,8 +254,10 @@ def _is_local(place: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def passed_head(head: RequestHead, to: Upstream) -> Sequence[bytes]:
-    """Return the head that is passed on with a request. It comes in two parts, and the caller puts
-    the value of Content-Length between them. Without this header there is one part.
+    """Return the bytes of the head that is sent to the provider `to`, usually in two parts. The
+    caller puts the value of Content-Length between them.
+
+    If the request has no Content-Length, there is one part.
     """
     own = {each.strip().lower() for each in head.header(b"connection").split(b",")}
     left_out = {*_HOP_BY_HOP, *(own - {CONTENT_LENGTH}), b"host", b"expect", CONVERSATION}

@@ -95,8 +95,8 @@ def _harmless(method: Callable[Concatenate[Recording, P], None]) -> Callable[...
 
 
 class Recording:
-    """Records one call. If the call has already ended, `times` are the time of its start and its
-    duration in seconds.
+    """Records one call in a file of the spool, piece by piece. For a call that has already ended,
+    `times` are the time of its start and its duration in seconds.
     """
 
     def __init__(

@@ -97,8 +97,8 @@ def secrets_of(headers: Headers, target: bytes = b"") -> Secrets:
 
 
 def secrets_of_answer(headers: Headers, known: Secrets) -> Secrets:
-    """Return the known secrets of a request together with the new ones in its answer: cookies and
-    tokens.
+    """Return the `known` secrets of a request, and the cookies and tokens in the headers of its
+    answer.
     """
     found: set[str] = set()
     for name, value in headers:
@@ -259,9 +259,11 @@ class Cleaner:
 
 
 class Fingerprints:
-    """Lengths and salted digests of a request's secrets. The secrets themselves are not stored.
-    Still, the fingerprints find and remove the secrets in a text that is later joined from streamed
-    pieces.
+    """Lengths and salted digests of a request's secrets, by which the secrets can be found in a
+    text and removed. The secrets themselves are not stored.
+
+    This is needed for texts that are joined later from streamed pieces, because a secret can be
+    divided between pieces.
     """
 
     def __init__(self, salt: str, digests: Mapping[str, Sequence[str]]) -> None:
