@@ -61,7 +61,7 @@ class RecordedExchange:
     """A recorded call: the request, the answer if there is any, and how the call ended (`end`).
 
     `head` is the request without its body. `answer` has the status and some headers of the answer,
-    or is None. `name` is `CallFrames.name`.
+    or is None. `name` identifies the call in the spool (see `CallFrames`).
     """
 
     name: str
@@ -73,10 +73,11 @@ class RecordedExchange:
 
 
 def waiting(folder: Path, size: int | None = None) -> list[Path]:
-    """Return up to `size` files of calls that can be stored, oldest first. The calls have ended, or
-    their proxy was killed.
+    """Return up to `size` files of the spool whose calls can be stored, oldest first. Without a
+    `size`, return all of them.
 
-    Files of calls in progress are left out: a proxy holds a lock on each of these files.
+    The calls in such a file have ended, or their proxy was killed. A proxy holds a lock on a file
+    as long as it writes calls to it; such files are left out.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]
@@ -106,8 +107,8 @@ def _is_left(path: Path) -> bool:
 class CallFrames(NamedTuple):
     """The bytes of a single call in a file of the spool.
 
-    A file can have several calls. The `name` of its first call is the name of the file without the
-    suffix, such as "NAME". The second call has the name "NAME.1".
+    A file `NAME.call` can have several calls. The `name` of the first call is "NAME", and the name
+    of the second call is "NAME.1".
     """
 
     name: str
@@ -230,8 +231,8 @@ def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -
 
 
 def key_of(name: str) -> str:
-    """Return a key that is unique in the database, so that a recorded call is not stored twice.
-    `name` is `CallFrames.name`.
+    """Return the key under which a recorded call is stored in the database. The key is unique, so
+    that a call is not stored twice. `name` is `CallFrames.name`.
     """
     return f"recorder:{name}"
 

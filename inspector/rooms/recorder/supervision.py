@@ -1,8 +1,8 @@
 """Runs two proxies: one answers requests, and the other takes over as soon as the first ends.
 
-The socket stays open meanwhile, so that clients wait and are not rejected. If a supervisor is
-killed, its proxy continues for some minutes. The next supervisor takes the socket from this proxy,
-and starts a proxy of its own.
+The listening socket stays open in between, so that clients wait and are not rejected. If the
+process that runs the proxies is killed, the answering proxy continues for some minutes. A recorder
+that is started in this time takes the socket from this proxy, and starts proxies of its own.
 """
 
 from __future__ import annotations

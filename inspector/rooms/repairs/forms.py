@@ -18,10 +18,10 @@ _UNREADABLE = (
 
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Read the versions of conversations from the JSON that a page sends back. The keys are
-    conversation IDs.
+    """Read the versions of conversations, by conversation ID, from the JSON that a page sends back.
+    These are the versions that the page has shown.
 
-    Raises InvalidValue for anything else, and for more than `most` conversations.
+    Raises InvalidValue for any other JSON, and for more than `most` conversations.
     """
     try:
         found: JsonValue = json.loads(text)
@@ -41,10 +41,10 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
 
 
 def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
-    """Read the policies of conversations from the JSON that a page sends back. A key is a
-    conversation ID. Its value is the policy as text, and the conversation's version.
+    """Read the policies of conversations from the JSON that a page sends back. The result maps a
+    conversation ID to the policy as text and the conversation's version.
 
-    Raises InvalidValue for anything else, and for more than `most` conversations.
+    Raises InvalidValue for any other JSON, and for more than `most` conversations.
     """
     try:
         found: JsonValue = json.loads(text)

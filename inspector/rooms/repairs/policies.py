@@ -30,11 +30,11 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return the policies of conversations with the option *start at a user message* turned on. A
-    key is a conversation ID.
+    """Return, by conversation ID, the policies of conversations with the option *start at a user
+    message* turned on.
 
-    Conversations without a policy are left out, and conversations whose memory already starts at a
-    user message.
+    A conversation is left out if no policy decides its window, or if its memory always starts at a
+    user message already.
     """
     in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
     return {
@@ -47,11 +47,11 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
 def change_policies(
     policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
 ) -> Changed:
-    """Set a policy for each conversation, as one step each. The keys of `policies` and `versions`
-    are conversation IDs.
+    """Set a policy for each conversation, each as one step. `policies` and `versions` map
+    conversation IDs to new policies and to expected versions.
 
-    A conversation that is no longer at its version in `versions` has changed, and keeps its policy.
-    Without `versions`, all policies are set.
+    A conversation whose version is no longer the expected version keeps its policy. Without
+    `versions`, all policies are set.
     """
     before: dict[str, tuple[str, int]] = {}
     refused: dict[str, str] = {}

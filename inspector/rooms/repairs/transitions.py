@@ -2,9 +2,9 @@
 and which placeholders are added or removed.
 
 A repair replaces the window by a list of messages, as `set_messages` does (see
-`ledger.client_list`), with two differences. Messages are identified by their numbers instead of
-their contents. New messages, such as placeholders, are SYNTHETIC: nobody said them, and they are
-not in history.
+`ledger.client_list`), with two differences. `set_messages` identifies messages by their contents, a
+repair by their numbers. In a repair, new messages such as placeholders are SYNTHETIC: nobody said
+them, and they are not in history.
 """
 
 from __future__ import annotations

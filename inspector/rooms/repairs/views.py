@@ -212,8 +212,8 @@ def _made_room(request: HttpRequest) -> HttpResponse:
 
 
 def without_clients(memory_ids: list[str]) -> list[str]:
-    """Return the conversations that can be repaired for good. A conversation whose client writes
-    the window is left out, because the client's next list would undo a repair.
+    """Return the given conversations without those whose client writes the window. The next list of
+    such a client would undo a repair.
     """
     theirs = ids_of_clients(memory_ids)
     return [memory_id for memory_id in memory_ids if memory_id not in theirs]

@@ -212,8 +212,8 @@ def repair_all(
 
 
 def newest_repair(memory_id: str) -> int | None:
-    """Return the number of the newest step if it is a repair, otherwise None. Only the newest step
-    can be undone exactly.
+    """Return the number of the newest step if this step is a repair, otherwise None. A repair can
+    only be undone exactly while no later step exists.
     """
     memory = find_memory(memory_id)
     newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)

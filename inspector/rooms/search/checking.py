@@ -13,8 +13,10 @@ from inspector.rooms.search.sqlite import SqliteIndex
 
 
 class IndexCheck(LedgerCheck):
-    """Checks a conversation's search index after all rows of the ledger. Verification stops at the
-    first error, and a gap in the index must not hide an altered row.
+    """Checks the search index of a conversation while its ledger is verified.
+
+    The index is checked last. Verification stops at the first error, and an altered row is more
+    important than a gap in the index.
     """
 
     def end(self) -> None:

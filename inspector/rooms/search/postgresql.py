@@ -81,8 +81,8 @@ class PostgresqlIndex(TextIndex):
     """Searches with PostgreSQL's index, which the database itself keeps complete."""
 
     def matching_messages(self, words: str) -> QuerySet[Model]:
-        """Return the messages that contain the words. The index finds more candidates, which are
-        then filtered.
+        """Return the messages that contain the words. The index yields candidates, and then the
+        text of each candidate is compared with the words.
         """
         return self.read(words).filter(self._near(beginning("text"), sought_words(words)))
 
@@ -99,12 +99,12 @@ class PostgresqlIndex(TextIndex):
         return None if self._is_common(words, most) else super().few(words, most)
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the numbers of the latest messages that contain the words: up to `most` for each
-        conversation. A key is a conversation ID.
+        """Return, by conversation ID, the numbers of the latest messages that contain the words: up
+        to `most` for each conversation.
 
-        The index is used only for rare words in long conversations, because PostgreSQL does not
-        know in advance which words are frequent. For a frequent word, PostgreSQL could list all
-        texts with the word from the index.
+        The index is used only for rare words in long conversations. For a frequent word, the index
+        could list very many messages, and PostgreSQL does not know in advance which words are
+        frequent.
         """
         reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
         return self.latest(

@@ -1,11 +1,13 @@
 """The search index of SQLite, which finds messages by the trigrams (three characters in a row) of
 the searched words.
 
-The index is an FTS5 table that does not store the texts ("contentless"). VACUUM may change the row
-IDs of messages, so the row IDs of the index come from a separate table. The ID and the labels of a
-conversation are indexed together, as message 0. Texts are indexed without case, accents and
-separators. The index does not know the positions of trigrams, so each text that the index finds is
-compared with the searched words.
+The index is an FTS5 table that does not store the texts ("contentless"), and no positions of
+trigrams. So each text that the index finds is compared with the searched words. Texts are indexed
+without case, accents, and separators such as the dash in AB-12. The ID and the labels of a
+conversation are indexed together, as message 0.
+
+VACUUM may change the row IDs of messages, so that the row IDs of the index come from a separate
+table.
 
 Triggers update the index, even after the search feature was removed, so that no erased text stays
 in the index. The triggers call a function of this library (`search.conditions`): a program without
@@ -241,7 +243,7 @@ class SqliteIndex(TextIndex):
 
     def keep_up(self) -> None:
         """Create the triggers that update the index. Do nothing if there is no index, such as after
-        the migration of the search feature was undone.
+        its migration was undone.
         """
         if PLACES not in self._table_names():
             return
@@ -261,12 +263,12 @@ class SqliteIndex(TextIndex):
             self.run(*(_put_beside(table, "TRUE") if table else ()))
 
     def repair(self, memory_id: str) -> int:
-        """Repair the index of a conversation's names and messages, and return the number of
-        repaired rows.
+        """Repair the index of a conversation, and return the number of repaired rows. These are the
+        rows of its messages, and the row of its ID and labels.
 
         Each transaction indexes only a few characters, so that writers do not wait long. If the
-        index has a message that does not exist, the whole index is rebuilt. To remove only this
-        message from the index, its words would have to be known.
+        index has a message that does not exist, the whole index is rebuilt. Removing only this
+        message would need its words, and they are gone.
         """
         if self.wrong(memory_id) is not None:
             self.rebuild()
@@ -285,7 +287,8 @@ class SqliteIndex(TextIndex):
         """Return the number of the first message that the index lacks, or None if the index is
         complete.
 
-        0 stands for the conversation's names, and a negative number for a text beside history.
+        The number 0 stands for the conversation's ID and labels. A negative number stands for a
+        text that is kept beside the history, such as a request of a recorded call.
         """
         return self._first(_MISSING, memory_id)
 

@@ -115,11 +115,12 @@ class PolicyForm(forms.Form):
 class SettingsForm(PolicyForm):
     """The form of a conversation's policy and labels. It shows the stored or the entered values.
 
-    An empty kind leaves the policy as it is. The form offers an empty kind if the client decides
+    A form with an empty kind leaves the policy as it is. The form offers this if the client decides
     the window, or if the kind of the policy is not installed. Labels are sent as two lists of the
-    same length, `name` and `value`. A label with an empty name is left out. `seen` is the digest of
-    the settings that the page showed. The digest differs from the present digest if somebody has
-    changed the settings since.
+    same length, `name` and `value`. A label with an empty name is left out.
+
+    `seen` is the digest of the settings that the page showed. If somebody has changed the settings
+    since, the present settings have another digest.
     """
 
     seen = forms.CharField(required=False, max_length=64)
@@ -155,7 +156,9 @@ class SettingsForm(PolicyForm):
         return data
 
     def data_with(self, limit: str) -> QueryDict:
-        """Return the form data for the stored settings with another limit."""
+        """Return what the form would send if only the limit of the stored settings were changed to
+        `limit`.
+        """
         data = QueryDict(mutable=True)
         data["limit"], data["options_of"] = limit, self.options_of
         for field in (self["kind"], self["estimator"], *self._options):

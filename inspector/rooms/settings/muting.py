@@ -17,7 +17,9 @@ from inspector.shell.room import Muted, RoomCause
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes. A key is the name of a flag, or of a cause that a room found."""
+    """Return the muted causes by name. The name is that of a flag, or of a cause that a room
+    (feature) found.
+    """
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
         for each in MutedCause.objects.order_by("flag")
@@ -25,9 +27,10 @@ def muted() -> dict[str, Muted]:
 
 
 def mute(name: str, actor: str = "") -> None:
-    """Mute a cause: a flag, or a cause that a room (feature) found. The cause is shown again when
-    its present number of conversations has grown by half. Raises InvalidValue if no cause has the
-    name.
+    """Mute a cause by its name: the name of a flag, or of a cause that a room (feature) found.
+    Raises InvalidValue if no cause has the name.
+
+    The cause is shown again when its number of conversations has grown by half.
     """
     of_room = _cause_of_room(name)
     known = name if of_room else flag_named(name).name

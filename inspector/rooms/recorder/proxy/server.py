@@ -107,8 +107,10 @@ class Proxy:
                 self._changed.notify_all()
 
     def finish(self, patience: float = 0) -> None:
-        """Wait until the calls in progress have ended. Idle connections are closed only after
-        `patience` seconds, because a client may be about to send its next request.
+        """Wait until the calls in progress have ended, and close all connections.
+
+        Connections without a call stay open for `patience` seconds, because a client may be about
+        to send its next request.
         """
         self.is_stopping = True
         with self._changed:

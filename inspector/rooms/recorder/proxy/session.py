@@ -1,9 +1,9 @@
 """Serves the connection of a client: passes each request on to a provider, and passes the answer
 back in chunks.
 
-Each client connection has its own thread, so that no call waits while another call is read, freed
-of secrets and written. The thread has its own connections to providers, which are closed with the
-client's connection.
+Each client connection has its own thread. So a call does not wait while another call is read,
+recorded, and has its secrets removed. The thread has its own connections to providers, which are
+closed with the client's connection.
 """
 
 from __future__ import annotations
