@@ -51,11 +51,11 @@ class ChatMemoryFiles:
         terms: Sequence[str] = (),
         prefixes: Sequence[str] = (),
     ) -> Runs:
-        """Return the conversation in a file, replayed under a policy; the policy None keeps
-        everything.
+        """Return the conversation in a file, replayed under a policy. Without a policy, memory
+        keeps everything.
 
-        If the file has several conversations, `name` chooses a conversation. `terms` count as
-        facts, too, as do words that begin with one of the `prefixes`. Raises InvalidValue.
+        If the file has several conversations, `name` chooses one of them. `terms` count as facts,
+        too, and so do words that begin with one of the `prefixes`. Raises InvalidValue.
         """
         __tracebackhide__ = True
         from chatmemory.testing.asserting import runs_of
@@ -106,8 +106,8 @@ class ChatMemoryFiles:
 
 @pytest.fixture
 def chatmemory(request: pytest.FixtureRequest) -> ChatMemoryFiles:
-    """Return the reader of recorded conversations, so that a test can assert how memory treats
-    them.
+    """The fixture `chatmemory`: it reads recorded conversations, so that a test can assert how
+    memory treats them.
     """
     runs = request.node.stash.setdefault(_READ, [])
     return ChatMemoryFiles(request.config.rootpath, runs.append)
@@ -150,8 +150,8 @@ def _baseline(config: pytest.Config) -> Baseline | None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write new entries of the baseline. A worker of pytest-xdist hands them to the main process
-    instead.
+    """Write the new entries of the baseline to its file. A worker of pytest-xdist passes them to
+    the main process instead.
     """
     config = session.config
     baseline = config.stash.get(_BASELINE, None)

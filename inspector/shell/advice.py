@@ -65,8 +65,8 @@ def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> G
 
 @dataclass(frozen=True)
 class AdviceCard:
-    """Presents advice. The card of a single conversation has its `memory_id`, and `of_client` tells
-    whether the client decides the window.
+    """Presents the advice about one or several conversations. For a single conversation, the card
+    has its `memory_id`, and `of_client` tells whether a client decides its window.
     """
 
     advice: Advice
@@ -168,8 +168,8 @@ class AdviceCard:
         return page_url("adopt", self.memory_id) if self.memory_id and not self.of_client else ""
 
     def keeping(self, policy: Policy) -> AdviceCard:
-        """Return this card with the figures of a requested policy, such as a policy whose limit
-        keeps a fact. If the advice does not have these figures, they are measured now.
+        """Return this card with the figures of one more policy, such as a policy whose limit keeps
+        a fact. Figures that the advice does not have are measured now.
         """
         option = self.advice.at(policy)
         if option is None and (preview := preview_of({self.memory_id: policy})):
@@ -177,16 +177,15 @@ class AdviceCard:
         return self.beside(option)
 
     def beside(self, option: Option | None) -> AdviceCard:
-        """Return this card with the figures of a requested policy, which are in `option`. If the
-        figures are unknown, `option` is None. The properties `keeps` and `offers_kept` are about
-        the requested policy.
+        """Return this card with one more option: a policy with its figures, or None if the figures
+        are unknown. The properties `keeps` and `offers_kept` are about this option.
         """
         return replace(self, advice=replace(self.advice, keeps=option))
 
     @property
     def keeps(self) -> str:
-        """A sentence that compares the cost of the requested limit with the cost today; "" if the
-        cost is unknown.
+        """A sentence that compares the cost of the option from `keeping` or `beside` with the cost
+        today; "" if the cost is unknown.
         """
         keeps, today = self.advice.keeps, self.advice.today
         if keeps is None:
@@ -198,7 +197,7 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether pages may offer the requested policy, `advice.keeps`."""
+        """Whether pages may offer the option from `keeping` or `beside`; see `offers`."""
         keeps = self.advice.keeps
         return not self.of_client if keeps is None else self.offers(keeps)
 
@@ -217,7 +216,9 @@ class AdviceCard:
 
     @property
     def others(self) -> list[OtherWay]:
-        """The further options that the card offers."""
+        """The options that the card shows besides the advised policy, each a policy with its
+        figures.
+        """
         return [OtherWay(self.advice, each) for each in self.advice.others]
 
     @property
@@ -227,7 +228,7 @@ class AdviceCard:
 
 @dataclass(frozen=True)
 class OtherWay:
-    """Presents a further option of a card, besides the advised one."""
+    """Presents an option that a card shows besides the advised policy: its name and its effect."""
 
     advice: Advice
     option: Option
@@ -300,11 +301,10 @@ def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
 
 
 def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
-    """Return the policy to set so that a conversation uses `policy`. If `policy` is None, the
-    conversation is to send everything: the policy in force is returned with a limit that only
-    measures.
+    """Return the policy to set so that a conversation uses `policy`. A `policy` of None means
+    sending everything: the result is the policy in force, with a limit that only measures.
 
-    Raises InvalidValue if a client decides the window (`in_force` is None).
+    Raises InvalidValue if a client decides the window. The caller then gives None as `in_force`.
     """
     if in_force is None:
         raise InvalidValue("Only your client can change what memory holds.")
@@ -354,11 +354,12 @@ def preview_of(
     *,
     spares_dominated: bool = False,
 ) -> Preview | None:
-    """Return the effect of setting `policies` on the conversations; None if no installed feature
-    measures conversations. A key is a conversation ID. A policy of None sends everything.
+    """Return the effect of setting new policies; None if no installed feature measures
+    conversations.
 
-    By default, the prices are those of the provider in use. With `spares_dominated`, a policy is
-    replaced by None if sending everything is better in every way.
+    `policies` maps a conversation ID to its new policy; None means sending everything. By default,
+    the prices are those of the provider in use. With `spares_dominated`, a policy is replaced by
+    None if sending everything is better in every way.
     """
     prices = prices or ChosenPrices.read({})
     limits = {id: each for id, each in policies.items() if each is not None}

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Highlights:
     """What a room (feature) highlights on the conversation page, such as a searched phrase.
 
-    `phrase` is marked in texts. `rows` are messages that are outlined; the history is scrolled to
-    the last of them. `band` has the ranges of steps that are marked on the timeline, and `words`
-    describe them. `kept` are URL parameters that links of the page preserve.
+    The page marks `phrase` in texts, and outlines the messages in `rows`; the history is scrolled
+    to the last of them. `band` has the ranges of steps to mark on the timeline, and `words`
+    describe these ranges. Links of the page keep the URL parameters in `kept`.
     """
 
     phrase: str = ""

@@ -25,14 +25,13 @@ logger = logging.getLogger(__name__)
 
 
 class KeeperThread(Thread):
-    """Computes derived data in rounds until the thread is stopped. A failure is logged once, and
-    the thread tries again. Between rounds, the thread has no connection to the database.
+    """A thread that computes derived data, in rounds, until it is stopped. A failure is logged
+    once, and the thread tries again. Between rounds, the thread has no connection to the database.
 
-    `also` are functions that are called after each round, such as to count what pages show.
-
-    If the server limits the number of simultaneous requests, each round takes the place of a
-    request by `place`. So requests and this thread together never have more connections than
-    allowed.
+    `also` are functions that are called after each round, such as to count what pages show. A
+    server that limits the number of simultaneous requests gives `place`. A round enters the context
+    manager that `place` returns, and so counts as a request. The number of database connections
+    thus stays within the limit.
     """
 
     def __init__(

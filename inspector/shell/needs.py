@@ -1,4 +1,6 @@
-"""When a message that left memory was needed again, as a room (feature) knows it."""
+"""A value for when a message that left memory was needed again. A room (feature) computes this
+value for the conversation page.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,10 @@ if TYPE_CHECKING:
 
 
 class NextNeed(NamedTuple):
-    """When the selected message was next needed: the incident, and the needed fact. Incidents are
-    known up to step `until`.
+    """When the selected message was needed again after it left memory: in an `incident`, because of
+    a `fact`. Both are None if the message was not needed.
+
+    Incidents are known up to step `until`.
     """
 
     incident: Incident | None

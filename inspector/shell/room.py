@@ -74,9 +74,9 @@ class View:
     """What a room (feature) shows on the conversation page instead of a stored step, such as a
     simulation.
 
-    `caption` and `panel`, if given, replace the caption and the panel of the step. `tried` are the
-    URL parameters of the view, which links of the page keep. Links to the live page and forms of
-    other features keep these parameters only if the view `is_lasting`.
+    A given `caption` replaces the caption of the step, and a given `panel` its panel. `tried` are
+    URL parameters that lead to this view, and that links within the page keep. With `is_lasting`,
+    links to the live page and forms of other features keep them, too.
     """
 
     state: ConversationState
@@ -111,12 +111,12 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Part(Fragment):
-    """A part that a room (feature) adds to the conversation page. Parts at the same place are
-    sorted by `order`.
+    """A part that a room (feature) adds to the conversation page, at a `place`. Parts at the same
+    place are sorted by `order`.
 
-    `dots` maps a step to the CSS class of the dot in its cell on the timeline. A phone shows the
-    panel first if a part `asks_to_be_seen`. If a part `awaits` derived data, the page is updated
-    when the data is stored.
+    `dots` has dots for the timeline: by step, the CSS class of the dot. With `asks_to_be_seen`, a
+    phone shows the panel first. With `awaits`, the part waits for derived data, and the page is
+    updated when the data is stored.
     """
 
     place: Place = Place.CARD
@@ -191,7 +191,8 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """Whether a change helped against a kind of problem (a flag), as a room (feature) found.
+    """What a room (feature) found about a kind of problem (a flag): whether a change of a policy or
+    label helped.
 
     `effect` is a sentence about the change. `closed_at` is the time at which the problem ended, or
     None. `is_again` means that the problem had ended and then began again. `is_shown` tells whether
@@ -276,8 +277,9 @@ class SiteRoom(kernel.Room):
         """Return what the page shows instead of a stored step, if the URL asks for it; otherwise
         None.
 
-        `view.query.room_parameters` has the texts of the room's parameters. `view.read` has values
-        that a form of the room has already read. An exception ends the request.
+        `view.query.room_parameters` has the URL parameters of the room as text. `view.read` has
+        values that the room has already read for this page. If the method raises an exception, the
+        request fails.
         """
         return None
 

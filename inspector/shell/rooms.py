@@ -232,17 +232,17 @@ def narrowing(name: str, value: str) -> Q | None:
 
 
 def cases_on(day: str, flag: str) -> Mapping[str, int] | None:
-    """Return the number of cases of a flag on a day, from the first room that knows them; None if
-    no room does. A key is a conversation ID.
+    """Return, by conversation ID, how many cases of a flag began on a day. The first room that
+    knows the past cases of the flag answers; None if no room knows them.
 
-    Cases that were mended since that day are counted, too.
+    Cases that have ended since that day are counted, too.
     """
     return _first(lambda room: room.cases_on(day, flag))
 
 
 def value_columns() -> dict[str, str]:
-    """Return the columns of derived data that have the values of filters. A key is the name of a
-    filter. The value for this key is the name of a column.
+    """Return the database columns that have the values of filters, by the name of the filter. Rooms
+    declare these columns of derived data.
     """
     return {name: column for room in rooms() for name, column in room.value_columns.items()}
 

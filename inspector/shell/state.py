@@ -35,18 +35,18 @@ ReadValues = dict[str, Any]  # by the name that a room has given: of any type
 
 @dataclass(frozen=True)
 class KeepingLimit:
-    """The limit under which a message would have stayed in memory until the message was next
-    needed. The limit would have been in force from the first message on.
+    """The limit that would have kept a message in memory until the message was next needed. The
+    limit would have to be in force from the first message on.
 
     `need` says when the message was needed; None if no needs are known. `step` is the step of this
-    need. If the message was not needed, `step` is the shown step, and the limit would have kept the
-    message until then. `policy` is the policy in force at `step`. The history had `message_count`
-    messages by then.
+    need. For a message that was not needed, `step` is the step that the page shows. `policy` is the
+    policy in force at `step`, and `message_count` the number of messages in history by then.
 
-    `keeping` is None if the limit is unknown. Then `deferred` is the number of messages to replay,
-    if nobody has asked for the replay yet. A replay of the history leaves out some changes:
-    `leaves_out_changes` means that memory was cleared or set as a whole, `leaves_out_pins` that
-    messages were pinned.
+    `keeping` has the limit, or is None if the limit is unknown. For a long history, it is unknown
+    until somebody asks for it: then `deferred` is the number of messages to replay.
+
+    A replay ignores some changes: `leaves_out_changes` means that memory was cleared or set as a
+    whole, and `leaves_out_pins` that messages were pinned.
     """
 
     seq: int
@@ -77,12 +77,13 @@ class KeepingLimit:
 class ConversationQuery:
     """The URL parameters of a conversation page.
 
-    `at` is a step (None: now), and `msg` the selected message (-2: the second draft of a
-    simulation). `before` and `after` bound the shown part of the history. `other` is a step to
-    compare with; only differences in messages with a number above `past` are listed. `replay` asks
-    for the limit that would have kept the selected message, even in a long history. `open` has the
-    names of unfolded sections: folded sections are neither computed nor rendered. `room_parameters`
-    has the parameters of rooms as text, by name.
+    `at` is the step to show (None: the newest), and `msg` the selected message (-2: the second
+    draft of a simulation). `before` and `after` bound the shown part of the history. `other` is a
+    step to compare with; only differences in messages with a number above `past` are listed.
+
+    `replay` asks for the limit that would have kept the selected message, even in a long history.
+    `open` has the names of unfolded sections: folded sections are neither computed nor rendered.
+    `room_parameters` has the parameters of rooms (features) as text, by name.
     """
 
     at: int | None = None
@@ -122,11 +123,11 @@ class ShownStep:
 class ShownMessages:
     """The messages that a page shows.
 
-    - `part` is the slice of the window's rows below a leading system message, and `history` the
-      part of the history.
+    - `part` is the slice of the window's rows to show. A system message at the beginning is shown
+      apart. `history` is the shown part of the history.
     - `texts` has the beginnings of texts, and `calls` the IDs of the tool calls that messages make
       or answer, both by seq.
-    - `marks` are the highlights of a room.
+    - `marks` are the highlights of a room (feature).
     """
 
     part: slice
@@ -204,8 +205,8 @@ class ConversationState:
 
     - `stored` is the conversation as it is stored at the step. `window` is the window that the page
       shows: the stored window, or the result of a simulation.
-    - `read` has the values that rooms have read for the page. A room reads its highlights for the
-      stored step, and adds what it read to `read`.
+    - `read` has values that rooms (features) have read for the page, by name, so that they are read
+      only once.
     """
 
     query: ConversationQuery
@@ -258,10 +259,11 @@ class ConversationState:
 
     @cached_property
     def evicted(self) -> dict[int, int]:
-        """The evicted messages by number, each with its position in the eviction.
+        """The numbers of the evicted messages, each with its position in the eviction: 0 for the
+        first.
 
-        Empty if the change only replaces messages: a cleared tool result and a renewed index keep
-        their positions in memory.
+        Empty for a change that only replaces messages in place, such as a tool result that is
+        cleared.
         """
         evicted = () if self.change is None or self.change.only_replaces else self.change.evicted
         return {each.seq: position for position, each in enumerate(evicted)}

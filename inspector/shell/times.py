@@ -29,7 +29,7 @@ def written(at: datetime | date | int, *forms: str) -> str:
 
 
 def formatted(local: datetime | date, *forms: str) -> str:
-    """Format a time as `written` does, as the time is, in its own zone."""
+    """Format a time like `written`, but do not convert it to the site's time zone."""
     return ", ".join([format(local, FORMS[form]) for form in forms])
 
 

@@ -95,10 +95,11 @@ _OF_READER = {"csrf_token": "\0csrf", "here": "\0here"}
 
 @register.simple_tag(takes_context=True)
 def drawn(context: Context, template_name: str, **values: object) -> SafeString:
-    """Return the markup of a template that sees `values`, the `csrf_token` and the address `here`.
+    """Return the markup of a template. The template sees `values`, and for the reader `csrf_token`
+    and `here`, the URL of the page.
 
-    The template is rendered once for equal values, which therefore may not have words of messages:
-    these must not outlive their erasure. Token and address are filled in for each reader.
+    Markup is cached by `values`. So the values may not have words of messages, which would stay in
+    the cache after an erasure.
     """
     request = getattr(context, "request", None)
     own = {} if request is None else {"here": request.get_full_path()}
@@ -116,30 +117,28 @@ def drawn(context: Context, template_name: str, **values: object) -> SafeString:
 def drawn_once(
     template_name: str, values: tuple[tuple[str, object], ...], gaps: tuple[str, ...], site: object
 ) -> str:
-    """Return the markup of a template with gaps for what differs from reader to reader. `site` is
-    what decides the URLs of pages.
+    """Return the cached markup of a template, with gaps for what differs from reader to reader:
+    `gaps` are their names. `site` is the part of the cache's key that decides the URLs of pages.
     """
     return render_to_string(template_name, {**dict(values), **{n: _OF_READER[n] for n in gaps}})
 
 
 @register.filter
 def fields(rows: Iterable[object]) -> list[dict[str, object]]:
-    """Return the fields of each row as a dictionary.
-
-    Templates look up a key first, and an attribute only after an exception, so that dictionaries
-    are faster.
+    """Return each row as a dictionary of its fields. Templates read dictionaries faster than
+    objects, because they look up a key before an attribute.
     """
     return [vars(row) for row in rows]
 
 
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "") -> SafeString:
-    """Return the markup of many rows of one class. The class attribute `drawn` names the fields
-    that the template of a row gets. The template also gets `text` and `href` if the row has them.
-    `between` is put between two rows.
+    """Return the markup of many rows of one class, with `between` between two rows. The class
+    attribute `drawn` names the fields that the template of a row gets. The template also gets
+    `text` and `href` if the row has them.
 
-    The class attribute `has_words` names fields that may have words of a message. If such a field
-    has a value, the row is not cached, because words must not outlive their erasure.
+    Rows are cached, except for rows with words of a message, which would stay in the cache after an
+    erasure. The class attribute `has_words` names the fields that may have such words.
     """
     if not rows:
         return SafeString("")
@@ -167,12 +166,12 @@ def _escaped(text: str) -> str:
 def drawn_row(
     template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
 ) -> str:
-    """Return the cached markup of a row, with gaps in place of its text and its URL. Both may
-    contain words of a message or of a search, and cached words would outlive their erasure.
+    """Return the cached markup of a row, with gaps in place of its text and its URL. These may
+    contain words of a message or of a search, which would stay in the cache after an erasure.
 
-    Rows are cached because the pages of neighbouring steps have most rows in common. `types` are
-    the types of the `values`. They are part of the cache's key, because an equal value of another
-    type, such as a safe string, makes other markup.
+    The pages of neighbouring steps have most rows in common. `names` and `values` are the fields of
+    the row, and `types` the types of the values. Equal values of another type, such as a safe
+    string, make other markup.
     """
     fields = dict(zip(names, values, strict=True))
     return render_to_string(template_name, {**fields, **_GAPS}).strip()
@@ -187,7 +186,9 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 
 @register.inclusion_tag("inspector/shared/_columns.html")
 def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, object]:
-    """Return the context for the header of a plain table with these columns."""
+    """Return the context for the header of a table: the names of its columns, and the label of its
+    button (`verb`).
+    """
     return {"names": [*names, *more], "verb": verb}
 
 

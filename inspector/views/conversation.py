@@ -39,15 +39,15 @@ OPEN_LENGTH = 100  # characters
 
 @require_safe
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show a conversation at a step (`?at=`), with a selected message (`?msg=`).
+    """Show a conversation at a step (`?at=`), with a selected message (`?msg=`). `?time=` leads to
+    the step at a time, and `?client_id=` to the message with a client's ID.
 
-    `?with=` compares with another step, and lists the messages above `?past=`. `?before=` and
-    `?after=` page through the history. `?replay=1` computes the limit that would have kept the
-    selected message in a long history. `?open=` names the unfolded sections. `?time=` leads to the
-    step at a time, `?client_id=` to a client's message.
+    `?with=` compares with another step; differences are listed for messages with a number above
+    `?past=`. `?before=` and `?after=` page through the history. `?replay=1` computes the limit that
+    would have kept the selected message in a long history. `?open=` names the unfolded sections.
 
-    Rooms (plug-in features of the page) have parameters of their own, which may select a message
-    or a draft of a simulation (`?draft=`).
+    Rooms (plug-in features of the page) have parameters of their own, which may select a message or
+    a draft of a simulation (`?draft=`).
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
@@ -105,10 +105,11 @@ def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> H
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form for a summary. A POST previews the compaction, or with the field `store`
-    carries it out.
+    """Show the form for a summary. A POST previews the compaction, or with the field `store` stores
+    it.
 
-    The chosen messages stay the same if a message has come or left meanwhile.
+    The form names the chosen messages by their numbers, so that they stay the same if messages have
+    come or left meanwhile.
     """
     memory, preview = conversations.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)

@@ -23,10 +23,11 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 200 if the database can be read, with a note if nothing can be stored; otherwise 503.
+    """Answer 200 if the database can be read, otherwise 503. The answer has a note if nothing can
+    be stored.
 
-    A cluster of databases is ready while one node is down, since the conversations on other nodes
-    are available.
+    A cluster of databases counts as ready while one node is down, because the conversations on
+    other nodes are available.
     """
     try:
         unreachable = unreachable_nodes()

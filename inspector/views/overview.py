@@ -81,8 +81,8 @@ def now(request: HttpRequest) -> HttpResponse:
     """Show the parts of an overview that are updated live: its numbers, its rows, and the latest
     evictions.
 
-    `?id=` names the conversations of the rows, so that the rows of an open page stay in their
-    order. Evictions after `?seen=` are marked as new.
+    `?id=` names the conversations whose rows an open page has, so that they stay in their order.
+    Evictions after `?seen=` are marked as new.
     """
     query = OverviewQuery.read(request.GET.dict())
     listed = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]

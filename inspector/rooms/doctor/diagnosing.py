@@ -118,7 +118,8 @@ AT_ONCE = 2_000  # messages of a window that a page examines
 
 @dataclass(frozen=True)
 class KnownDiagnosis:
-    """The diagnosis of a window. If it is None, `why` says why there is none.
+    """A window's diagnosis as far as it is known. If `diagnosis` is None, `why` says why there is
+    none.
 
     `is_current` is False if the window has changed since the diagnosis.
     """
@@ -145,12 +146,12 @@ NOT_KNOWN = KnownDiagnosis()
 
 
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
-    """Return the diagnosis of a window. A stored diagnosis of this window is used. Otherwise, a
+    """Return the diagnosis of a window: the stored diagnosis if it is of this window. Otherwise, a
     window of up to 2,000 messages is diagnosed now.
 
     For a larger window at the newest step, the stored diagnosis of an earlier step is returned, if
-    any. A diagnosis that is made now tells only the answers of providers, without repairs and
-    times, because the conversation page shows no more.
+    any. A diagnosis that is made now has no repairs and no times: the conversation page shows only
+    what providers answer.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -194,10 +195,10 @@ RULES_READ = 3  # raise it with each change of the linter's rules
 
 
 class DiagnosisKeeper(Keeper):
-    """Derives and stores the diagnosis of each conversation. Also stores the newest steps with a
-    message that was too large for the limit.
+    """Derives and stores the diagnosis of each conversation, and the newest steps with a message
+    that was too large for the limit.
 
-    Sends signals about rules that the window has newly broken.
+    Sends signals about rules that the window has newly broken, and about new reasons for attention.
     """
 
     model = KeptDiagnosis

@@ -97,8 +97,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Choices:
-    """The grouping (`split`) and the period (`span`) of a strip, and those to choose from: each has
-    a name, words and a link.
+    """The grouping (`split`) and the period (`span`) that a strip shows. `splits` and `spans` are
+    the groupings and periods to choose from, each with a name, words and a link.
     """
 
     split: str

@@ -68,8 +68,8 @@ class FiguresKeeper(Keeper):
     """Stores for each conversation the figures from which advice is derived, and the cost relative
     to sending everything.
 
-    Figures and cost are for the newest 5,000 messages of a conversation. If each policy needs a
-    slow replay, the messages are fewer.
+    The newest 5,000 messages of a conversation are measured, or fewer if replaying policies would
+    take too long.
     """
 
     model = KeptCost

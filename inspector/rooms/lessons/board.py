@@ -215,8 +215,10 @@ class Board:
 
     @cached_property
     def verdicts(self) -> Mapping[int, bool]:
-        """Whether the answer was right about a message, by the number of the message, for each
-        message that was picked or left. Nobody is asked about arriving messages.
+        """Whether the learner's answer about a message was right, by the number of the message. It
+        has each message that was picked or that left memory, except for arriving messages.
+
+        Empty until the answer is revealed, and without an answer.
         """
         if not self.is_revealed or self.picked is None:
             return {}

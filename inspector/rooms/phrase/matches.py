@@ -88,11 +88,11 @@ _ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
 
 @dataclass(frozen=True)
 class Presence:
-    """The steps at which memory had a mention of a phrase.
+    """The steps at which memory had a mention: a message with the searched phrase.
 
-    `first_step` is the step at which the first examined mention came into memory. `spans` are
-    ranges of steps with a mention in memory, beginning no earlier than `first_step`. `turns`
-    describes the beginning and the end of each range, by step.
+    `first_step` is the step at which the first examined mention came into memory. `spans` are the
+    ranges of steps with a mention in memory, from `first_step` on. `turns` describes the steps at
+    which these ranges begin and end, by step.
     """
 
     first_step: int = 0
@@ -102,13 +102,13 @@ class Presence:
 
 @dataclass(frozen=True)
 class PhraseDepartures:
-    """How mentions of a phrase left memory.
+    """The steps and changes by which mentions (messages with the searched phrase) left memory.
 
-    - `left_at` has the step at which a mention left memory, by the number of the mention.
-      `arrivals` has the message that was added at a step, by the step.
+    - `left_at` maps the number of a mention to the step at which the mention left. `arrivals` maps
+      a step to the number of the message that was added at this step.
     - If no mention is in memory, `last` is the change by which the last mention left.
-    - `of_others` is the change by which the last mention of a user or tool left. It is None unless
-      only the assistant or a system message mentions the phrase in memory.
+    - `of_others` is the change by which the last mention of a user or tool left. It has a value
+      only if the mentions in memory are all of the assistant or system messages.
     """
 
     left_at: Mapping[int, int] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class PhraseDepartures:
 
 @dataclass(frozen=True)
 class Similar:
-    """What messages contain instead of a phrase.
+    """Texts that are similar to a searched phrase, to show if the phrase itself is not in memory.
 
     `nearest` is a part of the phrase that messages contain, if no message contains the whole
     phrase. `inside` is a longer term, if memory has the phrase only inside of longer terms.

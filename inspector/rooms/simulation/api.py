@@ -25,7 +25,9 @@ from chatmemory.roles import READ
 
 
 class SimulationRequest(MessagesRequest):
-    """Messages to simulate. `policy` and `at` say under which policy, and after which step."""
+    """The body of a request: the messages to simulate, under which `policy`, and after which step
+    (`at`).
+    """
 
     policy = fields.PolicyField(
         required=False,

@@ -39,9 +39,9 @@ HEIGHT = 100
 class LostFact(NamedTuple):
     """A fact that had left memory before it was needed.
 
-    `source` is the number of the message that mentioned the fact, and `needed` is the number of the
-    message that needed the fact. `follow` is the URL of a comparison that searches for the fact.
-    The position of this comparison is just before the message that needed the fact.
+    `source` is the number of the message that mentioned the fact, and `needed` the number of the
+    message that needed the fact. `follow` is the URL of the comparison as it was just before the
+    message `needed`, with the fact as the searched phrase.
     """
 
     text: str
@@ -69,10 +69,12 @@ class ValueRow(NamedTuple):
 class ComparedColumn:
     """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
-    `keeps` is the smallest limit with which this kind of policy would keep the searched phrase,
-    such as "30 messages". `try_it` is the URL of the comparison with this limit added, or "".
-    `can_use` tells whether the page offers to set the policy. The page offers neither the limit nor
-    the policy if another option is better in every way, or if a client decides the window.
+    `keeps` says with which smallest limit this kind of policy would keep the searched phrase, such
+    as "30 messages". `try_it` is the URL of the comparison with a policy of this limit added; "" if
+    the page does not offer this policy.
+
+    `can_use` tells whether the page offers to set the policy of the column. A policy is not offered
+    if another option is better in every way, or if a client decides the window.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -213,8 +215,8 @@ class ComparePage:
 
     @property
     def offer(self) -> str:
-        """The URL of this comparison with a limit added that keeps the searched phrase; "" if the
-        page offers no such limit.
+        """The URL of this comparison with one more policy, whose limit keeps the searched phrase;
+        "" if the page offers no such policy.
         """
         if not (self.phrase and self.found.sought.mentions):
             return ""

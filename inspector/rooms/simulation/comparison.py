@@ -48,10 +48,10 @@ class ComparedRow:
 
 
 class SoughtPhrase(NamedTuple):
-    """The searched phrase of a comparison; "" if no phrase is searched.
+    """The phrase that a comparison searches for; "" if there is none.
 
-    `mentions` are the positions of the messages that contain the phrase. `fates` say what happens
-    to the phrase under each policy.
+    `mentions` are the positions of the messages that contain the phrase. `fates` say how long each
+    policy keeps the phrase in memory.
     """
 
     phrase: str
@@ -102,15 +102,15 @@ def comparison(
     step: int | None = None,
 ) -> Comparison:
     """Replay a conversation under up to four policies, by default the policy in force and sending
-    everything.
+    everything. A limit that only measures is replayed as if it removed messages.
 
     `at` is the chosen position: the number of messages before it, by default all. With `step`, the
     position is after the latest message up to this step. The result says how long each policy keeps
-    the `phrase`. All policies count tokens with the same estimator, so that their numbers can be
-    compared. This is the estimator of the first policy, or else of the conversation. A limit that
-    only measures, and removes nothing, is replayed as an enforced limit. Of a long conversation,
-    the latest 5,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator,
-    PolicyUnavailable.
+    the `phrase`.
+
+    All policies count tokens with the same estimator, so that their numbers can be compared. This
+    is the estimator of the first policy, or else of the conversation. Of a long conversation, the
+    latest 5,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator, PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))

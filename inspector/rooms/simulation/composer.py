@@ -31,7 +31,9 @@ ASKS_NOTHING = "asks_nothing"
 
 @dataclass(frozen=True)
 class Entered:
-    """What the fields of the composer have. `draft` is the number of the edited draft, if any."""
+    """The values in the fields of the composer. `draft` is the number of the draft message that is
+    edited, if any. `limit` is the limit to try, and `shown` the limit that the page showed.
+    """
 
     role: str = "user"
     text: str = ""
@@ -42,10 +44,10 @@ class Entered:
 
 @dataclass(frozen=True)
 class Composer:
-    """Presents the form that adds a draft message: what was `entered`, and the limit that the page
-    shows in its `unit`.
+    """Presents the form that adds a draft message. `entered` is what its fields have, and `unit`
+    the unit of the limit.
 
-    It `has_words` if the text or the page's `problem` may have words of a message.
+    The form is cached only if it shows no words of a message.
     """
 
     roles: ClassVar = ROLES
@@ -148,8 +150,8 @@ class DraftForm(forms.Form):
 
     @property
     def kept(self) -> dict[str, str]:
-        """The URL parameters that belong to other features of the page. Links after the form has
-        been sent keep these parameters.
+        """The URL parameters that belong to other features of the page. The page has them again
+        after the form was sent.
         """
         names = parameters().keys() & self.data.keys() - self.fields.keys()
         return {name: searchable(self.data[name]) for name in sorted(names)}

@@ -41,9 +41,10 @@ class SimulationView:
 
     @property
     def previews(self) -> list[tuple[Caption, Receipt]]:
-        """The caption of each draft message, with its arithmetic: the size of memory before, each
-        message that is added or leaves, and the size after. Without drafts, the caption and the
-        arithmetic of the limit that is tried.
+        """A caption for each draft message, with its arithmetic: the size of memory before, each
+        message that is added or leaves, and the size after.
+
+        Without drafts, there is one caption with the arithmetic of the tried limit.
         """
         if self._state.simulation.trim:
             return [(self.caption, receipt(self._state.simulation.trim))]
@@ -73,8 +74,10 @@ class DraftRow:
 
 
 class Writing:
-    """The text that is being written: its tokens, and what it would do to memory (`verdict`). It
-    also has the sizes of memory before and after.
+    """What the text in the composer would do to memory, while it is being written.
+
+    `tokens` is the size of the text, and `verdict` says what would change. `before` and `after` are
+    the sizes of memory, in the unit of the policy's limit.
     """
 
     def __init__(self, policy: Policy, tokens: int, verdict: Caption, outlook: Outlook) -> None:
@@ -87,9 +90,9 @@ class Writing:
 def writing(simulation: Simulation, first: int) -> Writing | None:
     """Return what the text in the composer would do to memory; None if no text is written.
 
-    The text has become one or more simulated messages, and `first` is the index of the first of
-    them. Only the tokens of these messages are counted. The verdict also covers earlier drafts: all
-    messages from index `simulation.since` on.
+    The text is simulated as one or more messages at the end of the drafts. `first` is the index of
+    the first of them, and only their tokens are counted. The verdict covers all messages from the
+    index `simulation.since` on, so that it can include earlier drafts.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:

@@ -20,7 +20,9 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class TypedPolicy:
-    """A policy as people type it into the page's form."""
+    """A policy as somebody typed it into the page's form: its kind, its limit and its options as
+    text.
+    """
 
     kind: str = ""
     limit: str = ""
@@ -31,11 +33,13 @@ class TypedPolicy:
 class ComparisonQuery:
     """The URL parameters of a comparison: policies, position, phrase and prices.
 
-    `problem` describes an error in the URL; all other parameters are used. `form` is "csv" or
-    "json" if only the numbers are requested. `refused` is a policy that was entered in the page's
-    form and could not be added. `at` is the position: the number of
-    messages before it. If the URL has `find`, the position is given as a step, as in URLs of the
-    conversation page. Then `step` has this step, and `at` is None.
+    `at` is the position: the number of messages before it. If the URL has `find`, the position is
+    given as a step, as in URLs of the conversation page. Then `step` has this step, and `at` is
+    None.
+
+    `form` is "csv" or "json" if only the numbers are requested. `problem` describes an error in the
+    URL; all other parameters are used. `refused` is a policy that was entered in the page's form
+    and could not be added.
     """
 
     memory_id: str
@@ -112,7 +116,9 @@ class ComparisonQuery:
 
 
 def hold(limits: str) -> str:
-    """Return the verb that fits limits in words: 1 message "holds", 3 messages "hold"."""
+    """Return the verb "holds" or "hold" for a text about limits: "1 message" holds, "3 messages"
+    hold.
+    """
     return "hold" if limits.endswith("s") else "holds"
 
 

@@ -1,5 +1,5 @@
-"""The states that the page shows instead of a stored step: with simulated drafts and a limit, or
-with the history replayed under another limit.
+"""The states of a conversation page that shows no stored step: a simulation with drafts and a
+limit, or the history replayed under another limit.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from inspector.shell.state import (
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
-    """Return the state of the page with a trial's drafts and limit. If the URL has a limit to
-    replay, return the state of this replay instead.
+    """Return the state of the page with the drafts and the limit of a trial. If the URL has a limit
+    to replay, the trial is ignored, and the state is that of the replay.
 
-    Without a trial and a replay, or if no policy decides the window, the state is as stored. Raises
-    the exceptions of `conversation_state` and `simulate`.
+    Without a trial and a limit, the state is as stored. It is also as stored if no policy decides
+    the window. Raises the exceptions of `conversation_state` and `simulate`.
     """
     is_draft = trial is not None and (query.msg or 0) < 0
     stored = conversation_state(memory_id, replace(query, msg=None) if is_draft else query)

@@ -52,10 +52,11 @@ _FIRST_NAME = declared_pattern(rb'\A\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):
-    """An undecoded line of a file. `number` counts the lines of the file from 1.
+    """A line of a file in the format `chatmemory`, not decoded yet. `number` counts the lines of
+    the file from 1.
 
-    Lines with the same `part` belong to one conversation. The last line of the file has a part of
-    its own.
+    `kind` is the first name in the line, such as `message`. Lines with the same `part` belong to
+    one conversation. The last line of the file has a part of its own.
     """
 
     number: int
@@ -65,7 +66,9 @@ class Line(NamedTuple):
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Return whether a file begins like the format `chatmemory`. The file is then rewound."""
+    """Return whether a file begins like the format `chatmemory`. The file must be at its beginning,
+    and is there again afterwards.
+    """
     found = _FIRST_NAME.match(file.read(100))
     file.seek(0)
     return found is not None and found[1].decode() == FORMAT
@@ -74,11 +77,13 @@ def is_archive(file: IO[bytes]) -> bool:
 def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
-    `prefix` is put before each ID. A conversation whose ID is changed by a prefix gets other
-    digests; everything else is unchanged. A conversation that was already imported is skipped. A
-    conversation is refused if its ID already exists, if it is not complete and consistent, or if
-    the file was cut off within it. Raises UnreadableTranscript for a file of another kind, and
-    InvalidValue for an invalid actor.
+    The IDs of the new conversations begin with `prefix`. A conversation with another ID than in the
+    file gets other digests; everything else is unchanged. A conversation that was already imported
+    is skipped.
+
+    A conversation is refused if its ID exists, if it is not complete and consistent, or if the file
+    ends within it. Raises UnreadableTranscript for a file of another kind, and InvalidValue for an
+    invalid actor.
     """
     check_actor(actor)
     _check_begin(file)

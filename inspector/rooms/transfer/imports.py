@@ -4,13 +4,13 @@ An agent's recorded session becomes a conversation in which a client decides the
 the messages that the agent saw at each step, and each compaction is a step.
 
 All messages are checked before anything is stored. A long conversation is stored in slices. Between
-the slices, other changes of the conversation raise ImportUnfinished. The conversation's row has the
-policy, the number of stored messages, and the fingerprint of the content as a label. With these
-values, importing the same file again continues after an interruption.
+the slices, other changes of the conversation raise ImportUnfinished. After an interruption,
+importing the same file again continues. For this, the conversation's row has the policy, the number
+of stored messages, and the fingerprint of the content as a label.
 
-If a file has grown since its import, importing the file again adds the new messages. For this, the
+If a file has grown since its import, importing the file again adds the new messages. The
 conversation in the file must begin with the stored messages. If the agent's user went back to an
-earlier message, the file has the former version of the conversation as a branch. Then the branch
+earlier message, the file has the former version of the conversation as a branch. Then this branch
 may begin with the stored messages instead.
 """
 
@@ -165,17 +165,18 @@ def import_each(
     prefix: str = "",
     actor: str = "",
 ) -> Iterator[Imported]:
-    """Import conversations one after the other and yield a result for each. An ID is the prefix and
-    the conversation's name. A second conversation named "chat" becomes "chat-2".
+    """Import conversations one after the other, and yield a result for each. The ID of a new
+    conversation is `prefix` and the conversation's name. A second conversation named "chat" becomes
+    "chat-2".
 
     Without a policy, each conversation gets the default policy of its ID, or a window of 20
-    messages. A session of an agent does not use the policy: the window that the agent saw is
+    messages. For a session of an agent, the policy is ignored: the window that the agent saw is
     stored.
 
     A conversation that was already imported is skipped, or gets the messages that its file has
     gained. A conversation that exists with other content is refused, and the import continues with
-    the next. A redacted message counts as equal to a message of the file with the same number and
-    role. Raises InvalidValue for an invalid actor.
+    the next. If a stored message is redacted, only its number and its role are compared with the
+    file. Raises InvalidValue for an invalid actor.
     """
     check_actor(actor)
     taken: dict[str, int] = {}

@@ -117,8 +117,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def examined(request: HttpRequest) -> HttpResponse:
-    """Show how many conversations of an import are examined. The pages of imports ask again until
-    all of them are.
+    """Show for how many imported conversations the derived data, such as incidents, is computed.
+    Pages of imports request this again until all are done.
     """
     begin, name = (searchable(request.GET.get(key, "")) for key in ("begin", "file"))
     return render(request, "rooms/transfer/_examined.html", _examined(id_prefix(begin, name)))

@@ -101,8 +101,11 @@ class Command(DatabaseCommand):
         report: Report,
         examination: Examination | None,
     ) -> None:
-        """Import one file, and add the results to the `report`. Beside this, go on with the
-        `examination`. Raises ChatMemoryError if the file cannot be read.
+        """Import one file, and add the results to the `report`. Raises ChatMemoryError if the file
+        cannot be read.
+
+        With an `examination`, the derived data of the imported conversations, such as incidents, is
+        computed in between.
         """
         with opened(file.path) as content:
             report.format, results = _results(content, file, policy, options)
@@ -124,7 +127,7 @@ class Command(DatabaseCommand):
                     tell(report)
 
     def leave_out(self, file: TranscriptFile, report: Report, error: str) -> None:
-        """Report a file that cannot be read, and continue with the next.
+        """Print why a file cannot be imported, so that the command can continue with the next file.
 
         The file counts as refused if it was named on the command line, or if a part of it was
         imported.
@@ -137,8 +140,8 @@ class Command(DatabaseCommand):
     def summarised(
         self, path: Path, report: Report, known: Sequence[Imported], printer: Printer
     ) -> Iterator[None]:
-        """Run the `with` block, which imports a file. Then print the summary of the file, even if
-        the import is interrupted.
+        """Import a file in a `with` block, and print the summary of the file at its end, even after
+        an interruption. Interruptions raise CommandError.
         """
         try:
             yield
