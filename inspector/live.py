@@ -11,8 +11,8 @@ def with_live_streams(application: Application) -> Application:
     """Return an ASGI application that answers live streams and similar requests of rooms (plug-in
     features), and passes all other requests to Django.
 
-    Without this layer, Django's views answer live streams, too. A request for a page or the API
-    whose body is too large is refused before Django receives the request.
+    It also refuses a request for a page or the API whose body is too large. A project without this
+    layer has live streams, too: then Django's views answer them.
     """
     # A project's asgi.py imports this before Django is set up, and calls it after.
     from inspector.middleware.bodies import BoundedBodies

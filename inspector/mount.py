@@ -80,8 +80,8 @@ def route_at(path: str) -> ResolverMatch | None:
 
 
 def keep_language(request: HttpRequest) -> None:
-    """Make the URLs on this page begin with the request's language, in a project with
-    i18n_patterns. The texts stay English.
+    """Make the URLs on the page of this request begin with the language of the request, such as
+    `/de/`, in a project with i18n_patterns. The texts stay English.
     """
     urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)  # a module, or its name
     if is_language_prefix_patterns_used(urlconf):

@@ -75,8 +75,8 @@ def upload_limit() -> BodyLimit:
 def upload_bounds() -> JsonBounds:
     """Return how many bytes of memory the values of an uploaded JSON file may take.
 
-    All values may take more than the size limit of the file: if a text has one emoji, Python keeps
-    four bytes for each character. A single text or message may take less than this limit, because
+    All values together may take four times the size limit of the file, because Python may keep four
+    bytes for each character. A single text or message may take a third of this size limit, because
     storing a message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE

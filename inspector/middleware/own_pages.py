@@ -147,9 +147,9 @@ class LoginRequired(LoginRequiredMiddleware):
     """Requires an account, as Django's LoginRequiredMiddleware does. A client address with very
     many requests without an account gets 429.
 
-    After an HTMX request, the browser leaves the page: otherwise the sign-in page would replace
-    only a part of the page. Somebody who sent a form returns to the form's page after signing in,
-    since the URL that received the form may accept no GET.
+    After an HTMX request without an account, the browser opens the sign-in page as a whole page.
+    Somebody who sent a form returns to the form's page after signing in, since the URL that
+    received the form may accept no GET.
     """
 
     def get_login_url(self, view_func: object) -> str:

@@ -53,7 +53,7 @@ def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> Http
     """Count a request to a view marked by `throttled`, or a form that needs no account. Return the
     429 response if the client's address sent too many of these requests, else None.
 
-    Nothing of the body has been parsed yet.
+    The body of the request is not read.
     """
     rate = getattr(match.func, "throttle", None) if match else None
     if rate is None:

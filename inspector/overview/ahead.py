@@ -1,8 +1,9 @@
-"""Counts a large site for the overview ahead of its readers, in the thread of the site.
+"""Counts the conversations of a large site for the overview before somebody opens it, in a
+background thread of the server.
 
 Counting reads each conversation. So readers of a large site get the numbers of the last count, with
-its time, and the thread counts again after changes. Of a small site, and without the thread, the
-reader counts.
+its time, and the thread counts again after changes. On a small site, or without the thread, the
+overview counts when it is opened.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ LASTS = 60  # seconds for which a count is read after the thread has ended
 
 
 class Seen(NamedTuple):
-    """What decides whether a count is current: the newest change, erasure and row of derived data,
-    and the day.
+    """The state of the site at a count: the newest change, the newest erasure, the newest row of
+    derived data, and the day. A count is current as long as all four stay the same.
     """
 
     change: int
@@ -43,8 +44,8 @@ class Seen(NamedTuple):
 
 
 def count_ahead() -> None:
-    """Count a large site if something has changed since the last count. After a count that took
-    long, there is a long pause.
+    """Count the conversations of a large site if something has changed since the last count. After
+    a count that took long, there is a long pause. On a small site, nothing is counted.
     """
     now, known = Seen.now(), cache.get(COUNTED_AHEAD)
     if known and (cache.get(SEEN_AS) == now or timezone.now() < known.counted.until):

@@ -47,8 +47,7 @@ MOST_LINES = 4
 class Cause:
     """A cause (reason for attention) as a line of the overview.
 
-    `name` is the name of the cause's flag. The line does not hold the flag, because lines are
-    cached and a flag may have functions. `words` is a sentence about the newest of the `cases`.
+    `name` is the name of the cause's flag. `words` is a sentence about the newest of the `cases`.
     `address` is the URL to which the line's link leads, or "" if the linked page is not installed.
     `common` is what most cases have in common, such as a label. `since` is when the oldest case
     with this common value began; without a common value, when the oldest case began. `told` says
@@ -94,7 +93,9 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause. A part of a cause, such as one rule, has a title of its own."""
+        """The title of the cause. If its past cases are known, this is their title; a part of a
+        cause, such as one rule, keeps its own title.
+        """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
 
@@ -128,8 +129,8 @@ class Counted:
     """The counts of conversations (`stats`), made at the time `at`. They are cached up to `until`.
     Changes after `moment` may be missing.
 
-    `filters` has the number of conversations for each filter (see `OverviewQuery.counts`), if the
-    thread of the site has counted a list without filters.
+    `filters` has the number of conversations for each filter (see `OverviewQuery.counts`), if a
+    background thread of the server has counted the list without filters.
     """
 
     at: datetime
@@ -197,20 +198,22 @@ class Headlines:
         return [each for each in self.folded if each.muted]
 
     def cached_for(self, seconds: float) -> Headlines:
-        """Return these lines with the time up to which they are cached."""
+        """Return a copy of these lines which says that they are cached for this number of seconds,
+        counted from now.
+        """
         until = timezone.now() + timedelta(seconds=seconds)
         return replace(self, counted=replace(self.counted, until=until))
 
 
 def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
-    """Return the cached counts, or count again. `moment` is the newest change that the caller
-    knows: a new count includes this change.
+    """Return the cached lines and counts at the top of the overview, or count again if there are
+    none. A new count includes all changes up to `moment`, the newest change that the caller knows.
 
-    Counting reads all steps of today. So all readers get cached counts for 20 times as long as the
-    counting took, but for at least 1 and at most 30 seconds. After an erasure, the next reader
-    counts again, so that deleted conversations are not counted. This does not apply if there are
-    very many conversations. A list with filters has its own counts. On a large site, the thread of
-    the site counts the list without filters (see `ahead`).
+    Counting takes long, so counts stay cached for 20 times as long as the counting took, for at
+    least 1 and at most 30 seconds. After an erasure, the next reader counts again, so that deleted
+    conversations are not counted; this does not apply to a site with very many conversations. Each
+    combination of filters has its own counts. On a large site, a thread counts the list without
+    filters (see `ahead`).
     """
     query = query or OverviewQuery()
     is_search = bool(query.q)

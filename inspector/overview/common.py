@@ -77,9 +77,9 @@ def tenant_of(memory_id: str) -> str:
 
 
 class Everywhere:
-    """Counts how many conversations of the site have a value, such as a label. The values of all
-    conversations are read at once; on a site with very many conversations, a query counts each
-    value.
+    """Counts how many conversations of the site have a value, such as a label. The first count
+    reads the values of all conversations. On a site with very many conversations, a query counts
+    each value instead.
     """
 
     def __init__(self, conversations: int) -> None:

@@ -76,8 +76,9 @@ class Menu:
 
 @dataclass(frozen=True)
 class Ages:
-    """The times of the counts of an overview: of its filters, flags and facets. A time is None if
-    the counts include the newest change.
+    """The times at which the counts of an overview were made: `filters` for the filters by activity
+    and policy, `flags` for flags, and `facets` for all other filters, such as the tenant. A time is
+    None if the counts include the newest change.
     """
 
     filters: datetime | None = None
@@ -216,8 +217,8 @@ class OverviewQuery:
 
     @property
     def usual_sort(self) -> str:
-        """The default order of this list. URLs leave this order out, so that a search within a list
-        shows the best match first.
+        """The order of this list unless its URL names another order: best match first for a search,
+        newest case first for a flag, otherwise by activity.
         """
         return usual_sort(self.flagged, self.q)
 
@@ -252,8 +253,8 @@ class OverviewQuery:
 
     @cached_property
     def chips(self) -> list[Chip]:
-        """The filter buttons. Most are included only while they are set, or if they would show
-        something.
+        """The filter buttons. A button whose filter is not set is left out if the filter would find
+        nothing, except for a few buttons that are always shown.
         """
         return [
             Chip(
@@ -297,8 +298,9 @@ class OverviewQuery:
 
     @cached_property
     def counts(self) -> Counts:
-        """The number of matching conversations, and the number with each filter set, by the
-        filter's name and value.
+        """The numbers of conversations that match if a filter is set in addition, by the filter's
+        name and value. The key `("", "")` has the number without an additional filter. A number is
+        None if a search finds too many to count.
         """
         selections = {
             (name, value): replace(self, **{name: value}).which for name, value, _ in self._offered

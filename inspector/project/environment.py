@@ -56,7 +56,9 @@ def log_style() -> str:
 
 
 def number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> int:
-    """Return the whole number in a variable."""
+    """Return the whole number in a variable, from `minimum` to `maximum`; the default if the
+    variable is unset.
+    """
     return env.int(name, default, validate=validate.Range(minimum, maximum))
 
 
@@ -68,7 +70,9 @@ def bounds(app: str, *names: str) -> dict[str, int]:
 
 
 def rate(name: str, default: str) -> str:
-    """Return the rate of requests in a variable, in REST framework's notation: 100/second."""
+    """Return the rate of requests in a variable, in REST framework's notation such as `100/second`;
+    the default if the variable is unset.
+    """
     return env.str(name, default, validate=_RATE)
 
 
@@ -103,13 +107,15 @@ def _is_installed(url: str) -> None:
 
 
 def folder(name: str, default: Path) -> Path:
-    """Return the path of a folder in a variable."""
+    """Return the path of a folder in a variable; the default if the variable is unset."""
     named = validate.Length(min=1, error="must name a folder")
     return Path(env.str(name, str(default), validate=named))
 
 
 def hosts(name: str, *default: str) -> list[str]:
-    """Return the host names in a variable, separated there by commas."""
+    """Return the host names in a variable, separated there by commas; the default if the variable
+    is unset.
+    """
     some = validate.Length(min=1, error="must name at least one host")
     return list(env.list(name, default, subcast=str.strip, validate=[some, _each(_HOST)]))
 

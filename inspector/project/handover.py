@@ -30,8 +30,8 @@ worker_ended = worker_started  # it ends before it has started: nobody should wa
 
 
 def must_wait(age: int) -> bool:
-    """Return whether a worker is being replaced, but no newer worker has started yet. `age` is
-    gunicorn's number of the worker.
+    """Return whether a worker must keep accepting connections: it is being replaced, but no newer
+    worker has started yet. `age` is gunicorn's number of the worker.
     """
     reloaded, started = _ages
     return bool(started <= reloaded >= age)

@@ -25,8 +25,8 @@ class Server(uvicorn.Server):
     a large site. The `announcement` is printed once requests are accepted.
 
     The server stops without refusing a request. Rooms (plug-in features) first end whatever would
-    prevent the stop, such as live streams, and connections already accepted are answered.
-    Gunicorn's own ASGI worker waits for streams without a hook that could end them.
+    prevent the stop, such as live streams, and connections already accepted are answered. With
+    Gunicorn's own ASGI worker, open live streams would delay the stop.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:

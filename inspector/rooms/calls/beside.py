@@ -1,8 +1,9 @@
-"""Stores the list of a model call beside a conversation whose memory the calls do not decide.
+"""Stores the messages of a model call apart from its conversation, if calls do not decide what is
+in the conversation's memory.
 
-Such a conversation has a policy, a client's list or an import. The call changes nothing in the
-conversation. The call's list refers to messages of the conversation. All other messages of the list
-are stored as `CallMessage` rows, each once for all calls.
+Such a conversation has a policy, a client's list or an import. The call changes nothing in it, and
+has a list of its own. The list refers to messages of the conversation. All other messages of the
+list are stored as `CallMessage` rows, each once for all calls.
 """
 
 from __future__ import annotations

@@ -91,8 +91,10 @@ def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | No
 
 
 def matched(keys: Sequence[str], seqs: dict[str, list[int]]) -> list[int | None]:
-    """Match each key of a list with the seq of a message that has this key. `seqs` has the
-    ascending seqs of each key. Each seq is used once; return None for a key without a free seq.
+    """Return, for each key of a list, the seq of a message that has this key. `seqs` has the
+    ascending seqs of each key.
+
+    Each seq is used once. The result has None for a key without an unused seq.
     """
     times = Counter(keys)
     found: list[int | None] = [

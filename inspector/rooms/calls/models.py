@@ -119,8 +119,8 @@ class ModelCall(_OfConversation):
 
 
 class ToolDefinition(models.Model):
-    """The definition of a tool, stored once for all conversations that use it, and deleted with the
-    last of them.
+    """The definition of a tool, stored once for all conversations that use it. It is deleted when
+    no conversation uses it any more.
     """
 
     digest = models.CharField(max_length=32, primary_key=True)

@@ -58,8 +58,9 @@ class Page:
 
 
 def calls(memory_id: str, after: str = "", size: int = 50) -> Page:
-    """Return calls of a conversation, oldest first by start. Raises MemoryNotFound, InvalidValue
-    for an unknown cursor.
+    """Return a page of at most `size` calls of a conversation, in the order in which they began.
+    `after` is the cursor `next` of the previous page; "" for the first page. Raises MemoryNotFound,
+    and InvalidValue for an unknown cursor.
     """
     conversations.memory(memory_id)
     rows = ModelCall.objects.without_bodies().filter(memory_id=memory_id)
@@ -230,8 +231,8 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages that come before a later request, if this request continues the response
-    of `call`: the messages of `call` and its answer.
+    """Return the messages that a later request continues if it names the response of `call`: the
+    messages of `call` and its answer.
 
     Instructions apply to one request only and are left out.
     """

@@ -123,8 +123,8 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
 
 
 def who_refuses(memory_id: str) -> str:
-    """Return which providers reject the memory of a conversation, and why: `OpenAI rejects it: a
-    tool call without its result`. Return "" if none does.
+    """Return which providers reject the memory of a conversation, and why: `OpenAI rejects this
+    memory: a tool call without its result (#5)`. Return "" if none does.
     """
     found = _kept_findings(memory_id)
     if found is None or not found.refused_by:
@@ -139,8 +139,8 @@ def who_refuses(memory_id: str) -> str:
 
 
 def refused_at(rule: str, memory_id: str) -> str:
-    """Return the message by which the memory of a conversation breaks a rule of a provider: `at
-    #3`. Return "" if none does.
+    """Return a sentence about the message by which the memory of a conversation breaks a rule:
+    `message #5 breaks the rule`. Return "" if there is no such message.
     """
     found = _kept_findings(memory_id)
     broken = (each for each in found.listed if each.refused_by) if found else ()
@@ -157,8 +157,8 @@ def _kept_findings(memory_id: str) -> Diagnosis | None:
 
 
 def never_reached(memory_id: str) -> str:
-    """Describe the newest message that left memory in the step that added it: `#12 has 1,427
-    tokens, its window 300`. Return "" if there is none.
+    """Describe the newest message that left memory in the step that added it: `#12 (1,427 tokens)
+    left memory in the step that added it: the limit is 300 tokens`. Return "" if there is none.
     """
     row = KeptDiagnosis.objects.filter(pk=memory_id, missed_step__isnull=False).first()
     if row is None:

@@ -151,14 +151,16 @@ _request = Local()  # holds the choices that were read for the current request
 
 
 def remember(**_: object) -> None:
-    """Signal receiver for `request_started`: from now on, the choices are read once for the whole
-    request.
+    """Read the choices only once for the whole request that begins now. This function receives the
+    signal `request_started`.
     """
     _request.choices = None
 
 
 def forget(**_: object) -> None:
-    """Signal receiver for `request_finished`: drop the cached choices of the request."""
+    """Drop the choices that were cached for the request that ends now. This function receives the
+    signal `request_finished`.
+    """
     if hasattr(_request, "choices"):
         del _request.choices
 
