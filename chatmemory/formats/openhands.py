@@ -1,10 +1,29 @@
 """OpenHands: the events of a conversation, as a list or one JSON object a line. This format is only
 read.
 
-The SDK's events have a `kind`; events of version 0 have an `action` or an `observation`. A
-condensation is a compaction: it names the events that left the window, and the position of its
-summary. Source of the shapes: OpenHands/software-agent-sdk, openhands-sdk/openhands/sdk/event, and
-OpenHands/OpenHands, openhands/events.
+Each event has an `id`, a `source` and a `timestamp`. The rest differs between the two versions. An
+event of the SDK, the newer version, has a `kind`:
+
+    {"kind": "SystemPromptEvent", "system_prompt": {"text": …}, "tools": […]}
+    {"kind": "MessageEvent", "llm_message": {"role": "user", "content": [{"text": …}]}}
+    {"kind": "ActionEvent", "thought": [{"text": …}], "tool_call_id": "c1",
+     "tool_call": {"name": …, "arguments": …}, "llm_response_id": "r1"}
+    {"kind": "ObservationEvent", "tool_call_id": "c1", "observation": {"content": [{"text": …}]}}
+    {"kind": "Condensation", "forgotten_event_ids": ["e3", "e4"], "summary": …}
+
+An event of version 0 has an `action` or an `observation`, and the id of an event is a number:
+
+    {"action": "system", "args": {"content": …}}
+    {"action": "message", "args": {"content": …}}
+    {"action": "run", "args": {"command": "ls", "thought": …},
+     "tool_call_metadata": {"tool_call_id": "c1", "function_name": …, "model_response": {"id": …}}}
+    {"observation": "run", "cause": 2, "content": …}
+    {"action": "condensation", "args": {"forgotten_events_start_id": 2,
+     "forgotten_events_end_id": 3, "summary": …}}
+
+A condensation is a compaction: it names the events that left the window, and in `summary_offset`
+the position of its summary. Source of the shapes: OpenHands/software-agent-sdk,
+openhands-sdk/openhands/sdk/event, and OpenHands/OpenHands, openhands/events.
 """
 
 from __future__ import annotations
@@ -23,9 +42,30 @@ from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import AiMessage, SystemMessage, ToolExecutionRequest, UserMessage
 
 NAME = "openhands"
-_KINDS = {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "Condensation"}
-_SILENT = ("change_agent_state", "condensation_request", "null", "recall", "")
-_SILENT_RESULTS = ("agent_state_changed", "null", "recall", "")
+# The kinds by which a file of the SDK is recognized.
+_SDK_KINDS = (
+    *("SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent"),
+    "Condensation",
+)
+_SDK_SILENT = (
+    *("ConversationStateUpdateEvent", "CondensationRequest", "CondensationSummaryEvent"),
+    "PauseEvent",
+)
+_VERSION_0_SILENT_ACTIONS = ("change_agent_state", "condensation_request", "null", "recall", "")
+_VERSION_0_SILENT_OBSERVATIONS = ("agent_state_changed", "null", "recall", "")
+# Events about a conversation, with the newest version of OpenHands that is known to write them.
+SILENT = {
+    **dict.fromkeys(_SDK_SILENT, NOT_KNOWN),
+    **dict.fromkeys((*_VERSION_0_SILENT_ACTIONS, *_VERSION_0_SILENT_OBSERVATIONS), "version 0"),
+}
+# Properties that have no words. In version 0, the action and the observation are names.
+_BESIDE = Beside(
+    texts=(
+        *("action", "observation", "security_risk", "message", "activated_skills", "reason"),
+        "source",
+    ),
+    wholes=("extras", "llm_metrics", "tool_call_metadata", "tools", "critic_result"),
+)
 
 
 def find(value: JsonValue) -> RawTranscript | None:
@@ -39,14 +79,23 @@ def find(value: JsonValue) -> RawTranscript | None:
     for each in events:
         if not _is_event(each):
             return None
-        kind = each.get("kind")
-        is_known |= isinstance(kind, str) and kind in _KINDS
-        is_known |= "args" in each and "action" in each  # the first version
+        is_known = is_known or _is_of_openhands(each)
     return RawTranscript(name, events) if is_known else None
 
 
 def _is_event(value: JsonValue) -> bool:
     return isinstance(value, dict) and "id" in value and "source" in value
+
+
+def _is_of_the_sdk(event: JsonDict) -> bool:
+    return "kind" in event
+
+
+def _is_of_openhands(event: JsonDict) -> bool:
+    """Return whether only OpenHands writes such an event: other programs write a `kind`, too."""
+    kind = event.get("kind")
+    is_of_version_0 = "action" in event and "args" in event
+    return is_of_version_0 or (isinstance(kind, str) and kind in _SDK_KINDS)
 
 
 def content_of(event: JsonValue) -> JsonValue:
@@ -56,147 +105,38 @@ def content_of(event: JsonValue) -> JsonValue:
     return NOTHING if type_of(event) in SILENT else _BESIDE.without(event)
 
 
-# Properties of events. In version 0, the action and the observation are names.
-_BESIDE = Beside(
-    texts=(
-        *("action", "observation", "security_risk", "message", "activated_skills", "reason"),
-        "source",
-    ),
-    wholes=("extras", "llm_metrics", "tool_call_metadata", "tools", "critic_result"),
-)
-
-
 def type_of(event: JsonValue) -> str:
     """Return the kind of an event, or in version 0 its action or observation."""
     named = ("kind", "action", "observation")
     return next((each for name in named if isinstance(each := event.get(name), str)), "none")
 
 
-# Events about a conversation, with the newest version of OpenHands that is known to write them.
-SILENT = {
-    **dict.fromkeys(("ConversationStateUpdateEvent", "CondensationRequest"), NOT_KNOWN),
-    **dict.fromkeys(("CondensationSummaryEvent", "PauseEvent"), NOT_KNOWN),
-    **dict.fromkeys((*_SILENT, *_SILENT_RESULTS), "version 0"),
-}
-
-
 class _Reader(SessionReader):
-    """Reads the events of both versions: those of the SDK have a `kind`."""
+    """Reads each event by the reader for its version. Both of these readers add messages by the
+    methods of this class, which remembers the messages and calls of earlier events.
+    """
 
     format = NAME
 
     def __init__(self) -> None:
         super().__init__()
-        self._places: dict[str, int] = {}  # the indices of messages by the ids of their events
+        self.trigger: str | None = None  # why the next condensation was requested
+        self._messages: dict[str, int] = {}  # the indices of messages by the ids of their events
         self._calls: dict[str, str | None] = {}  # the ids of calls by the ids of their events
-        self._trigger: str | None = None
 
     def read(self, record: JsonDict) -> None:
-        place = self.of_the_sdk(record) if "kind" in record else self.of_version_0(record)
-        if place is not None:
-            self._places[str(record.get("id"))] = place
+        reader = _SdkReader(self) if _is_of_the_sdk(record) else _Version0Reader(self)
+        message = reader.read(record)
+        if message is not None:
+            self._messages[str(record.get("id"))] = message
 
-    # The SDK
+    def event_ids(self) -> Iterable[str]:
+        """Return the ids of the events from which messages were read."""
+        return self._messages.keys()
 
-    def of_the_sdk(self, event: JsonDict) -> int | None:
-        """Read an event, and return the index of its message, or None."""
-        match event["kind"]:
-            case "SystemPromptEvent":
-                return self.system_prompt(event)
-            case "MessageEvent":
-                return self.message(event)
-            case "ActionEvent":
-                return self.action(event)
-            case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
-                return self.observation(event)
-            case "CondensationRequest":
-                self._trigger = text_in(event, "reason")
-            case "Condensation":
-                self.forget(list_in(event, "forgotten_event_ids"), event)
-            case "CondensationSummaryEvent":
-                pass  # the condensation has the summary too
-            case kind:
-                self.miss(f"events of kind {kind!r}")
-        return None
-
-    def system_prompt(self, event: JsonDict) -> int | None:
-        texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
-        self.lack("definitions of tools", len(list_in(event, "tools")))
-        return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
-
-    def message(self, event: JsonDict) -> int | None:
-        message, own = dict_in(event, "llm_message"), self.own(_about(event))
-        contents = _contents(message.get("content")) + _contents(event.get("extended_content"))
-        if message.get("role") == "assistant":
-            text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
-            return self.add(AiMessage(text, (), text_in(message, "reasoning_content"), own))
-        if not contents:
-            self.lack("messages without content")
-            return None
-        is_user = event.get("source") == "user"
-        return self.add(UserMessage(contents, None, own), by_program=not is_user)
-
-    def action(self, event: JsonDict) -> int:
-        call = dict_in(event, "tool_call")
-        call = dict_in(call, "function") or call
-        name = text_in(call, "name") or text_in(event, "tool_name")
-        arguments = call.get("arguments", event.get("action"))
-        request = self.calls.request(text_in(event, "tool_call_id"), name, arguments)
-        thought = part_texts(event.get("thought"))
-        return self.call(event, request, thought, text_in(event, "llm_response_id"))
-
-    def observation(self, event: JsonDict) -> int:
-        """Read the result of a tool, a rejection by the user, or an error of the agent."""
-        refused = event.get("rejection_reason", event.get("error"))
-        observation = event.get("observation", refused)
-        has_failed = event["kind"] != "ObservationEvent" or _is_error(observation)
-        call = text_in(event, "tool_call_id")
-        return self.result(call, _observed(observation), has_failed or None, _about(event))
-
-    # Version 0
-
-    def of_version_0(self, event: JsonDict) -> int | None:
-        """Read an event, and return the index of its message, or None."""
-        if event.get("observation") is not None:
-            return self.observation_0(event)
-        action, args = event.get("action"), dict_in(event, "args")
-        if action == "condensation":
-            self.forget(_forgotten(args, self._places), args)
-            return None
-        if action in ("system", "message") and isinstance(args.get("content"), str):
-            return self.message_0(event, args["content"])
-        if event.get("source") == "agent" and action not in (*_SILENT, None):
-            return self.action_0(event, args)
-        return None
-
-    def observation_0(self, event: JsonDict) -> int | None:
-        """Read the result of the call that caused the event, or what the program observed."""
-        observation = event["observation"]
-        if observation in _SILENT_RESULTS:
-            return None
-        content, about = _observed(event.get("content")), _about(event)
-        if call := self._calls.get(str(event.get("cause"))):
-            return self.result(call, content, observation == "error" or None, about)
-        observed = UserMessage(content or f"[{observation}]", None, self.own(about))
-        return self.add(observed, by_program=True)
-
-    def message_0(self, event: JsonDict, text: str) -> int | None:
-        if event["action"] == "system":
-            return self.add(SystemMessage(text)) if text.strip() else None
-        own = self.own(_about(event))
-        if event.get("source") == "agent":
-            return self.add(AiMessage(text, attributes=own))
-        return self.add(UserMessage(text, None, own))
-
-    def action_0(self, event: JsonDict, args: JsonDict) -> int:
-        metadata = dict_in(event, "tool_call_metadata")
-        name = text_in(metadata, "function_name") or str(event["action"])
-        arguments = {name: value for name, value in args.items() if name != "thought"}
-        request = self.calls.request(text_in(metadata, "tool_call_id"), name, arguments)
-        thought = [text] if isinstance(text := args.get("thought"), str) and text else []
-        return self.call(event, request, thought, dict_in(metadata, "model_response").get("id"))
-
-    # Both
+    def call_of(self, event_id: JsonValue) -> str | None:
+        """Return the id of the tool call that an event made; None if it made none."""
+        return self._calls.get(str(event_id))
 
     def call(
         self,
@@ -205,41 +145,163 @@ class _Reader(SessionReader):
         thought: list[str],
         answer: str | None,
     ) -> int:
-        """Add a call to the model's answer with the id `answer`, and return the answer's index."""
+        """Add a call to the model's answer with the id `answer`, and return the index of the
+        answer's message.
+        """
         self._calls[str(event.get("id"))] = request.id
         thinking, text = text_in(event, "reasoning_content"), "\n".join(thought) or None
-        own = self.own(_about(event))
-        return self.answer(AiMessage(text, (request,), thinking, own), answer)
+        return self.answer(AiMessage(text, (request,), thinking, self.own(_about(event))), answer)
 
-    def forget(self, ids: Iterable[JsonValue], about: JsonDict) -> None:
-        """Read a condensation. The summary of an earlier one is forgotten, too."""
-        left = {place for id in ids if (place := self._places.get(str(id))) is not None}
-        summary, trigger = text_in(about, "summary"), self._trigger
-        self._trigger = None
+    def forget(self, event_ids: Iterable[JsonValue], condensation: JsonDict) -> None:
+        """Replace the messages of events by the summary of a condensation. The summary of an
+        earlier condensation leaves the window, too.
+        """
+        left = {self._messages[id] for id in map(str, event_ids) if id in self._messages}
+        summary, trigger = text_in(condensation, "summary"), self.trigger
+        self.trigger = None
         self.miss("events that a condensation removed without a summary", summary is None)
         self.compact(
             UserMessage(summary or "[no summary]"),
             kept=[place for place in self.built.window if place not in left | self.summaries()],
-            ahead=whole(about.get("summary_offset")) or 0,
+            ahead=whole(condensation.get("summary_offset")) or 0,
             trigger=trigger,
         )
 
 
+class _SdkReader:
+    """Reads the events of the SDK into a `session`."""
+
+    def __init__(self, session: _Reader) -> None:
+        self._session = session
+
+    def read(self, event: JsonDict) -> int | None:
+        """Read an event, and return the index of its message, or None."""
+        match event["kind"]:
+            case "SystemPromptEvent":
+                return self._system_prompt(event)
+            case "MessageEvent":
+                return self._message(event)
+            case "ActionEvent":
+                return self._action(event)
+            case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
+                return self._observation(event)
+            case "CondensationRequest":
+                self._session.trigger = text_in(event, "reason")
+            case "Condensation":
+                self._session.forget(list_in(event, "forgotten_event_ids"), event)
+            case "CondensationSummaryEvent":
+                pass  # the condensation has the summary too
+            case kind:
+                self._session.miss(f"events of kind {kind!r}")
+        return None
+
+    def _system_prompt(self, event: JsonDict) -> int | None:
+        session = self._session
+        texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
+        session.lack("definitions of tools", len(list_in(event, "tools")))
+        return session.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
+
+    def _message(self, event: JsonDict) -> int | None:
+        session, message = self._session, dict_in(event, "llm_message")
+        own = session.own(_about(event))
+        contents = _contents(message.get("content")) + _contents(event.get("extended_content"))
+        if message.get("role") == "assistant":
+            text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
+            return session.add(AiMessage(text, (), text_in(message, "reasoning_content"), own))
+        if not contents:
+            session.lack("messages without content")
+            return None
+        is_user = event.get("source") == "user"
+        return session.add(UserMessage(contents, None, own), by_program=not is_user)
+
+    def _action(self, event: JsonDict) -> int:
+        call = dict_in(event, "tool_call")
+        call = dict_in(call, "function") or call
+        name = text_in(call, "name") or text_in(event, "tool_name")
+        arguments = call.get("arguments", event.get("action"))
+        request = self._session.calls.request(text_in(event, "tool_call_id"), name, arguments)
+        thought = part_texts(event.get("thought"))
+        return self._session.call(event, request, thought, text_in(event, "llm_response_id"))
+
+    def _observation(self, event: JsonDict) -> int:
+        """Read the result of a tool, a rejection by the user, or an error of the agent."""
+        refused = event.get("rejection_reason", event.get("error"))
+        observation = event.get("observation", refused)
+        has_failed = event["kind"] != "ObservationEvent" or _is_error(observation)
+        call = text_in(event, "tool_call_id")
+        return self._session.result(call, _observed(observation), has_failed or None, _about(event))
+
+
+class _Version0Reader:
+    """Reads the events of version 0 into a `session`."""
+
+    def __init__(self, session: _Reader) -> None:
+        self._session = session
+
+    def read(self, event: JsonDict) -> int | None:
+        """Read an event, and return the index of its message, or None."""
+        if event.get("observation") is not None:
+            return self._observation(event)
+        action, args = event.get("action"), dict_in(event, "args")
+        if action == "condensation":
+            self._session.forget(self._forgotten(args), args)
+            return None
+        if action == "system" and isinstance(args.get("content"), str):
+            return self._system_prompt(args["content"])
+        if action == "message" and isinstance(args.get("content"), str):
+            return self._message(event, args["content"])
+        is_silent = action is None or action in _VERSION_0_SILENT_ACTIONS
+        if event.get("source") == "agent" and not is_silent:
+            return self._action(event, args)
+        return None
+
+    def _system_prompt(self, text: str) -> int | None:
+        return self._session.add(SystemMessage(text)) if text.strip() else None
+
+    def _message(self, event: JsonDict, text: str) -> int:
+        own = self._session.own(_about(event))
+        if event.get("source") == "agent":
+            return self._session.add(AiMessage(text, attributes=own))
+        return self._session.add(UserMessage(text, None, own))
+
+    def _action(self, event: JsonDict, args: JsonDict) -> int:
+        metadata = dict_in(event, "tool_call_metadata")
+        name = text_in(metadata, "function_name") or str(event["action"])
+        arguments = {name: value for name, value in args.items() if name != "thought"}
+        request = self._session.calls.request(text_in(metadata, "tool_call_id"), name, arguments)
+        thought = [text] if isinstance(text := args.get("thought"), str) and text else []
+        answer = dict_in(metadata, "model_response").get("id")
+        return self._session.call(event, request, thought, answer)
+
+    def _observation(self, event: JsonDict) -> int | None:
+        """Read the result of the call that caused the event, or what the program observed."""
+        observation = event["observation"]
+        if observation in _VERSION_0_SILENT_OBSERVATIONS:
+            return None
+        content, about = _observed(event.get("content")), _about(event)
+        if call := self._session.call_of(event.get("cause")):
+            return self._session.result(call, content, observation == "error" or None, about)
+        observed = UserMessage(content or f"[{observation}]", None, self._session.own(about))
+        return self._session.add(observed, by_program=True)
+
+    def _forgotten(self, args: JsonDict) -> JsonList:
+        """Return the ids of the events that a condensation lists, or of all events from its first
+        to its last.
+        """
+        first = whole(args.get("forgotten_events_start_id"))
+        last = whole(args.get("forgotten_events_end_id"))
+        is_listed = isinstance(args.get("forgotten_event_ids"), list)
+        if is_listed or first is None or last is None:
+            return list_in(args, "forgotten_event_ids")
+        known = self._session.event_ids()
+        numbers = (id for id in known if id.isdecimal() and len(id) < 20)  # a limit of int()
+        return [id for id in numbers if first <= int(id) <= last]
+
+
 def _about(event: JsonDict) -> JsonDict:
     """Return the details of an event besides its text."""
-    names = ("id", "timestamp", "security_risk") if "kind" in event else ("id", "timestamp")
-    return {name: event.get(name) for name in names}
-
-
-def _forgotten(args: JsonDict, known: Iterable[str]) -> JsonList:
-    """Return the ids that a condensation lists, or all ids from its first to its last."""
-    named = args.get("forgotten_event_ids")
-    first = whole(args.get("forgotten_events_start_id"))
-    last = whole(args.get("forgotten_events_end_id"))
-    if isinstance(named, list) or first is None or last is None:
-        return list_in(args, "forgotten_event_ids")
-    numbers = (id for id in known if id.isdecimal() and len(id) < 20)  # a limit of int()
-    return [id for id in numbers if first <= int(id) <= last]
+    of_the_sdk = ("security_risk",) if _is_of_the_sdk(event) else ()
+    return {name: event.get(name) for name in ("id", "timestamp", *of_the_sdk)}
 
 
 def _is_error(observation: JsonValue) -> bool:
