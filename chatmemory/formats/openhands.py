@@ -270,7 +270,7 @@ class _Version0Reader:
         arguments = {name: value for name, value in args.items() if name != "thought"}
         request = self._session.calls.request(text_in(metadata, "tool_call_id"), name, arguments)
         thought = [text] if isinstance(text := args.get("thought"), str) and text else []
-        answer = dict_in(metadata, "model_response").get("id")
+        answer = name_of(dict_in(metadata, "model_response"), "id")
         return self._session.call(event, request, thought, answer)
 
     def _observation(self, event: JsonDict) -> int | None:

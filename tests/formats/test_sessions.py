@@ -632,6 +632,7 @@ def test_the_real_sessions_are_read(request, sessions, expected):
     [
         {"kind": "ActionEvent", "tool_call_id": "1", "tool_call": {"function": "find"}},
         {"kind": "MessageEvent", "llm_message": {"content": [{"text": "x", "image_urls": 5}]}},
+        {"action": "run", "tool_call_metadata": {"model_response": {"id": ["r"]}}},
         {
             "action": "condensation",
             "args": {f"forgotten_events_{n}_id": 1 for n in ("start", "end")},
