@@ -53,8 +53,8 @@ def models_in_use() -> list[str]:
 
 
 def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
-    """Return the goals of advice for this site. `context` is the context window in tokens, by
-    default the smallest of the models in use.
+    """Return the goals that an advised policy must reach on this site, such as the least saving.
+    `context` is the context window in tokens, by default the smallest of the models in use.
 
     With `spares_users`, no user may have to repeat anything under the advised policy.
     """

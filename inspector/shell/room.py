@@ -128,15 +128,19 @@ class Part(Fragment):
 
 @dataclass(frozen=True)
 class Badge(Fragment):
-    """A badge in a row of the overview. Agents read its `words` instead."""
+    """A badge in a row of the overview: a template of a room (feature). Agents, who see no
+    templates, read its `words`.
+    """
 
     words: str = ""
 
 
 @dataclass(frozen=True)
 class HitBeside:
-    """A text with the searched words that a room keeps beside a history. `where` says what the text
-    is, such as `sent in call 3, not in history`, and `url` is its page.
+    """A hit of a search in a text that is not in history, but that a room (feature) keeps, such as
+    a recorded request.
+
+    `where` says what the text is, such as `sent in call 3, not in history`, and `url` is its page.
     """
 
     text: str
@@ -226,12 +230,12 @@ class RoomCause:
 class OverTime:
     """The parts of the overview that a room (feature) adds about changes over time.
 
-    - `strip` is shown above the causes.
+    - `strip` is the table over time, which is shown above the causes.
     - `causes` are further causes that the room has found.
-    - `told` says whether a change helped. A key is the name of a flag, or of a part of a flag.
-    - `facets` are the values that the overview offers for its filters. A key is the name of a
-      filter. Each value comes with its number of conversations, and with words if they differ from
-      the value.
+    - `told` says whether a change helped, by the name of a flag, or of a part of a flag.
+    - `facets` are the values that the overview offers for its filters, by the name of the filter.
+      Each value comes with its number of conversations, and with words if they differ from the
+      value.
     - `at` is the time at which these numbers were computed.
     """
 
@@ -334,8 +338,8 @@ class SiteRoom(kernel.Room):
         return None
 
     def cases_on(self, day: str, flag: str) -> Mapping[str, int] | None:
-        """Return the number of cases of a flag on a day, such as `2026-11-28`. A key is a
-        conversation ID. Return None if the room does not know past cases of the flag.
+        """Return, by conversation ID, the number of cases of a flag on a day, such as `2026-11-28`.
+        Return None if the room does not know past cases of the flag.
         """
         return None
 
@@ -349,14 +353,14 @@ class SiteRoom(kernel.Room):
         return None
 
     def muted(self) -> Mapping[str, Muted]:
-        """Return the causes that people have muted on the overview. A key is the name of a flag or
-        of a `RoomCause`.
+        """Return the causes that people have muted on the overview, by the name of a flag or of a
+        `RoomCause`.
         """
         return {}
 
     def hits_beside(self, words: str, memory_ids: Sequence[str]) -> Mapping[str, HitBeside]:
-        """Return the best hit of a search in each conversation, among texts that the room keeps
-        beside history. A key is a conversation ID.
+        """Return, by conversation ID, the best hit of a search among texts that the room keeps in
+        addition to the history.
 
         `memory_ids` are conversations in which no message has the words.
         """

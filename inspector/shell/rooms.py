@@ -166,8 +166,8 @@ def parts(view: ConversationState) -> list[Part]:
 
 
 def hits_beside(words: str, rows: Sequence[OverviewRow]) -> dict[str, HitBeside]:
-    """Return the hits of a search in texts that rooms keep beside history. A key is a conversation
-    ID.
+    """Return, by conversation ID, the hits of a search in texts that rooms keep in addition to the
+    history.
 
     Only conversations in which no message has the words are searched.
     """
@@ -261,7 +261,7 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes from all rooms. A key is the name of a flag or of a `RoomCause`."""
+    """Return the muted causes from all rooms, by the name of a flag or of a `RoomCause`."""
     return {name: mute for room in rooms() for name, mute in room.muted().items()}
 
 

@@ -111,8 +111,8 @@ class IncidentCard:
 
     @property
     def try_url(self) -> str:
-        """The URL of a simulation with the limit that would have kept the fact, just before the
-        fact was repeated.
+        """The URL of a simulation at the step before the fact was repeated, with the limit that
+        would have kept the fact.
         """
         before = self._incident.step - 1
         return conversation_url(self._state.memory.id, at=before, limit=self.limit)

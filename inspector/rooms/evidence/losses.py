@@ -186,8 +186,10 @@ class FoundCompactions(NamedTuple):
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Return the compactions of `settled`, then these later compactions, at most the newest
-        100. Of `settled`, only compactions whose summary comes before message `first` are taken.
+        """Return the earlier compactions in `settled`, followed by these compactions: at most the
+        newest 100 of all.
+
+        Of `settled`, only compactions whose summary comes before message `first` are taken.
         """
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]

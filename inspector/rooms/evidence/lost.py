@@ -144,8 +144,8 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term. `how` says in words how the term came back, such as "repeated by the user".
-    `by` are the words before the number of the message that brought the term back.
+    """A lost term. `how` says in words how the term came back, such as "repeated by the user". `by`
+    are the words before the number of the message that brought the term back, such as "again in".
     """
 
     term: NeededTerm

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 def repeated(passage: Passage) -> Iterable[Case]:
-    """Return the steps of `passage.memory`, a conversation, at which a user had to repeat a fact.
-    Steps before the passage are included.
+    """Return a case for each step at which a user had to repeat a fact. These are all such steps of
+    the conversation `passage.memory`, also before the passage.
     """
     memory = passage.memory
     found: Sequence[KeptIncident] | None = _kept(IncidentKeeper(), memory, rows_of)
@@ -36,8 +36,8 @@ def repeated(passage: Passage) -> Iterable[Case]:
 
 
 def lost(passage: Passage) -> Iterable[Case]:
-    """Return, for each compaction whose summary lost a needed term, the step of the first message
-    that needed such a term.
+    """Return a case for each compaction whose summary lost a needed term. The step of the case is
+    that of the first message that needed such a term.
     """
     memory = passage.memory
     found: Sequence[StoredEvidence] | None = _kept(CompactionKeeper(), memory, evidence_rows)

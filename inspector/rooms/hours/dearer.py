@@ -49,8 +49,8 @@ class Dearer:
 
 
 def dearer(listed: Listed, made: Made) -> Iterator[RoomCause]:
-    """Yield the tenants in which a turn costs at least 1.5 times as much as in the days before a
-    change, each as a cause.
+    """Yield a cause for each tenant in which a turn has cost at least 1.5 times as much since a
+    change as before the change.
     """
     for name, each in _dearer(listed, made):
         line = Fragment("rooms/hours/_dearer.html", {"dearer": each})

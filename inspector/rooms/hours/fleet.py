@@ -36,8 +36,8 @@ MINUTE = 60
 class Spent(NamedTuple):
     """The turns, tokens, cost and cases of a conversation in one hour.
 
-    `after_eviction` counts the turns before which a message had left memory, and `after_compaction`
-    the turns before which a summary had replaced messages. A `cost` of 1,000 is the price of one
+    `after_eviction` counts the turns after the first eviction of the conversation, and
+    `after_compaction` the turns after its first compaction. A `cost` of 1,000 is the price of one
     input token.
 
     `is_counted` is True if the tokens are those of recorded model calls. Each of the `cases` has

@@ -13,8 +13,8 @@ from chatmemory.managers import TableManager
 
 
 class KeptHours(KeptRow):
-    """The state of a conversation's hourly figures, up to a step and up to a recorded `call`. Later
-    steps are added to these figures with the help of `content`; see `deriving`.
+    """How far the hourly figures of a conversation are computed: up to a step, and up to a recorded
+    `call`. `content` has what is needed to add later steps; see `deriving`.
 
     `said` counts the messages with a time, `untimed` the messages without a time. `provider` and
     `model` are those of the newest recorded call.
@@ -39,8 +39,8 @@ class Hour(KeptPart):
     """The figures of a conversation in one hour. `hour` is the start of the local hour, in seconds
     since 1970.
 
-    `after_eviction` counts the turns before which a message had left memory, and `after_compaction`
-    the turns before which a summary had replaced messages.
+    `after_eviction` counts the turns after the first eviction of the conversation, and
+    `after_compaction` the turns after its first compaction.
 
     `tokens` and `cost` are estimates for the prompts. `call_tokens` and `call_cost` are for
     recorded calls, with tokens as providers counted them. A cost is in thousandths of the price of

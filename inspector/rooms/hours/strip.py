@@ -149,7 +149,7 @@ def strip_of(listed: Listed, made: Made) -> Strip:
 
 
 def linked(listed: Listed, **changes: str) -> str:
-    """Return the URL of the overview, listing the same conversations with some filters changed."""
+    """Return the URL of the overview with the present filters, but with `changes` to some."""
     return page_url("overview") + listed.link(**changes)
 
 

@@ -55,7 +55,8 @@ class FleetQuery:
     prompt cache. The limit of `kind` is ignored.
 
     `sample` is the number of conversations to draw at random by `seed`; 0 means all. With a
-    `group`, only conversations of this group count. `limit` is the limit in the URL.
+    `group`, only conversations of this group count. `limit` is one more limit to measure, if the
+    URL has one.
     """
 
     which: MemoryFilter

@@ -1,9 +1,8 @@
 """Writes a lesson as one HTML file, which runs from disk without a server.
 
-The file has a page for each step without an answer, and a page for each answer to the step's
-question. The script shows one page at a time. If learners pick messages, all answers share one
-page, on which the script marks the picked messages. Without scripts, the file shows all steps with
-their answers.
+For each step, the file has a page before the answer, and a page for each possible answer. The
+script shows one page at a time. If learners pick messages, all answers share one page, on which the
+script marks the picked messages. Without scripts, the file shows all steps with their answers.
 """
 
 from __future__ import annotations

@@ -354,14 +354,18 @@ class Table:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a text unchanged. Without a default, it must be present and not blank."""
+        """Return the text of a field, unchanged. Without a `default`, the field must be present and
+        not blank.
+        """
         value: str = self.value(name, str, "a text", default)
         if default is None and not value.strip():
             raise self.invalid(name, "is empty")
         return value
 
     def line(self, name: str, default: str | None = None) -> str:
-        """Return a text on one line: its line breaks become spaces."""
+        """Return the text of a field on one line: line breaks become spaces. Without a `default`,
+        the field must be present and not blank.
+        """
         return " ".join(self.text(name, default).split())
 
     def one_of(self, name: str, names: Collection[str]) -> str:

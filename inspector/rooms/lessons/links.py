@@ -1,7 +1,7 @@
 """Links between pages of lessons: on this site, in a frame of another site, and in a file.
 
-In a frame, URLs carry the learner's progress, because browsers keep no cookies there. Such links
-lead neither to the playground nor to pages that need an account.
+In a frame, URLs carry the learner's progress, because browsers keep no cookies there. A page in a
+frame has no links to the playground and to pages that need an account.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ FIRST_SAMPLE = "message-window"
 @login_not_required
 @throttled("playground", default="600/minute")
 def playground(request: HttpRequest) -> HttpResponse:
-    """Show the state of the URL. A POST of a chat redirects to the URL that holds the chat."""
+    """Show the playground in the state that the URL holds. A POST of a chat redirects to the URL
+    that holds the chat.
+    """
     if request.method == "POST":
         return _written(request)
     if "chat" not in request.GET:

@@ -175,8 +175,8 @@ class Follower:
 
 
 def newest_of(memory_ids: list[str]) -> dict[str, Newest | None]:
-    """Return the newest step of each conversation by ID, or None if it does not exist.
-    Conversations on a database node that is down are left out.
+    """Return the newest step of each conversation, by ID; None for a conversation that does not
+    exist. Conversations on a database node that is down are left out.
     """
     try:
         return _read(memory_ids)

@@ -118,8 +118,10 @@ def request_refused(status: int, **_: object) -> None:
 
 
 def load_changed(waiting: int, working: int, **_: object) -> None:
-    """Signal receiver for `inspector.shell.load.load_changed`. It adds `waiting` to the number of
-    waiting requests and `working` to the number of working requests; both can be negative.
+    """Signal receiver for `inspector.shell.load.load_changed`: adjust the numbers of waiting and of
+    working requests.
+
+    `waiting` and `working` are what to add to these numbers, such as -1 when a request ends.
     """
     _waiting.inc(waiting)
     _working.inc(working)

@@ -23,7 +23,7 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
-    """Return the parts of ranges that lie within another range."""
+    """Return ranges of steps without the steps that lie outside of another range."""
     first, last = within
     parts = ((max(begin, first), min(end, last)) for begin, end in spans)
     return tuple(part for part in parts if part[0] <= part[1])

@@ -92,7 +92,9 @@ def _written(messages: Sequence[ChatMessage]) -> list[JsonDict]:
 
 
 def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, JsonDict]]) -> None:
-    """Add log entries, and the messages made from them, to a conversation whose row is locked.
+    """Add log entries, and the messages made from them, to a conversation. The caller has locked
+    the conversation's row.
+
     `entries` are triples: the ID of the entry, the ID of the previous entry, and the message as
     JSON.
     """

@@ -32,7 +32,9 @@ class PortTaken(Exception):
 
 
 class Supervisor:
-    """Holds the socket, and runs the proxy that answers and the proxy that takes over next."""
+    """Holds the listening socket, and runs two proxies: the proxy that answers, and the proxy that
+    takes over next.
+    """
 
     def __init__(self, port: int, folder: Path, upstream: str | None) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -181,8 +181,8 @@ def repair_all(
 ) -> Repairs:
     """Repair conversations, each in its own transaction. With `dry_run`, only preview the repairs.
 
-    The keys of `versions` are conversation IDs. If a conversation has changed since its version in
-    `versions`, its repair is refused. Conversations deleted meanwhile are left out.
+    `versions` maps conversation IDs to expected versions: a conversation with another version is
+    not repaired. Conversations deleted meanwhile are left out.
     """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}

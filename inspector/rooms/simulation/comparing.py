@@ -74,8 +74,8 @@ def _page(request: HttpRequest, problem: str, **context: object) -> HttpResponse
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Ask for confirmation, then set the policy of the form, as one step.
 
-    Ask again if somebody has changed the policy in force meanwhile. Its digest then differs from
-    the digest in the form field `seen`.
+    The form field `seen` is the digest of the policy in force that the page has shown. If somebody
+    has changed this policy meanwhile, the page asks again.
     """
     try:
         chosen = policies_from_text(request.POST.get("policy", ""))[0]

@@ -11,8 +11,8 @@ class Trial(models.Model):
     """Draft messages and a limit that somebody tries on a conversation, without changing the
     conversation.
 
-    The URL of a simulation has the `key` of its trial. Therefore only `tried_at` changes in a row,
-    and never the drafts or the limit.
+    The URL of a simulation has the `key` of its trial. So the drafts and the limit of a stored
+    trial never change; only `tried_at` does.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")

@@ -54,7 +54,9 @@ class ComparisonQuery:
 
     @classmethod
     def read(cls, memory_id: str, parameters: QueryDict) -> ComparisonQuery:
-        """Read the parameters of a URL, and add the policy that was entered in the form."""
+        """Return the parameters of a URL. If a policy was entered in the form, it is added to the
+        policies to compare.
+        """
         values: dict[str, str] = parameters.dict()  # type: ignore[assignment]  # a value of a QueryDict's dict is a str
         texts = [text for text in parameters.getlist("policy") if text.strip()]
         names = ("kind", "limit", "options")

@@ -91,7 +91,9 @@ class Imported:
 
 @dataclass
 class Listed(Generic[Result]):
-    """The conversations with one result of an import: how many (`count`), and the `first` 100."""
+    """The conversations of an import that have the same result, such as refused: their number
+    (`count`), and the `first` 100 of them.
+    """
 
     count: int = 0
     first: list[Result] = field(default_factory=list)

@@ -73,7 +73,7 @@ class LineOf:
 
 
 def line(values: JsonMap) -> str:
-    """Return a JSON object with these values, in this order."""
+    """Return a line of JSON: an object with the given names and values, in the same order."""
     return f"{{{','.join(f'{_json(name)}:{_json(value)}' for name, value in values.items())}}}"
 
 

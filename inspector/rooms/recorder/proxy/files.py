@@ -47,7 +47,9 @@ class Unwritten:
             self._count += count
 
     def write(self, folder: Path) -> None:
-        """Write the number to a file of its own, unless it is 0 or the file cannot be written."""
+        """Write the number of calls that could not be written to a file of its own. Nothing is
+        written if the number is 0, or if the file cannot be written.
+        """
         with self._lock:
             count, self._count = self._count, 0
         if count:
@@ -103,7 +105,9 @@ class SpoolFile:
         return self.is_open and (is_new or (self._written < _FULL and self.seconds_left > 0))
 
     def make_room(self) -> None:
-        """Reserve space by filling the file with zeros, which are cut off when it is closed."""
+        """Reserve space by filling the file with zeros. The zeros are cut off when the file is
+        closed.
+        """
         if self._file is not None:
             with suppress(OSError):  # the call itself finds out
                 os.pwrite(self._file, _ROOM, 0)
@@ -120,7 +124,9 @@ class SpoolFile:
         self.add(b"H", head)
 
     def add(self, kind: bytes, data: bytes) -> None:
-        """Add a frame. It is written with the next `flush`, or at once if many bytes wait."""
+        """Add a frame to the call: the letter of its `kind`, and its content. The frame is written
+        with the next `flush`, or at once if many bytes wait.
+        """
         self._waiting += (kind, _size(len(data)), data)
         self._size += len(data)
         if self._size > _BUFFERED:

@@ -194,11 +194,8 @@ class Secrets:
         return bool(self.values)
 
     def possible_in(self, data: bytes) -> list[bytes]:
-        """Return the secrets that may be in these bytes, the longest first.
-
-        If there are many secrets, the bytes are divided into blocks of 8. A secret is so long that
-        it covers a whole block, wherever it begins. So one lookup for each block is enough,
-        whatever the number of secrets.
+        """Return the secrets that may be in these bytes, the longest first. Secrets that are
+        certainly not in the bytes are left out, so that fewer secrets must be searched for.
         """
         if self._blocks is None:
             return self._all

@@ -109,8 +109,8 @@ class Command(DatabaseCommand):
         return found.with_label(label) if label else found
 
     def delete(self, memory_id: str, found: MemoryQuerySet) -> bool:
-        """Delete a conversation in its own transaction, unless it has changed meanwhile. Return
-        whether it was deleted.
+        """Delete a conversation in its own transaction if it is still one of `found`, and does not
+        change meanwhile. Return whether it was deleted.
         """
         memory = found.filter(pk=memory_id).first()
         if memory is None:
