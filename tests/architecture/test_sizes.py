@@ -12,7 +12,6 @@ WORDS_MIN = 5  # "many fields" is no reason
 TO_CUT = {
     "chatmemory/advice/values.py:Advice",
     "chatmemory/recall/__init__.py:Recall",
-    "inspector/rooms/calls/call.py:NewCall",
 }
 
 

@@ -37,9 +37,9 @@ def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
     A request may instead name a conversation that the provider stores. Then the newest answered
     call of this conversation is returned.
     """
-    if name := provider_conversation(call.request):
+    if name := provider_conversation(call.sent.request):
         return _newest_of(name, conversation_of(call, prefix, ()))
-    id = call.request.get("previous_response_id")
+    id = call.sent.request.get("previous_response_id")
     if call.format != RESPONSES or not isinstance(id, str) or not id:
         return None
     rows = ModelCall.objects.filter(answer_key=key_of(id, prefix)).order_by("-at", "-n")

@@ -39,37 +39,59 @@ NOT_COUNTED = Usage()
 
 
 @dataclass(frozen=True)
+class SentRequest:
+    """The request of a model call: its JSON, and how it was sent.
+
+    `style` tells how this JSON was written, if the bytes are known (see `spelling`). `headers` are
+    the recorded headers of the request and of its answer. `is_exact` means that `request` is
+    complete, as it was sent. `removed` counts the secrets that were removed from the call. A
+    request without its secrets is not exact.
+    """
+
+    request: JsonMap
+    style: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_exact: bool = True
+    removed: int = 0
+
+
+@dataclass(frozen=True)
+class ReceivedAnswer:
+    """What came back for a request. `response` is the JSON of the answer, or None.
+
+    `finish` is the provider's word for why the answer ended. `error` says why there is no normal
+    response, and `duration` is in seconds.
+    """
+
+    response: JsonMap | None = None
+    usage: Usage = NOT_COUNTED
+    finish: str = ""
+    error: str = ""
+    duration: float | None = None
+
+
+NOTHING_RECEIVED = ReceivedAnswer()
+
+
+@dataclass(frozen=True)
 class NewCall:
     """A model call that is not yet stored.
 
-    `request` and `response` are in the `format` of the provider. `is_exact` means that `request` is
-    complete, as it was sent. `style` tells how the JSON of the request was written, if the bytes
-    are known (see `spelling`). `removed` counts the secrets that were removed from the request. A
-    request without its secrets is not exact.
-
-    Calls with the same `key` are stored once. `session` is the app's name of the conversation, or
-    "". `sender` is the name of the instrumentation. `finish` is the provider's word for why the
-    answer ended. `error` says why there is no normal response, and `duration` is in seconds.
+    The JSON of the request and of the response is in the `format` of the provider. Calls with the
+    same `key` are stored once. `session` is the app's name of the conversation, or "". `sender` is
+    the name of the instrumentation.
     """
 
     key: str
     source: Source
     format: str
-    request: JsonMap
+    sent: SentRequest
     at: datetime
-    response: JsonMap | None = None
+    received: ReceivedAnswer = NOTHING_RECEIVED
     provider: str = ""
     model: str = ""
-    duration: float | None = None
-    usage: Usage = NOT_COUNTED
-    finish: str = ""
-    error: str = ""
-    is_exact: bool = True
     session: str = ""
     sender: str = ""
-    style: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    removed: int = 0
 
 
 COUNT_MAX = 2**53

@@ -121,13 +121,13 @@ def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
         return Stored(*place, is_new=False)
     before = continued_by(call, prefix)
     after = context_behind(before) if before else ()
-    known = None if after else read_list(call.request, call.format)
-    sent = known.messages if known else messages_in(call.request, call.format, after) or ()
-    answer = answer_in(call.response, call.format) or ()
+    known = None if after else read_list(call.sent.request, call.format)
+    sent = known.messages if known else messages_in(call.sent.request, call.format, after) or ()
+    answer = answer_in(call.received.response, call.format) or ()
     digests = [*(filter(None, known.digests) if known else contents(sent)), *contents(answer)]
     memory_id = conversation_of(call, prefix, digests, before)
     new = _New(call, prefix, actor, memory_id, digests, known)
-    tools = sent_tools(memory_id, tools_in(call.request))
+    tools = sent_tools(memory_id, tools_in(call.sent.request))
     while True:
         placed = _placed(new, sent, answer)
         row = _row(new, placed, tools)
@@ -171,7 +171,7 @@ class _Placed:
 
 
 def _answer_key(call: NewCall, prefix: str) -> str:
-    id = response_id_in(call.response, call.format)
+    id = response_id_in(call.received.response, call.format)
     return key_of(id, prefix) if id else ""
 
 
@@ -232,7 +232,9 @@ _UNSTORABLE = ("MessageTooLarge", "UnstorableText", "WindowTooLarge", "InvalidMe
 
 def _row(new: _New, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
     """Return the row of a call without its number. Everything slow is computed here."""
-    call, sent, recorded = new.call, placed.sent, placed.recorded
+    call, recorded = new.call, placed.recorded
+    sent, received, messages = call.sent, call.received, placed.sent
+    is_whole = not provider_conversation(sent.request)
     return ModelCall(
         memory_id=new.memory_id,
         source=call.source,
@@ -240,28 +242,28 @@ def _row(new: _New, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
         provider=plain(call.provider, 64),
         model=plain(call.model, 255),
         at=call.at,
-        duration=call.duration,
-        is_exact=call.is_exact and not call.removed and not provider_conversation(call.request),
-        removed=call.removed,
+        duration=received.duration,
+        is_exact=sent.is_exact and not sent.removed and is_whole,
+        removed=sent.removed,
         step=recorded.step,
         answer_step=recorded.answer_step,
-        difference=_json(_difference(new, sent, has_tools=bool(tools))),
-        style=call.style,
+        difference=_json(_difference(new, messages, has_tools=bool(tools))),
+        style=sent.style,
         tools=json.dumps([each.digest for each in tools]),
         response=_json(_response(call, _messages(recorded.answer))),
-        headers=_json(dict(call.headers)),
-        **call.usage._asdict(),
-        counted=_counted(sent, placed.tokens) + _tokens(tools),
-        is_countable=not any(map(_has_media, sent)),
-        finish=plain(call.finish, 64),
-        error=plain(call.error, ERROR),
+        headers=_json(dict(sent.headers)),
+        **received.usage._asdict(),
+        counted=_counted(messages, placed.tokens) + _tokens(tools),
+        is_countable=not any(map(_has_media, messages)),
+        finish=plain(received.finish, 64),
+        error=plain(received.error, ERROR),
     )
 
 
 def _difference(new: _New, sent: Sequence[ChatMessage], has_tools: bool) -> Patch | None:
     """Return the patch from the messages to the request."""
     call, known = new.call, new.known
-    target: JsonDict = dict(call.request)
+    target: JsonDict = dict(call.sent.request)
     if has_tools:
         target["tools"] = None
     rendered = rendered_after(known.rendered, sent, call.format) if known and sent else None
@@ -272,7 +274,7 @@ def _difference(new: _New, sent: Sequence[ChatMessage], has_tools: bool) -> Patc
             keep_list(known, rendered)
             return found
     made = made_of(sent, call.format) if sent else {}
-    return difference_in_style(made, target, call.style)
+    return difference_in_style(made, target, call.sent.style)
 
 
 def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
@@ -281,9 +283,9 @@ def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
 
 def _response(call: NewCall, answer: Sequence[ChatMessage]) -> JsonValue:
     """Return the patch from the answer's messages to the answer; None without an answer."""
-    if call.response is None:
+    if call.received.response is None:
         return None
-    response = dict(call.response)
+    response = dict(call.received.response)
     rendered = answer_made_of(answer, call.format)
     content = content_at(response, call.format)
     if rendered is None or content is None:

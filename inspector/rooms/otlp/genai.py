@@ -23,7 +23,16 @@ from inspector.rooms.calls.bodies import (
     finish_named,
     made_of,
 )
-from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source, Usage, count_in
+from inspector.rooms.calls.call import (
+    Dropped,
+    DropReason,
+    NewCall,
+    ReceivedAnswer,
+    SentRequest,
+    Source,
+    Usage,
+    count_in,
+)
 from inspector.rooms.otlp.records import HIDDEN, Record
 
 OPERATIONS = ("chat", "text_completion", "generate_content")
@@ -89,16 +98,17 @@ def read(record: Record) -> NewCall | Dropped:
         key=record.key,
         source=Source.GENAI,
         format=format,
-        request=request,
-        response=response_of(answered, format, attributes, finish) if answered else None,
+        sent=SentRequest(request, is_exact=False),
+        received=ReceivedAnswer(
+            response_of(answered, format, attributes, finish) if answered else None,
+            usage_of(attributes),
+            finish=finish,
+            error=record.error or str(attributes.get("error.type") or ""),
+            duration=record.duration,
+        ),
         at=record.at,
         provider=provider_of(record),
         model=model,
-        duration=record.duration,
-        usage=usage_of(attributes),
-        finish=finish,
-        error=record.error or str(attributes.get("error.type") or ""),
-        is_exact=False,
         session=record.text("gen_ai.conversation.id", "session.id"),
         sender=record.scope,
     )

@@ -20,7 +20,16 @@ from inspector.rooms.calls.bodies import (
     session_in,
     usage_in,
 )
-from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source, Usage, count_in
+from inspector.rooms.calls.call import (
+    Dropped,
+    DropReason,
+    NewCall,
+    ReceivedAnswer,
+    SentRequest,
+    Source,
+    Usage,
+    count_in,
+)
 from inspector.rooms.otlp.records import HIDDEN, Record
 
 KIND = "openinference.span.kind"
@@ -70,16 +79,17 @@ def read(record: Record) -> NewCall | Dropped:
         key=record.key,
         source=Source.OPENINFERENCE,
         format=format,
-        request=request,
-        response=response,
+        sent=SentRequest(request, is_exact=is_exact and HIDDEN not in str(value)),
+        received=ReceivedAnswer(
+            response,
+            _usage(attributes, response, format),
+            finish=finish_in(response, format) or finish_named(attributes.get("llm.finish_reason")),
+            error=record.error,
+            duration=record.duration,
+        ),
         at=record.at,
         provider=provider,
         model=model_in(request) or record.text("llm.model_name"),
-        duration=record.duration,
-        usage=_usage(attributes, response, format),
-        finish=finish_in(response, format) or finish_named(attributes.get("llm.finish_reason")),
-        error=record.error,
-        is_exact=is_exact and HIDDEN not in str(value),
         session=session or session_in(request) or session_in({"metadata": _metadata(attributes)}),
         sender=record.scope,
     )

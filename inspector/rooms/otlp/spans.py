@@ -88,7 +88,7 @@ def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
     def has_same_messages(one: NewCall, other: NewCall) -> bool:
         for each in (one, other):
             if each.key not in digests:
-                digests[each.key] = digests_of(messages_in(each.request, each.format) or ())
+                digests[each.key] = digests_of(messages_in(each.sent.request, each.format) or ())
         return digests[one.key] == digests[other.key]
 
     for call in sorted(calls, key=lambda each: each.at):
@@ -98,7 +98,7 @@ def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
             distinct.append(call)
             continue
         outer = distinct[place]
-        chosen = outer if outer.is_exact and not call.is_exact else call
+        chosen = outer if outer.sent.is_exact and not call.sent.is_exact else call
         distinct[place] = replace(chosen, session=outer.session or call.session)
     return distinct
 
@@ -113,4 +113,4 @@ def _is_around(outer: NewCall, inner: NewCall) -> bool:
 
 
 def _end(call: NewCall) -> datetime:
-    return call.at + timedelta(seconds=call.duration or 0)
+    return call.at + timedelta(seconds=call.received.duration or 0)

@@ -30,7 +30,14 @@ from inspector.rooms.calls.bodies import (
     session_in,
     usage_in,
 )
-from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source
+from inspector.rooms.calls.call import (
+    Dropped,
+    DropReason,
+    NewCall,
+    ReceivedAnswer,
+    SentRequest,
+    Source,
+)
 from inspector.rooms.calls.repeated import ReadBody, read_body
 from inspector.rooms.recorder import streams
 from inspector.rooms.recorder.proxy import routes
@@ -213,20 +220,18 @@ def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -
         key=key_of(exchange.name),
         source=Source.RECORDER,
         format=format,
-        request=request,
-        response=None if response and error_in(response) else response,
+        sent=SentRequest(request, body.style, headers, is_exact=removed == 0, removed=removed),
+        received=ReceivedAnswer(
+            None if response and error_in(response) else response,
+            usage_in(response, format),
+            finish=finish if has_ended else how,
+            error=error,
+            duration=exchange.end["duration"],
+        ),
         at=datetime.fromtimestamp(exchange.head["at"], UTC),
         provider=_KNOWN.get(exchange.head["provider"], exchange.head["provider"])[:64],
         model=model_in(request) or model[:255],
-        duration=exchange.end["duration"],
-        usage=usage_in(response, format),
-        finish=finish if has_ended else how,
-        error=error,
-        is_exact=removed == 0,
         session=exchange.head["conversation"][:1000] or session_in(request),
-        style=body.style,
-        headers=headers,
-        removed=removed,
     )
 
 

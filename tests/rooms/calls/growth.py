@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from inspector.rooms.calls.bodies import OPENAI, made_of
-from inspector.rooms.calls.call import NewCall, Source
+from inspector.rooms.calls.call import NewCall, SentRequest, Source
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.calls.recording import record_call
 from inspector.rooms.calls.writes import store
@@ -14,7 +14,7 @@ from inspector.rooms.calls.writes import store
 def store_and_rebuild(it) -> None:
     request = {"model": "m", **made_of(it.messages, OPENAI)}
     at = datetime(2026, 11, 26, tzinfo=UTC)
-    stored = store(NewCall("key", Source.RECORDER, OPENAI, request, at))
+    stored = store(NewCall("key", Source.RECORDER, OPENAI, SentRequest(request), at))
     assert one_call(stored.memory_id, stored.n).request == request
 
 
@@ -22,7 +22,7 @@ def store_beside(it) -> None:
     """In a conversation with this window, which a client decides."""
     request = {"model": "m", **made_of(it.messages, OPENAI)}
     at = datetime(2026, 11, 26, tzinfo=UTC)
-    call = NewCall("key", Source.RECORDER, OPENAI, request, at, session=it.id)
+    call = NewCall("key", Source.RECORDER, OPENAI, SentRequest(request), at, session=it.id)
     stored = store(call)
     assert one_call(stored.memory_id, stored.n).request == request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from inspector.rooms.calls.call import NewCall, Source
+from inspector.rooms.calls.call import NewCall, SentRequest, Source
 from inspector.rooms.calls.models import CallEnd, CallMessage, CallRun, ModelCall
 from inspector.rooms.calls.writes import store
 
@@ -42,7 +42,7 @@ def fill(fleet: int) -> None:
 
 def calls(browser, api) -> dict[str, object]:
     request = {"model": "m", "input": "Hello?", "previous_response_id": "resp_1"}
-    call = NewCall("key", Source.RECORDER, "openai_responses", request, START)
+    call = NewCall("key", Source.RECORDER, "openai_responses", SentRequest(request), START)
     return {
         "a call is stored": partial(store, call),
         "calls of a conversation": partial(api.get, "/api/v1/memories/fleet-7/calls/"),

@@ -33,7 +33,7 @@ from chatmemory.signals import vacuuming
 from chatmemory.windows.clearing import STUB
 from inspector.rooms.calls.beside import views_of
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, made_of, messages_in
-from inspector.rooms.calls.call import NewCall, Source
+from inspector.rooms.calls.call import NewCall, ReceivedAnswer, SentRequest, Source
 from inspector.rooms.calls.matching import matched
 from inspector.rooms.calls.models import CallMessage, CallRun, KnownMessage, ModelCall
 from inspector.rooms.calls.places import Reference, decoded, encoded
@@ -72,10 +72,9 @@ def a_call(
         key=f"key {session} {n}",
         source=Source.RECORDER,
         format=format,
-        request=request,
+        sent=SentRequest(request, style_of(json.dumps(request).encode(), request)),
         at=START + timedelta(seconds=n),
         session=session,
-        style=style_of(json.dumps(request).encode(), request),
         **more,
     )
 
@@ -118,11 +117,11 @@ def _try(made: list, lists_sent: list, format: str) -> None:
     assert verify("m") is None
     for n, call in enumerate(calls, 1):
         found = one_call("m", n)
-        assert json.dumps(found.request) == json.dumps(dict(call.request))
-        assert found.body == written(call.request, call.style)
+        assert json.dumps(found.request) == json.dumps(dict(call.sent.request))
+        assert found.body == written(call.sent.request, call.sent.style)
         assert found.row.is_exact
         assert found.row.step is None
-        assert found.row.has_list is bool(messages_in(call.request, format))
+        assert found.row.has_list is bool(messages_in(call.sent.request, format))
     for call in calls:
         assert not store(call).is_new
     assert rows_of("m") == before
@@ -173,7 +172,7 @@ def test_a_list_refers_to_the_history_and_keeps_the_rest(desk, operator_client, 
     assert CallMessage.objects.count() == 4  # each once
     answer = api.get("/api/v1/memories/m/calls/1/").json()
     assert (answer["messages"], answer["step"]) == ([None, 1, 3, None], None)
-    assert answer["request"] == a_call(1, SENT).request
+    assert answer["request"] == a_call(1, SENT).sent.request
     text = operator_client.get("/c/m/calls/1/").text
     assert text.count("not in this history") == 3  # two messages, and a line
     assert "Memory compared with the prompt" in text
@@ -232,7 +231,7 @@ def test_lists_go_with_their_calls_and_with_the_conversation(desk):
     with override_settings(INSPECTOR={"CALL_DAYS": 10}):
         vacuuming.send(None)
     assert [row.n for row in CallMessage.objects.all()] == [1]
-    assert one_call("m", 2).request == a_call(2, SENT[:1]).request
+    assert one_call("m", 2).request == a_call(2, SENT[:1]).sent.request
     ModelCall.objects.update(at=START - timedelta(days=400))
     with override_settings(INSPECTOR={"CALL_DAYS": 10}):
         vacuuming.send(None)
@@ -267,13 +266,8 @@ def test_archives_and_branches_have_nothing_of_a_list(desk, tmp_path, api):
 
 
 def test_a_conversation_that_calls_began_has_them_as_its_ledger(db):
-    store(
-        a_call(
-            1,
-            SENT[1:2],
-            response={"choices": [{"index": 0, "message": {"role": "assistant", "content": "Ok"}}]},
-        )
-    )
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Ok"}}]}
+    store(a_call(1, SENT[1:2], received=ReceivedAnswer(answer)))
     store(a_call(2, [SENT[1], AiMessage("Ok"), SENT[2]]))
     assert [each.places for each in ModelCall.objects.all()] == ["", ""]
     assert Memory.objects.get().said_count == 3
@@ -299,7 +293,7 @@ def test_a_conversation_that_another_writer_joins_is_left_to_it(db, by):
     store(a_call(2, [SENT[1], SENT[2]]))
     assert rows_of("m") == before
     assert ModelCall.objects.get(n=2).places == "1,~1"
-    assert one_call("m", 2).request == a_call(2, [SENT[1], SENT[2]]).request
+    assert one_call("m", 2).request == a_call(2, [SENT[1], SENT[2]]).sent.request
 
 
 @pytest.mark.parametrize("is_empty", [True, False])

@@ -9,7 +9,7 @@ import pytest
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory
 from inspector.rooms.calls.bodies import RESPONSES, session_in
-from inspector.rooms.calls.call import NewCall, Source
+from inspector.rooms.calls.call import NewCall, ReceivedAnswer, SentRequest, Source
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.calls.writes import store
@@ -26,9 +26,8 @@ def a_call(n: int, text: str, answer: str = "", session: str | None = None, **mo
         key=f"key {n}",
         source=Source.RECORDER,
         format=RESPONSES,
-        request=request,
-        response=response if answer else None,
-        error="" if answer else "500",
+        sent=SentRequest(request),
+        received=ReceivedAnswer(response) if answer else ReceivedAnswer(error="500"),
         at=START + timedelta(seconds=n),
         session=session_in(request) if session is None else session,
     )

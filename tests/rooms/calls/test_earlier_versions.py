@@ -13,6 +13,7 @@ from django.db import connection
 from chatmemory import AiMessage, MessageWindow, UserMessage, services
 from chatmemory.ledger import protocol
 from chatmemory.models import Memory
+from inspector.rooms.calls.call import ReceivedAnswer
 from inspector.rooms.calls.models import CallRun, ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.calls.writes import store
@@ -30,7 +31,7 @@ def migrate() -> None:
 
 def test_a_conversation_that_calls_began_goes_on(db):
     answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Ok"}}]}
-    store(a_call(1, SENT[1:2], response=answer))
+    store(a_call(1, SENT[1:2], received=ReceivedAnswer(answer)))
     migrate()
     assert CallRun.objects.get().last_step == Memory.objects.get().last_step == 2
     store(a_call(2, [SENT[1], AiMessage("Ok"), SENT[2]]))
@@ -47,8 +48,8 @@ def test_a_list_of_a_client_that_counted_as_begun_by_calls_does_not(db, is_delet
     before = rows_of("m")
     stored = store(a_call(2, SENT[1:4]))
     assert (rows_of("m") == before) is not is_deleted
-    assert one_call("m", 1).request == a_call(1, SENT[1:3]).request
-    assert one_call("m", stored.n).request == a_call(2, SENT[1:4]).request
+    assert one_call("m", 1).request == a_call(1, SENT[1:3]).sent.request
+    assert one_call("m", stored.n).request == a_call(2, SENT[1:4]).sent.request
 
 
 def test_a_call_whose_window_was_restored_is_read_from_its_step(db, operator_client):
@@ -58,9 +59,9 @@ def test_a_call_whose_window_was_restored_is_read_from_its_step(db, operator_cli
     migrate()
     store(a_call(2, SENT))
     first, second = one_call("m", 1), one_call("m", 2)
-    assert first.request == a_call(1, SENT[:3]).request
+    assert first.request == a_call(1, SENT[:3]).sent.request
     assert first.seqs == [3, 4, 5]
-    assert second.request == a_call(2, SENT).request
+    assert second.request == a_call(2, SENT).sent.request
     assert (second.row.step, second.row.places) == (None, "3-5,~1")
     assert "Changed since call 1" in operator_client.get("/c/m/calls/2/").text
 
@@ -72,7 +73,7 @@ def _recorded_by_an_earlier_version(sent: list, is_own: bool, calls: int) -> Non
     step = Memory.objects.get(pk="m").last_step
     if not is_own:
         services.set_messages("m", window)
-    request = a_call(1, sent).request
+    request = a_call(1, sent).sent.request
     ModelCall.objects.create(
         memory_id="m",
         n=1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,7 +19,7 @@ from chatmemory.messages.message import text_of
 from chatmemory.models import Message, Stay, Step
 from inspector.rooms.calls import known, newest, reads, recording, repeated
 from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, RESPONSES, made_of, messages_in
-from inspector.rooms.calls.call import NewCall, Source
+from inspector.rooms.calls.call import NewCall, ReceivedAnswer, SentRequest, Source
 from inspector.rooms.calls.known import (
     NOT_RENDERED,
     keep_list,
@@ -167,11 +168,10 @@ def a_call(n: int, format: str, request: dict, answer: dict | None = None) -> Ne
         key=f"key {n}",
         source=Source.RECORDER,
         format=format,
-        request=request,
-        response=answer,
+        sent=SentRequest(request, style="compact"),
+        received=ReceivedAnswer(answer),
         at=START + timedelta(seconds=n),
         session="m",
-        style="compact",
     )
 
 
@@ -228,11 +228,11 @@ def test_real_runs_are_stored_alike(transactional_db, data_file):
             if not knows:
                 forget_all()
             call = a_call(n, FORMATS[row["path"]], row["request"], row["answer"])
-            stored = store(NewCall(**{**call.__dict__, "session": row["cassette"]}))
+            stored = store(replace(call, session=row["cassette"]))
             rebuilt = one_call(stored.memory_id, stored.n)
             assert rebuilt.request == row["request"]
             assert rebuilt.response == row["answer"]
-            assert rebuilt.body == written(call.request, call.style)
+            assert rebuilt.body == written(call.sent.request, call.sent.style)
         calls = ModelCall.objects.order_by("at")
         found.append([*calls.values_list("memory_id", "n", "step", "answer_step", "counted")])
         for memory_id in {each.memory_id for each in calls}:
@@ -276,7 +276,7 @@ def test_what_is_known_is_bounded(transactional_db, monkeypatch):
     monkeypatch.setattr(newest, "NUMBER", 3)
     for n in range(1, 9):
         request = {"model": "m", "messages": [{"role": "user", "content": f"text {n}"}]}
-        store(NewCall(**{**a_call(n, OPENAI, request).__dict__, "session": f"m{n}"}))
+        store(replace(a_call(n, OPENAI, request), session=f"m{n}"))
     assert [len(each.values()) for each in KEPT[:3]] == [3, 3, 3]
     monkeypatch.setattr(newest, "SIZE", 0)
     store(a_call(9, OPENAI, request))

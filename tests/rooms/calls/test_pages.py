@@ -22,7 +22,15 @@ from chatmemory.signals import vacuuming
 from chatmemory.windows.policies import TokenWindow
 from inspector.rooms.calls.agents import calls as asked_by_an_agent
 from inspector.rooms.calls.bodies import OPENAI
-from inspector.rooms.calls.call import Dropped, DropReason, NewCall, Source, Usage
+from inspector.rooms.calls.call import (
+    Dropped,
+    DropReason,
+    NewCall,
+    ReceivedAnswer,
+    SentRequest,
+    Source,
+    Usage,
+)
 from inspector.rooms.calls.learning import learn
 from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.overview import DAYS, prompt_cost
@@ -88,20 +96,19 @@ def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> 
     given = {
         "response": {"choices": choices} if answer else None,
         "usage": Usage(100 + n, 64, None, 9, None),
+        "finish": "stop",
+        "duration": 1.4,
     }
     return NewCall(
         key=f"key {n}",
         source=Source.RECORDER,
         format=OPENAI,
-        request=request,
+        sent=SentRequest(request, style_of(json.dumps(request).encode(), request)),
+        received=ReceivedAnswer(**{**given, **more}),
         at=START + timedelta(seconds=n),
         provider="openai",
         model="gpt-4o",
-        duration=1.4,
-        finish="stop",
         session="desk",
-        style=style_of(json.dumps(request).encode(), request),
-        **{**given, **more},
     )
 
 
@@ -164,7 +171,7 @@ def test_memory_against_what_was_sent(desk, operator_client, django_assert_max_n
 def test_a_page_is_bounded_however_long_the_request_is(desk, operator_client):
     tools = [{**TOOLS[0], "n": n} for n in range(300)]
     request = {"model": "m", "messages": [openai_message("user", "x" * 400_000)], "tools": tools}
-    store(replace(a_call(4, LISTS[0]), request=request, style=""))
+    store(replace(a_call(4, LISTS[0]), sent=SentRequest(request)))
     text = operator_client.get("/c/desk/calls/4/").text
     assert len(text) < 150_000
     assert "As a command" not in text
@@ -319,7 +326,7 @@ def test_calls_go_with_their_conversation_and_by_age(desk):
 
 
 def test_calls_go_by_age_with_the_tools_that_no_other_has(desk):
-    store(replace(a_call(4, LISTS[2]), request={"model": "m", "messages": LISTS[2]}))
+    store(replace(a_call(4, LISTS[2]), sent=SentRequest({"model": "m", "messages": LISTS[2]})))
     ModelCall.objects.filter(n__lt=4).update(at=START - timedelta(days=400))
     with override_settings(INSPECTOR={"CALL_DAYS": 30}):
         vacuuming.send(None)

@@ -14,7 +14,7 @@ from benchmarks.first_screen import Clock
 from chatmemory import AiMessage, MessageWindow, ToolExecutionResultMessage, services
 from chatmemory.inserted import NewMessage
 from chatmemory.models import Memory, Stay, Step
-from inspector.rooms.calls.call import NewCall, Source, Usage
+from inspector.rooms.calls.call import NewCall, ReceivedAnswer, SentRequest, Source, Usage
 from inspector.rooms.calls.writes import store
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.hours.figures import refresh
@@ -373,10 +373,10 @@ def test_tokens_are_from_recorded_calls_or_estimated_and_the_page_says_so(page, 
             format="openai_chat",
             provider="openai",
             model="gpt-4o",
-            request=asked,
+            sent=SentRequest(asked),
             at=NOW,
             session=name,
-            usage=usage,
+            received=ReceivedAnswer(usage=usage),
         )
         store(new)
 

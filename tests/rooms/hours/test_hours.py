@@ -19,7 +19,7 @@ from chatmemory.messages.estimators import estimator_for
 from chatmemory.models import Memory, Message
 from chatmemory.services import Rounds
 from inspector.overview.selection import OverviewQuery
-from inspector.rooms.calls.call import NewCall, Source, Usage
+from inspector.rooms.calls.call import NewCall, ReceivedAnswer, SentRequest, Source, Usage
 from inspector.rooms.calls.writes import store
 from inspector.rooms.hours.clock import days_until, hour_of, hours_until
 from inspector.rooms.hours.figures import refresh
@@ -199,10 +199,10 @@ def test_a_recorded_call_makes_them_stale_and_its_counts_win():
             format="openai_chat",
             provider="openai",
             model="gpt-4o",
-            request={"model": "gpt-4o", "messages": [{"role": "user", "content": "one"}]},
+            sent=SentRequest({"model": "gpt-4o", "messages": [{"role": "user", "content": "one"}]}),
             at=timezone.now(),
             session="a",
-            usage=Usage(input=2_000, cached=1_000),
+            received=ReceivedAnswer(usage=Usage(input=2_000, cached=1_000)),
         )
     )
     assert Rounds([HoursKeeper()]).keep_some(60.0) is False

@@ -65,9 +65,9 @@ def test_a_run_is_one_conversation_and_its_requests_are_rebuilt(app, name):
     assert len(ids) == (1 if given else 0)
     for id in ids:
         stored = calls_of(app, id)
-        assert [each["request"] for each in stored] == [dict(each.request) for each in given]
-        assert [each["response"] for each in stored] == [each.response for each in given]
-        assert [each["is_exact"] for each in stored] == [each.is_exact for each in given]
+        assert [each["request"] for each in stored] == [dict(each.sent.request) for each in given]
+        assert [each["response"] for each in stored] == [each.received.response for each in given]
+        assert [each["is_exact"] for each in stored] == [each.sent.is_exact for each in given]
         assert id == given[0].session or not given[0].session
 
 

@@ -64,13 +64,13 @@ def test_a_span_that_is_no_call_is_dropped_with_a_reason(name):
 @pytest.mark.parametrize("name", WITH_CALLS)
 def test_model_system_messages_and_tools_are_as_they_were_sent(name):
     for call, request in zip(read(name)[0], sent(name), strict=True):
-        assert call.request["model"] == request["model"] == call.model
-        given, wanted = (messages_in(each, call.format) for each in (call.request, request))
+        assert call.sent.request["model"] == request["model"] == call.model
+        given, wanted = (messages_in(each, call.format) for each in (call.sent.request, request))
         assert digests_of(given) == digests_of(wanted)
         assert system_of(given) == system_of(wanted)
         if name not in WITHOUT_TOOLS:
             tools = without_strict(request) if name in NOT_STRICT else request.get("tools")
-            assert call.request.get("tools") == tools
+            assert call.sent.request.get("tools") == tools
 
 
 def system_of(messages) -> list[str]:
@@ -91,12 +91,12 @@ def without_strict(request: dict) -> list:
 @pytest.mark.parametrize("name", [name for name in WITH_CALLS if name.startswith("openinf")])
 def test_openinference_has_the_whole_request(name):
     if name == "openinference-langchain":
-        assert not any(call.is_exact for call in read(name)[0])
+        assert not any(call.sent.is_exact for call in read(name)[0])
         return
     for call, request in zip(read(name)[0], sent(name), strict=True):
-        assert call.is_exact
+        assert call.sent.is_exact
         assert call.source is Source.OPENINFERENCE
-        assert call.request == request
+        assert call.sent.request == request
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_CALLS if len(sent(name)) == 3])
@@ -105,41 +105,43 @@ def test_usage_counts_cached_tokens_in_the_input(name):
     wanted = next(usage for kind, usage in USAGE.items() if kind in name)
     if name == "openai-v2-span":
         wanted = wanted._replace(cached=None, reasoning=None)
+    received = call.received
     if name == "openllmetry-anthropic" or name == "openinference-anthropic":
-        wanted = wanted._replace(written=call.usage.written or None)
-    assert call.usage._replace(written=call.usage.written or None) == wanted
-    assert call.finish in ("stop", "end_turn", "completed")
+        wanted = wanted._replace(written=received.usage.written or None)
+    assert received.usage._replace(written=received.usage.written or None) == wanted
+    assert received.finish in ("stop", "end_turn", "completed")
     assert call.session == SESSIONS.get(name, "")
-    assert call.response is not None
-    assert call.duration is None if name == "genai-openai-events" else 0 < call.duration < 1
+    assert received.response is not None
+    is_event = name == "genai-openai-events"
+    assert received.duration is None if is_event else 0 < received.duration < 1
 
 
 def test_tokens_written_to_the_cache_are_counted():
     (first, *_), _ = read("openllmetry-anthropic")
-    assert first.usage == Usage(230, 0, 200, 25, None)
+    assert first.received.usage == Usage(230, 0, 200, 25, None)
 
 
 @pytest.mark.parametrize("name", ["genai-openai-error", "openinference-openai-error"])
 def test_a_call_has_the_error_of_its_span(name):
     (call,), _ = read(name)
-    assert "Error code: 400 - no" in call.error
-    assert call.response is None
+    assert "Error code: 400 - no" in call.received.error
+    assert call.received.response is None
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_CALLS if not name.endswith("error")])
 def test_an_answer_can_be_read(name):
     for call in read(name)[0]:
-        (answer,) = answer_in(call.response, call.format)
+        (answer,) = answer_in(call.received.response, call.format)
         assert answer.text or answer.tool_execution_requests
 
 
 def test_a_finish_has_the_word_of_its_provider():
-    found = [each.finish for each in read("genai-anthropic")[0]]
+    found = [each.received.finish for each in read("genai-anthropic")[0]]
     assert found == ["tool_use", "end_turn", "end_turn"]
     (call,) = calls_of_spans(
         [Record("01", "02", {**STOPPED, "gen_ai.request.stop_sequences": ["."]})]
     )
-    assert call.finish == "stop"  # at the end of the turn, or by one of these
+    assert call.received.finish == "stop"  # at the end of the turn, or by one of these
 
 
 # What the conventions have no place for: documents by their address, tools that a message adds,
@@ -163,10 +165,10 @@ def test_attributes_of_genai_have_model_system_messages_and_tools(data_file):
         }
         (call,) = calls_of_spans([Record("01", "02", given)])
         assert call.format == format
-        rebuilt = messages_in(call.request, format)
+        rebuilt = messages_in(call.sent.request, format)
         same = digests_of(rebuilt) == digests_of(messages)
         same = same and system_of(rebuilt) == system_of(messages)
-        same = same and call.request.get("tools", []) == (request.get("tools") or [])
+        same = same and call.sent.request.get("tools", []) == (request.get("tools") or [])
         differing += [] if same and call.model == request["model"] else [row["cassette"]]
     assert len(rows) == 275
     assert len(differing) == BEYOND_GENAI, differing
@@ -186,12 +188,13 @@ def test_a_model_of_anthropic_may_be_at_another_provider():
     names = {"llm.provider": "aws", "llm.system": "anthropic"}
     given = {"openinference.span.kind": "LLM", "input.value": value, **names}
     (call,) = calls_of_spans([Record("01", "02", given)])
-    assert (call.format, call.provider, call.is_exact) == ("anthropic", "aws", True)
-    assert "extra_headers" not in call.request
+    assert (call.format, call.provider, call.sent.is_exact) == ("anthropic", "aws", True)
+    assert "extra_headers" not in call.sent.request
 
 
 def test_a_finish_has_one_spelling():
-    found = {read(name)[0][0].finish for name in ("pydantic-ai", "openinference-openai-chat")}
+    calls = [read(name)[0][0] for name in ("pydantic-ai", "openinference-openai-chat")]
+    found = {each.received.finish for each in calls}
     assert found == {"tool_calls"}
 
 

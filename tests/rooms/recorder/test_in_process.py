@@ -52,9 +52,10 @@ def test_a_call_is_recorded_as_it_was_sent_and_answered(upstream, folder):
     assert found.body == upstream.got[0].body
     assert json.loads(found.answer_body) == ANSWER
     call = spool.call_of(found)
-    assert (call.model, call.finish, call.is_exact, call.error) == ("gpt-4o", "stop", True, "")
-    assert call.usage is not None
-    assert 0 < call.duration < 60
+    assert (call.model, call.sent.is_exact) == ("gpt-4o", True)
+    assert (call.received.finish, call.received.error) == ("stop", "")
+    assert call.received.usage is not None
+    assert 0 < call.received.duration < 60
 
 
 def test_no_secret_is_in_the_spool_and_the_provider_gets_it(upstream, folder):
@@ -86,9 +87,9 @@ def test_a_stream_is_passed_on_as_it_comes_and_recorded_whole(upstream, folder):
         released.set()  # the second piece is sent when the first has been seen
     assert words == ["Hal", "lo"]
     (found,) = recorded(folder)
-    call = spool.call_of(found)
-    assert (call.error, call.finish) == ("", "")
-    assert call.response["choices"][0]["message"]["content"] == "Hallo"
+    received = spool.call_of(found).received
+    assert (received.error, received.finish) == ("", "")
+    assert received.response["choices"][0]["message"]["content"] == "Hallo"
 
 
 def test_a_client_of_asyncio_is_recorded(upstream, folder):
@@ -133,7 +134,7 @@ def test_a_provider_that_is_down_is_recorded_as_a_call_without_an_answer(folder)
         ask(client)
     (found,) = recorded(folder)
     assert found.answer is None
-    assert "ConnectError" in spool.call_of(found).error
+    assert "ConnectError" in spool.call_of(found).received.error
 
 
 def test_what_is_no_call_of_a_model_passes_as_before(upstream, folder):

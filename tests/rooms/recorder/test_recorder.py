@@ -18,7 +18,7 @@ import pytest
 
 import inspector.rooms.recorder as recorder_room
 from inspector.rooms.calls.belonging import continued_by
-from inspector.rooms.calls.call import DropReason, NewCall, Source
+from inspector.rooms.calls.call import DropReason, NewCall, SentRequest, Source
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.recorder import spool as files
@@ -395,8 +395,8 @@ def test_calls_that_a_killed_proxy_left_are_read(tmp_path, room):
     path.write_bytes(in_frames(frames) + b"B\x00\x00\x00\xffcut" + bytes(room))
     assert files.waiting(tmp_path) == [path]
     call = files.call_of(files.exchange_of(*files.read(path)))
-    assert call.request == REQUEST
-    assert (call.finish, call.response) == ("cut", None)
+    assert call.sent.request == REQUEST
+    assert (call.received.finish, call.received.response) == ("cut", None)
     assert files.exchange_of(*files.read(path)).answer_body == b"da"
 
 
@@ -492,7 +492,7 @@ GIVEN = NewCall(
     key="k",
     source=Source.RECORDER,
     format="openai_responses",
-    request={"model": "m", "input": "And?", "previous_response_id": "resp_2"},
+    sent=SentRequest({"model": "m", "input": "And?", "previous_response_id": "resp_2"}),
     at=datetime(2026, 11, 26, tzinfo=UTC),
 )
 ONE_IN = 9  # of the exchanges, where not all are wanted

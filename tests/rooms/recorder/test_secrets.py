@@ -132,7 +132,7 @@ def test_a_secret_is_kept_nowhere(db, upstream, client, folder, caplog, kind):
     assert json.dumps(secret)[1:-1].replace("/", "\\/").encode() not in spooled
     assert secret not in everything_of(call)
     assert secret not in caplog.text
-    assert (call.is_exact, new.removed) == (False, 3)
+    assert (call.is_exact, new.sent.removed) == (False, 3)
     assert "It is [removed], not x" in everything_of(call)
 
 
@@ -156,7 +156,7 @@ def test_a_secret_that_comes_in_pieces_is_kept_nowhere(db, upstream, client, fol
     request = {"model": "m", "messages": [{"role": "user", "content": "My key?"}], "stream": True}
     client.post(CHAT, json=request, headers={"Authorization": f"Bearer {secret}"})
     (path,) = ended(folder)
-    assert call_of(exchange_of(*read(path))).removed == 1
+    assert call_of(exchange_of(*read(path))).sent.removed == 1
     assert secret.encode() not in path.read_bytes()
     (call,) = store_all(folder)
     assert secret not in everything_of(call)
@@ -196,7 +196,7 @@ def test_what_is_no_secret_is_kept_byte_for_byte(db, client, folder, case):
     new = call_of(exchange_of(*read(path)))
     (call,) = store_all(folder)
     assert one_call(call.memory_id, call.n).body == body
-    assert (call.is_exact, new.removed) == (True, 0)
+    assert (call.is_exact, new.sent.removed) == (True, 0)
 
 
 KEYS = [
