@@ -92,8 +92,8 @@ class Room(AppConfig):
         return ()
 
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
-        """Return the providers that get a conversation, each with the names of its models. For an
-        empty id, return the providers of all conversations.
+        """Return the providers to which a conversation is sent, each with the names of its models.
+        For an empty id, return the providers of all conversations.
 
         None if nobody has chosen providers.
         """
@@ -118,8 +118,8 @@ class Room(AppConfig):
         return ()
 
     def step_fields(self) -> Mapping[str, Any]:  # serializer fields, of a layer above
-        """Return additional serializer fields for the API's response about a step. The method
-        `get_attribute` of each field gets the whole response, which has the `memory_id`.
+        """Return additional serializer fields for the API's response about a step. To find its
+        value, a field's method `get_attribute` gets the whole response, including the `memory_id`.
         """
         return {}
 

@@ -44,8 +44,8 @@ def keepers() -> tuple[Keeper, ...]:
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
-    """Return the providers that get a conversation, each with the names of its models. For an empty
-    id, return the providers of all conversations.
+    """Return the providers to which a conversation is sent, each with the names of its models. For
+    an empty id, return the providers of all conversations.
 
     None if no room knows which providers are in use.
     """

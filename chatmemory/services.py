@@ -1,4 +1,5 @@
-"""The public functions that write conversations. Most return what changed in the window.
+"""The public functions that write conversations. Most of these functions return what changed in the
+window.
 
 Each call is one transaction; within `atomic`, several calls share one. The plain store protocol is
 in `ledger.protocol`. The services of installed rooms (plug-in features) can be imported from here,

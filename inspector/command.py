@@ -1,7 +1,7 @@
 """`chatmemory`, the command of an installation without a Django project of its own.
 
-Its commands are those of manage.py, some of them under a shorter name. They use the database in the
-user's data folder, or the database named in the environment (docs/operations.md).
+It has the commands of manage.py, some under a shorter name. They use the database in the user's
+data folder, or the database named in the environment (docs/operations.md).
 
 A command that reports on files needs only the library. Django is imported late, and only for
 commands that need it, so that this module can report missing packages.

@@ -89,8 +89,8 @@ def needs(history: History, left: Sequence[int]) -> Iterator[Need]:
 
     An assistant's message has a need for each fact that it uses. A user's message has one need for
     all facts that it repeats. A tool result has one need if an equal call had been answered before.
-    `left` has, for each message, the position at which its text left memory in a replay (see
-    `Departures.of_texts`).
+    `left` decides which needs are held: it has, for each message, the position at which the text
+    left memory in a replay (see `Departures.of_texts`).
     """
     until: dict[str, int] = {}
     for position, (needed, mentions) in enumerate(history.needed):

@@ -169,9 +169,9 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     """Return what an assistant's text asks the user, or None if the text asks nothing. `requests`
     are the requests for facts in the text.
 
-    An offer, such as `anything else?`, asks nothing. A text without a question that says that
-    something is lacking, such as `the floor is not in our notes`, is a question with `is_silent`,
-    but not if an offer follows.
+    An offer, such as `anything else?`, asks nothing. A statement that something is lacking, such as
+    `the floor is not in our notes`, is a question with `is_silent`. If an offer follows the
+    statement, the text asks nothing.
     """
     whole = folded(text)
     spoken = spoken_in(whole)

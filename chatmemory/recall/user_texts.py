@@ -140,7 +140,9 @@ class UserText:
 
     @cached_property
     def first_phrases(self) -> list[Value]:
-        """The phrases of the first clause (`opening`)."""
+        """The phrases of the first clause (see `opening`). A phrase is up to four neighbouring
+        words.
+        """
         return [*phrases_in(self.plain, *self.opening)]
 
     @cached_property
@@ -204,8 +206,8 @@ class UserText:
     def introduced(self) -> list[int]:
         """The indices at which a name may begin or end.
 
-        These are the ends of phrases such as "my name is", and the beginnings of phrases that some
-        languages put behind a name.
+        These are the ends of phrases such as "my name is". In some languages, such phrases follow
+        the name; then these are the beginnings of the phrases.
         """
         before = introductions().finditer(self.lowered)
         behind = introductions_behind().finditer(self.lowered)
@@ -304,8 +306,8 @@ class UserText:
         return frozenset(UNIT_WORDS.get(each, each) for each in found - fillers() - {""})
 
     def has_unit_behind(self, end: int) -> bool:
-        """Return whether a unit, such as "kg", stands directly behind the number that ends at the
-        index `end`.
+        """Return whether the number that ends at the index `end` has a unit, such as "kg", directly
+        after it.
         """
         found = _BESIDE.match(folded(self.text[end : end + _NEAR]))
         return found is not None and (found[1] in UNITS or found[1] in UNIT_WORDS)
@@ -359,11 +361,10 @@ class UserText:
 
     @cached_property
     def opening(self) -> tuple[int, int]:
-        """The span of the first clause with other words than fillers (small words in short
-        answers).
+        """The span of the first clause that has more than fillers (small words in short answers).
 
-        The span is (0, 0) if there is no such clause, or if a colon follows the clause, which is
-        then a label.
+        The span is (0, 0) if there is no such clause. It is also (0, 0) if a colon follows the
+        clause, because a label such as `Size:` says nothing.
         """
         start = 0
         for end in (*(each.start() for each in _CLAUSE.finditer(self.plain)), len(self.text)):
@@ -381,11 +382,11 @@ class UserText:
         return len(said) > 1 and not (words - fillers()).isdisjoint(said)
 
     def starts_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the first clause (`opening`) has the span from `start` to `end`, with few
-        words beside it.
+        """Return whether the first clause (`opening`) says little but the span from `start` to
+        `end`.
 
-        Before the span, at most three words may stand, and each must be small or in `besides`. In
-        the clause, at most `most` words may stand that are neither small nor in `besides`.
+        Before the span, the clause may have at most three words: small words, or words in
+        `besides`. In the whole clause, at most `most` other words are allowed.
         """
         others = self.others_in_opening(start, end, besides)
         before = (0, start), (0, 0)
@@ -394,10 +395,10 @@ class UserText:
         )
 
     def others_in_opening(self, start: int, end: int, besides: frozenset[str]) -> int | None:
-        """Return how many other words the first clause (`opening`) has beside the span from `start`
-        to `end`. Small words, nouns for kinds of facts, and the words in `besides` are not counted.
+        """Return how many words the first clause (`opening`) has besides the span from `start` to
+        `end`; None if the span is not in the first clause.
 
-        None if the span is not in the first clause.
+        Small words, nouns for kinds of facts, and the words in `besides` are not counted.
         """
         first, last = self.opening
         if not first <= start <= end <= last:
@@ -407,8 +408,8 @@ class UserText:
         return sum(word not in known and not _is_short(word) for word in words)
 
     def stands_alone(self, start: int, end: int) -> bool:
-        """Return whether a span of the text is a clause of its own, with at most three small words
-        beside it.
+        """Return whether a span of the text is a clause of its own, apart from at most three small
+        words.
         """
         behind = _CLAUSE.search(self.plain, end)
         span = self._clause_before(start), behind.start() if behind else len(self.text)

@@ -40,12 +40,13 @@ BACK = {
 
 @dataclass
 class Total:
-    """The sums over all measured compactions. `needed` counts the terms that were needed again, and
-    `held` those of them that the summaries have.
+    """The sums over all measured compactions. `needed` counts the exact terms that were needed
+    again. `held` counts the needed terms that the summaries have.
 
-    `appended` has, by a number n, how many needed terms would be held with n lost terms appended to
-    each summary. `tail` has, by a number n, how many needed terms the last n tokens before the
-    compactions have. `back` counts the lost terms by who brought them back.
+    - `appended[n]` is how many needed terms would be held with n lost terms appended to each
+      summary.
+    - `tail[n]` is how many needed terms the last n tokens before the compactions have.
+    - `back` counts the lost terms by who brought them back.
     """
 
     compactions: int = 0

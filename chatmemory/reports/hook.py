@@ -154,8 +154,8 @@ def lost_terms(session: Session) -> list[tuple[str, str]]:
 
 
 def terms_in_window(session: Session) -> list[tuple[str, str]]:
-    """Return the terms of the window, which the next summary will replace, each as (label,
-    term).
+    """Return the exact terms of the window, which the next summary will replace, each as (label,
+    term). The label is the text that names the term, or "".
     """
     start = session.compactions[-1].summary if session.compactions else 0
     messages = session.messages[start:]

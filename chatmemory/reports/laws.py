@@ -39,7 +39,9 @@ class TriedLaw(NamedTuple):
 
 
 def tried_laws() -> Iterator[TriedLaw]:
-    """Yield each provider's law of each rule, tried on the examples."""
+    """Yield all laws, each tried on both examples of its rule. A law is what one provider does with
+    a window that breaks a rule.
+    """
     for rule in RULES.values():
         for provider, law in rule.laws.items():
             bad, good = (_verdict(rule, provider, each) for each in ("bad", "good"))

@@ -75,8 +75,9 @@ def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
 
 
 def print_recorded(options: Options, printer: Printer) -> int:
-    """Print the recorded and the predicted share of each conversation, then each cache miss, sorted
-    by the time since the previous call. Return the exit code.
+    """Print, for each conversation, which share of the prompt tokens was read from the cache, and
+    which share should have been read. Then print each cache miss, sorted by the time since the
+    previous call. Return the exit code.
     """
     misses: list[RecordedCall] = []
     found: list[RecordedCall] = []

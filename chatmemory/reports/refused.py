@@ -23,7 +23,7 @@ Sums = Counter[str]  # prompts, refused ones, conversations with one, and last w
 
 def print_refused(options: Options, providers: Sequence[str], printer: Printer) -> int:
     """Print, for each policy and provider, how many prompts would be rejected. Return the exit
-    code, which is the same for any number of rejected prompts.
+    code; rejected prompts do not change it.
 
     A prompt is the window before an AI message. The window at the end of a conversation counts,
     too, as the next prompt.

@@ -296,6 +296,8 @@ def model_beside() -> type[Model] | None:
 
 
 def all_rows(model: str) -> QuerySet[Model]:
-    """Return all rows of a model, given its name, because this module cannot import models."""
+    """Return all rows of the model with this name. The model is looked up by name, because this
+    module cannot import models.
+    """
     rows: QuerySet[Model] = apps.get_model("chatmemory", model)._default_manager.all()
     return rows

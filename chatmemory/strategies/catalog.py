@@ -187,7 +187,8 @@ def measured_by(
     rules: CacheRules = NO_BOUNDS,
     everything: Bill | None = None,
 ) -> Measured:
-    """Measure a strategy on a conversation.
+    """Measure a strategy on a conversation. `stand_in` is the text that replaces summaries.
+    `everything` has the tokens of sending everything, if known.
 
     Libraries and functions of entry points are foreign code. Every error that they raise becomes
     InvalidValue with the name of the strategy.

@@ -126,8 +126,8 @@ def spoken(message: ChatMessage) -> str:
 
 
 def flushed_at(tokens: int) -> int:
-    """Return how many tokens LlamaIndex removes from its memory at once: a tenth of the limit, its
-    default.
+    """Return how many tokens LlamaIndex removes at once from a memory with a limit of `tokens`: by
+    default, a tenth of the limit.
     """
     return max(1, tokens // 10)
 

@@ -73,8 +73,8 @@ def figures_of_runs(runs: Sequence[Recorded]) -> dict[str, float]:
 
 
 def key_of(what: str, runs: Sequence[Recorded]) -> str:
-    """Return the name of a baseline's entry: `what` names the files that were read, and the policy
-    follows.
+    """Return the name of a baseline's entry, such as `runs/ token_window:4000`: the files that were
+    read (`what`), and the policy.
     """
     return f"{what} {text_of_policy(runs[0].policy)}"
 

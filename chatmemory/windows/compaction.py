@@ -42,9 +42,9 @@ def compact(
 ) -> Transition:
     """Return the transition in which `summary` replaces the `covered` messages.
 
-    By default the summary takes the position of the first covered message. With `place`, the
-    summary stands behind the first `place` of the messages that stay. Raises NotCompactable if the
-    window is over its limit afterwards.
+    By default the summary takes the position of the first covered message. With `place` 3, the
+    summary comes after the first three messages that stay. Raises NotCompactable if the window is
+    over its limit afterwards.
     """
     entries = list(window)
     chosen = set(covered)

@@ -2,10 +2,11 @@
 messages stayed, moved and left.
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
-and sends the whole list. The service's limit is not known here. So every possible add is decided by
-`admit` under every limit. An add is inferred if it is the only add that results in the list. The
-adds are tried for a policy without options and for a policy that recovers interrupted tool calls.
-If earlier lists show which of these policies the client has, that policy is tried first.
+and sends the whole list. The service does not tell its limit. So this module tries every possible
+add under every limit with `admit`. An add is inferred if it is the only add that results in the
+list. The adds are tried for a policy without options and for a policy that recovers interrupted
+tool calls. If earlier lists show which of these policies the client has, that policy is tried
+first.
 
 If no add or more than one add explains a list, the list was set as a whole. A list that only lost
 messages at its end was also set as a whole. Its last message is where it was before, so perhaps no
@@ -54,8 +55,8 @@ class Payload(NamedTuple):
 
     @classmethod
     def of(cls, payload: str, beside: str | None = None) -> Payload:
-        """Return the comparable content of a message, given its JSON. `beside` is the JSON of
-        attributes that are stored separately, if any.
+        """Return the comparable content of a message, given its JSON. If attributes are stored
+        separately, `beside` is their JSON.
         """
         if payload.startswith(_CUSTOM):
             return cls(_sorted(payload))
@@ -69,8 +70,8 @@ class Payload(NamedTuple):
         return False
 
     def counts_as(self, known: Payload) -> bool:
-        """Return whether a client's message is the same as a known message (one of the previous
-        list). Attributes are ignored if the source of the client's message does not tell them.
+        """Return whether a client's message is the same as `known`, a message of the previous list.
+        If the source of the client's message does not tell attributes, they are not compared.
         """
         return self == known or (self.is_open and self.bare == known.bare)
 
@@ -154,9 +155,7 @@ def _possible_policies(window: Window, recovers: bool | None) -> Sequence[Sequen
 
 
 def appended(window: Window, arrival: Entry) -> Transition:
-    """Return the transition of an add in which a client appended a message to its list and evicted
-    nothing.
-    """
+    """Return the transition of a client that appended a message to its list and evicted nothing."""
     length = window.totals.count
     return _by_client(_admit(window, arrival, length, length + 1))
 
@@ -372,8 +371,8 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
 
 def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match the messages of a new list with those of an old list, so that as many as possible stay
-    in order.
+    """Match the messages of a new list with the messages of an old list, so that as many messages
+    as possible stay in order.
 
     Use this function for a list that was set as a whole. Use `align` for a list that may be the old
     list without its oldest messages.

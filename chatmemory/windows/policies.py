@@ -97,8 +97,8 @@ class TokenWindowOptions(WindowOptions, total=False):
 
 
 class TokenOptions(PolicyOptions, total=False):
-    """The options that `TokenWindow` takes as keyword arguments, with its overhead, which is
-    derived from the estimator.
+    """The options that `TokenWindow` takes as keyword arguments. `TokenWindow` explains them.
+    `fixed_overhead` is derived from the estimator.
     """
 
     clear_tool_results: int
@@ -226,9 +226,7 @@ class Policy(ABC):
         return None
 
     def costs_like(self, other: Policy) -> bool:
-        """Return whether both policies give each message the same cost, whatever their limits
-        are.
-        """
+        """Return whether both policies give each message the same cost. Their limits may differ."""
         if self is other or self == other:
             return True
         return type(self) is type(other) and self._unlimited == other._unlimited

@@ -458,8 +458,8 @@ def why_it_cannot_fit(
 
 
 def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
-    """Return whether a message would be too large for the limit even if nothing but the leading
-    system message stayed beside it.
+    """Return whether a message is too large for the limit even if everything but the leading system
+    message (`system`) leaves.
     """
     return policy.is_exceeded_by(policy.total(_with(system, message)))
 
@@ -497,8 +497,8 @@ def refuse_beside_pins(
     """Raise NoRoomBesidePins for a message that would fit the limit if nothing were pinned.
 
     `entries` are the messages in memory and the arriving message, and `evictions` tell which of
-    them would leave. The error lists the costs of the arriving message, of its tool call and of
-    what would stay.
+    them would leave. The error lists three costs: of the arriving message, of its tool call, and of
+    the messages that would stay.
     """
     gone = {eviction.entry for eviction in evictions}
     kept = [entry for entry in entries if entry not in gone]

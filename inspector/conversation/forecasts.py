@@ -24,8 +24,8 @@ from chatmemory.windows.stored_policies import can_decide
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return a caption that says what simulated changes would do, together with the limit that the
-    simulation tries.
+    """Return a caption that says what simulated changes would do. The changes are drafts, together
+    with the limit that the simulation tries.
 
     `outlook` compares memory before and after the simulation.
     """
@@ -70,7 +70,9 @@ def _no_fit(change: ChangeResult, message: Eviction, also: str) -> Caption:
 
 
 def change_of_policy(outlook: Outlook) -> str:
-    """Describe in sentences what another policy alone would do."""
+    """Describe in sentences which messages would be hidden, come back, or leave at the next add
+    under another policy. `outlook` compares memory under both policies.
+    """
     no_add = f" {would_be_no_room(outlook.no_room)}" if outlook.no_room else ""
     return f"{_difference(outlook)}{no_add}"
 

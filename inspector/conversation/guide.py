@@ -88,9 +88,10 @@ class Guide:
 
 
 def guide_of(request: HttpRequest, memory_id: str) -> Guide | None:
-    """Return the guide with the stop that the URL names; None without such a stop.
+    """Return the guide with the stop that the URL names.
 
-    None also for a conversation that is not the example, and if the reader has ended the tour.
+    None if the URL names no stop, if the conversation is not the example, or if the reader has
+    ended the tour.
     """
     if memory_id != EXAMPLE or is_ended(request):
         return None

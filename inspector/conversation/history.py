@@ -144,7 +144,7 @@ class HistoryPane:
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """The rows of the messages, followed by those of drafts. A mark shows where memory starts.
+        """The rows of the messages, then the rows of drafts. A mark shows where memory starts.
 
         The first row always has a date, even if its day began before.
         """
@@ -177,8 +177,8 @@ class HistoryPane:
 
     @property
     def around(self) -> tuple[int | None, int | None]:
-        """The numbers of the messages before and after the selected message in the shown part, None
-        at an end.
+        """The numbers of the messages before and after the selected message, for links to both. A
+        number is None if the pane shows no such message.
         """
         seqs = [None, *(row.row.seq for row in self.rows), None]
         if not self._state.query.msg or self._state.query.msg not in seqs:

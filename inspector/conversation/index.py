@@ -91,7 +91,9 @@ class IndexPreview(NamedTuple):
 
 
 def index_preview(change: ChangeResult) -> IndexPreview:
-    """Return what a renewed index would change."""
+    """Return how the index message would change if it was renewed by `change`, such as by leaving a
+    term out.
+    """
     before, after = (
         next((found for each in entries if (found := index_of(each.message))), Index())
         for entries in ([each.entry for each in change.evicted], change.arrived)

@@ -111,7 +111,7 @@ class JustEvicted:
 
 
 class LoadBars:
-    """The bars beside the rows of memory, which rise like a staircase to the limit.
+    """The bars beside the rows of memory. Together they rise like a staircase to the limit.
 
     The bars are SVG paths. Their box is `width` units wide, in the unit of the limit, and three
     units high for each row. `track` has a bar of the full width for each row, `past` a bar for the
@@ -167,8 +167,8 @@ class MemoryPane:
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
-        """The rows below those at the top; of a long window, only a part. Interrupted tool calls
-        are shown at their positions.
+        """The rows below the rows at the top. A long window is shown in part. Interrupted tool
+        calls are shown at their positions.
         """
         rows, part, on_top = self._window.rows, self._state.shown.part, len(self._above_index)
         above = [*rows[: part.start + on_top], *filter(self._is_index, rows[part])]

@@ -383,7 +383,9 @@ class Why:
 
     @property
     def quote(self) -> str:
-        """The text of the message without the tool's name, which is shown above it."""
+        """The text of the message without the name of its tool. The panel shows this name above the
+        text.
+        """
         return self.row.readable if self.row.has_calls else self.row.text
 
     @property

@@ -46,10 +46,10 @@ def from_markdown(text: str) -> SafeString | None:
 
 
 def fields_of(text: str) -> list[tuple[str, str]] | None:
-    """Return the names and values of a JSON object as text; None for any other text.
+    """Return the names and values of a JSON object as text.
 
-    None also for an object with too many names, or with values that are nested more than one level
-    deep.
+    None for any other text, for an object with too many names, and for values that are nested more
+    than one level deep.
     """
     try:
         found = load_json(text)

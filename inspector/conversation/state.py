@@ -165,8 +165,8 @@ def _with_texts(state: ConversationState) -> ConversationState:
 
 
 def window_part(window: WindowView, msg: int | None) -> slice:
-    """Return the slice of the window that a page shows: the last messages, or those around the
-    selected message `msg`.
+    """Return the slice of the window that a page shows: the last messages, or the messages around
+    the selected message `msg`.
 
     A leading system message is not in the slice, because the page always shows it.
     """

@@ -202,8 +202,8 @@ class Places:
             self._waiting_callers -= Counter(callers)
 
     async def take(self, job: Job) -> AsyncExitStack:
-        """Wait for a place, which is the permission to handle one request. Return an object that
-        gives the place back when it is closed. Raises QueueFull.
+        """Wait until the request may be handled: until a place is free. Return an object that gives
+        the place back when it is closed. Raises QueueFull.
         """
         gates = self._gates(job)
         if any(gate.locked() for gate in gates):

@@ -66,8 +66,8 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
 
 
 def upload_limit() -> BodyLimit:
-    """Return the size limit of a form with an uploaded file. The limit has the bytes of the file as
-    `size`, and the bytes of the other fields as `beside`.
+    """Return the size limit of a form with an uploaded file: `size` is the limit for the file, and
+    `beside` the limit for all other fields, in bytes.
     """
     return _limit("UPLOAD_BYTES")._replace(beside=inspector_configuration().FORM_BYTES)
 

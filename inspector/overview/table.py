@@ -89,7 +89,7 @@ class HitLine:
 
     @property
     def has_phrase(self) -> bool:
-        """Whether the words stand together in the text."""
+        """Whether the text has the searched words one after the other, as a phrase."""
         return has_phrase(self._text, self._words)
 
 
@@ -248,7 +248,9 @@ class FeedRow:
 
     @property
     def within(self) -> str:
-        """In how much time the messages left: `in 54 s`; "" if all left at once."""
+        """The time in which the messages left, in words: `in 54 s`. "" if all left at the same
+        time.
+        """
         seconds = round((self.item.at - self.item.since).total_seconds())
         if not seconds:
             return ""

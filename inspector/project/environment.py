@@ -63,8 +63,9 @@ def number(name: str, default: int, minimum: int = 0, maximum: int = 10**9) -> i
 
 
 def bounds(app: str, *names: str) -> dict[str, int]:
-    """Return the size limits that environment variables set for inputs. The key `PUT_BYTES` has the
-    value of CHATMEMORY_PUT_BYTES, if `app` is CHATMEMORY. Unset variables are left out.
+    """Return the size limits that environment variables set, by name. Unset variables are left out.
+
+    If `app` is CHATMEMORY, the name `PUT_BYTES` stands for the variable CHATMEMORY_PUT_BYTES.
     """
     return {name: env.int(f"{app}_{name}") for name in names if f"{app}_{name}" in os.environ}
 

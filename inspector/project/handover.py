@@ -2,7 +2,7 @@
 started.
 
 Gunicorn ends the old workers as soon as it has forked the new workers, which need seconds to import
-everything. Without this module, nobody would answer meanwhile.
+everything. Without this module, no worker would answer requests during that time.
 """
 
 from __future__ import annotations

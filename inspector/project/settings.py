@@ -150,7 +150,7 @@ if PRODUCTION:
 
 
 def local_secret() -> str:
-    """Return the secret key of this installation, which the first start generates."""
+    """Return the secret key of this installation. The first start generates this key."""
     file = VAR / "secret_key"
     if not file.exists():
         VAR.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -83,7 +83,7 @@ class ListBeside:
 
     def places(self, references: Iterable[Reference]) -> list[Place]:
         """Return the messages of the list with their tokens, for a comparison with another call.
-        `references` is what `keep` has returned.
+        `references` are the references that `keep` has returned.
         """
         pairs = zip(references, self.messages, strict=True)
         return [Place(one.seq, each.tokens, one.overrides) for one, each in pairs]

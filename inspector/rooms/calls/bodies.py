@@ -206,10 +206,10 @@ def session_in(request: JsonMap) -> str:
 
 
 def provider_conversation(request: JsonMap) -> str:
-    """Return the ID of the conversation that a request of OpenAI's Responses API continues, or "".
+    """Return the ID of the stored conversation that a request of OpenAI's Responses API continues,
+    or "".
 
-    The provider stores this conversation, so that the model sees items that the request does not
-    have.
+    OpenAI stores this conversation. So the model sees items that are not in the request.
     """
     found = request.get("conversation")
     found = found.get("id") if isinstance(found, dict) else found

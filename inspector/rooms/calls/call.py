@@ -12,8 +12,8 @@ from chatmemory.messages.json_values import JsonMap
 
 
 class Source(StrEnum):
-    """How a model call reached us: through the recorder, or as a trace span of one of two
-    conventions.
+    """The way by which a model call reached us: the recorder, or a trace span in the convention of
+    OpenInference or of OpenTelemetry (GenAI).
     """
 
     RECORDER = "recorder"

@@ -42,8 +42,8 @@ class Place(NamedTuple):
     overrides: str | None
 
     def is_same(self, other: Place | None) -> bool:
-        """Return whether the other place has the same message in the same form, whatever its
-        tokens.
+        """Return whether another prompt's place has the same message in the same form. Tokens are
+        not compared.
         """
         return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 

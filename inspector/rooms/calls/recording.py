@@ -114,7 +114,7 @@ _WINDOWS: Newest[str, _KnownWindow] = Newest()
 
 
 def content_digest(message: ChatMessage) -> bytes:
-    """Return a digest of the content of a message, which is cached on the message."""
+    """Return a digest of the content of a message. The digest is cached on the message."""
     found: bytes = message.__dict__.get("_digest") or digest_of(message)
     message.__dict__["_digest"] = found
     return found

@@ -39,7 +39,7 @@ POLICY = 200  # characters of a policy that is tried
 @never_cache
 def intake(request: HttpRequest) -> HttpResponse:
     """Show the start page: totals by day and model, the newest calls, and calls that were not
-    stored. Show also the settings by which an app sends its calls here.
+    stored. The page also has the settings by which an app sends its calls to this site.
 
     A POST creates a token, and shows it once within these settings.
     """
