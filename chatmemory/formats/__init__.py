@@ -11,7 +11,6 @@ A format is one `Format` in `FORMATS`. For a format of your own, derive its read
 its writer from `Writer`.
 """
 
-from chatmemory.formats.conversion import Reader, ReadMessage, Writer
 from chatmemory.formats.format import (
     Format,
     Loss,
@@ -22,6 +21,7 @@ from chatmemory.formats.format import (
     Response,
     Transcript,
 )
+from chatmemory.formats.readers_and_writers import Reader, ReadMessage, Writer
 from chatmemory.formats.registry import (
     FORMATS,
     kept_in,

@@ -17,21 +17,18 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    ReadMessage,
+from chatmemory.formats.format import RawTranscript, Response
+from chatmemory.formats.json_properties import (
     arguments_text,
-    find_turns,
     is_list_of,
     list_in,
     object_in,
     part_text,
-    stand_in,
     text_in,
-    two_way,
     type_in,
 )
-from chatmemory.formats.format import RawTranscript, Response
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, mime_type_of
+from chatmemory.formats.readers_and_writers import ReadMessage, find_turns, stand_in, two_way
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import (
     Content,

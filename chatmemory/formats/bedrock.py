@@ -16,23 +16,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    ReadMessage,
-    answer_of,
+from chatmemory.formats.format import RawTranscript, Response
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
-    find_turns,
     is_list_of,
     list_in,
     object_in,
     objects_in,
-    stand_in,
     text_in,
+)
+from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
+from chatmemory.formats.readers_and_writers import (
+    ReadMessage,
+    answer_of,
+    find_turns,
+    stand_in,
     two_way,
 )
-from chatmemory.formats.format import RawTranscript, Response
-from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
 from chatmemory.messages.contents import Content, Media, TextContent
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue
 from chatmemory.messages.message import (

@@ -13,19 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    answer_of,
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dicts_in,
     name_of,
     object_in,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import runs_of
+from chatmemory.formats.readers_and_writers import Reader, answer_of, stand_in
 from chatmemory.formats.trees import format_of_tree, nodes_of
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent

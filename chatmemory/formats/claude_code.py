@@ -19,20 +19,19 @@ from sys import intern
 from chatmemory.formats.account import Account
 from chatmemory.formats.anthropic import FORMAT as _ANTHROPIC
 from chatmemory.formats.anthropic import blocks_of, is_result, server_result
-from chatmemory.formats.conversion import (
-    answer_of,
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript
+from chatmemory.formats.json_properties import (
     dict_in,
     list_in,
     name_of,
     object_in,
     part_text,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript
 from chatmemory.formats.packed import Packed
 from chatmemory.formats.parts import media_content, runs_of
+from chatmemory.formats.readers_and_writers import answer_of, stand_in
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.formats.words import Beside

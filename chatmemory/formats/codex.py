@@ -20,18 +20,18 @@ from hashlib import blake2b
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.account import NOTHING, Account
-from chatmemory.formats.conversion import (
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript, kind_of
+from chatmemory.formats.json_properties import (
     dict_in,
     dicts_in,
     first_in,
     list_in,
     name_of,
     object_in,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript, kind_of
+from chatmemory.formats.readers_and_writers import stand_in
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, part_texts, whole
 from chatmemory.formats.words import Beside

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chatmemory.formats.conversion import (
-    answer_of,
+from chatmemory.formats.format import Format, Kinds, RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
@@ -22,7 +22,7 @@ from chatmemory.formats.conversion import (
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, Kinds, RawTranscript
+from chatmemory.formats.readers_and_writers import answer_of
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.formats.words import Beside
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonValue

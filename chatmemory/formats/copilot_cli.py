@@ -10,17 +10,16 @@ published events of versions 0.0.369 to 1.0.88.
 from __future__ import annotations
 
 from chatmemory.formats.account import NOTHING
-from chatmemory.formats.conversion import (
-    answer_of,
+from chatmemory.formats.format import Format, Kinds, RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
     name_of,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, Kinds, RawTranscript
+from chatmemory.formats.readers_and_writers import answer_of, stand_in
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.formats.words import Beside

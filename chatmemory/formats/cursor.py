@@ -8,18 +8,17 @@ shapes: published lines of transcripts of 2026, and readers of other programs.
 
 from __future__ import annotations
 
-from chatmemory.formats.conversion import (
-    answer_of,
+from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
     list_in,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript
 from chatmemory.formats.parts import runs_of
+from chatmemory.formats.readers_and_writers import answer_of, stand_in
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.messages.contents import TextContent

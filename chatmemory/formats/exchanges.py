@@ -15,8 +15,8 @@ from zlib import compress, decompress
 
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.account import Account, beside
-from chatmemory.formats.conversion import is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
+from chatmemory.formats.json_properties import is_list_of
 from chatmemory.formats.known import shape_of
 from chatmemory.formats.runs import Runs, digest_of
 from chatmemory.formats.times import known_times

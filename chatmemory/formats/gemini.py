@@ -18,27 +18,29 @@ from dataclasses import replace
 from mimetypes import guess_type
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    ReadMessage,
+from chatmemory.formats.format import Loss, RawTranscript, Response
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
-    find_turns,
     first_in,
-    format_attribute,
     is_list_of,
     json_object,
     object_in,
     objects_in,
     part_text,
     plain_values,
-    stand_in,
     text_in,
-    two_way,
     unread,
 )
-from chatmemory.formats.format import Loss, RawTranscript, Response
 from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, media_content, mime_type_of
+from chatmemory.formats.readers_and_writers import (
+    ReadMessage,
+    find_turns,
+    format_attribute,
+    stand_in,
+    two_way,
+)
 from chatmemory.messages.contents import Content, Media, TextContent
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (

@@ -20,8 +20,9 @@ from typing import Any
 
 from chatmemory.formats import gemini
 from chatmemory.formats.account import Account
-from chatmemory.formats.conversion import answer_of, dict_in, dicts_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, Kinds, Loss, RawTranscript, Transcript, kind_of
+from chatmemory.formats.json_properties import dict_in, dicts_in, list_in, name_of, text_in
+from chatmemory.formats.readers_and_writers import answer_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.formats.words import Beside

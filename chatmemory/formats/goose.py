@@ -12,19 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatmemory.formats.account import NOTHING
-from chatmemory.formats.conversion import (
-    answer_of,
+from chatmemory.formats.format import Format, Kinds, RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
     list_in,
     name_of,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, Kinds, RawTranscript
 from chatmemory.formats.parts import media_content, runs_of
+from chatmemory.formats.readers_and_writers import answer_of, stand_in
 from chatmemory.formats.sessions import SessionReader
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent

@@ -15,27 +15,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    ReadMessage,
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
-    find_turns,
     first_in,
     json_object,
     name_of,
-    nothing_in,
     object_in,
     part_text,
     plain_values,
-    stand_in,
     text_in,
-    two_way,
     type_in,
     unread,
 )
-from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import (
     PartWriter,
@@ -44,6 +38,14 @@ from chatmemory.formats.parts import (
     media_content,
     mime_type_of,
     runs_of,
+)
+from chatmemory.formats.readers_and_writers import (
+    Reader,
+    ReadMessage,
+    find_turns,
+    nothing_in,
+    stand_in,
+    two_way,
 )
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, ImageContent, Media, TextContent

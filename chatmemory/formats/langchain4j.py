@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import Reader, find_turns, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.json_properties import is_list_of
+from chatmemory.formats.readers_and_writers import Reader, find_turns
 from chatmemory.messages.codec import message_from_dict, message_to_dict
 from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import ChatMessage, MessageType, SystemMessage

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of, format_of_calls
 from chatmemory.formats.format import Refused
+from chatmemory.formats.json_properties import dict_in, dicts_in, name_of
 from chatmemory.formats.times import moment_of
 from chatmemory.formats.words import Beside, strings_in
 from chatmemory.messages.codec import decoded

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
+from chatmemory.formats.json_properties import dict_in, dicts_in, name_of
 from chatmemory.formats.times import said_at_of
 from chatmemory.formats.words import Beside
 from chatmemory.messages.json_values import JsonDict, JsonValue

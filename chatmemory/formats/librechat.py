@@ -11,18 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chatmemory.formats.conversion import (
-    Reader,
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.json_properties import (
     dict_in,
     dicts_in,
     first_in,
     name_of,
     object_in,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.readers_and_writers import Reader, stand_in
 from chatmemory.formats.trees import format_of_tree, linked_nodes
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent

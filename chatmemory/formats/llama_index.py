@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    answer_of,
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.json_properties import (
     dict_in,
     is_list_of,
     json_object,
@@ -23,12 +22,10 @@ from chatmemory.formats.conversion import (
     objects_in,
     part_text,
     plain_values,
-    stand_in,
     text_in,
-    two_way,
 )
-from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, mime_type_of
+from chatmemory.formats.readers_and_writers import Reader, answer_of, stand_in, two_way
 from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
 from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chatmemory.formats.conversion import dict_in, unread
 from chatmemory.formats.exchanges import parse_any
 from chatmemory.formats.format import Format, Loss, RawTranscript
+from chatmemory.formats.json_properties import dict_in, unread
 from chatmemory.formats.words import strings_in
 from chatmemory.messages.json_values import JsonValue
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory.exceptions import UnreadableTranscript
-from chatmemory.formats.conversion import Writer
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.formats.readers_and_writers import Writer
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent, content_text
 from chatmemory.messages.json_values import JsonDict, JsonValue

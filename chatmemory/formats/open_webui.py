@@ -14,21 +14,20 @@ from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats import openai_responses
-from chatmemory.formats.conversion import (
-    Reader,
+from chatmemory.formats.difference import texts_in
+from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.json_properties import (
     dict_in,
     dicts_in,
     first_in,
     list_in,
     name_of,
     object_in,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.parts import media_content
+from chatmemory.formats.readers_and_writers import Reader, stand_in
 from chatmemory.formats.trees import format_of_tree, linked_nodes
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent

@@ -10,25 +10,27 @@ from dataclasses import replace
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.account import beside
-from chatmemory.formats.conversion import (
+from chatmemory.formats.format import Loss, RawTranscript, Response, Transcript
+from chatmemory.formats.json_properties import (
+    is_list_of,
+    list_in,
+    name_of,
+    object_in,
+    part_text,
+    plain_values,
+    text_in,
+    type_in,
+)
+from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
+from chatmemory.formats.readers_and_writers import (
     Reader,
     ReadMessage,
     find_turns,
     format_attribute,
-    is_list_of,
-    list_in,
-    name_of,
     nothing_in,
-    object_in,
-    part_text,
-    plain_values,
     stand_in,
-    text_in,
     two_way,
-    type_in,
 )
-from chatmemory.formats.format import Loss, RawTranscript, Response, Transcript
-from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import (
     Audio,

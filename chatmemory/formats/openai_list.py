@@ -12,9 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmemory.formats.conversion import dict_in, dicts_in, is_list_of, list_in, name_of, unread
 from chatmemory.formats.exchanges import format_around, format_of
 from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.json_properties import (
+    dict_in,
+    dicts_in,
+    is_list_of,
+    list_in,
+    name_of,
+    unread,
+)
 from chatmemory.formats.order import is_newest_first
 from chatmemory.messages.json_values import JsonDict, JsonValue
 

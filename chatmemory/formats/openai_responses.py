@@ -25,25 +25,20 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    ReadMessage,
+from chatmemory.formats.difference import texts_in
+from chatmemory.formats.format import Loss, RawTranscript, Response
+from chatmemory.formats.json_properties import (
     arguments_text,
     dicts_in,
-    format_attribute,
     is_list_of,
     list_in,
     name_of,
     object_in,
     part_text,
-    stand_in,
     text_in,
-    two_way,
     type_in,
     unread,
 )
-from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import Loss, RawTranscript, Response
 from chatmemory.formats.openai_chat import (
     audio_content,
     file_content,
@@ -54,6 +49,13 @@ from chatmemory.formats.openai_chat import (
 )
 from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import PartWriter, data_of, url_of
+from chatmemory.formats.readers_and_writers import (
+    Reader,
+    ReadMessage,
+    format_attribute,
+    stand_in,
+    two_way,
+)
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import (
     Content,

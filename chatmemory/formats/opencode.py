@@ -15,18 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from chatmemory.formats.account import Account
-from chatmemory.formats.conversion import (
-    answer_of,
-    dict_in,
-    dicts_in,
-    list_in,
-    name_of,
-    stand_in,
-    text_in,
-    type_in,
-)
 from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript, Transcript
+from chatmemory.formats.json_properties import dict_in, dicts_in, list_in, name_of, text_in, type_in
 from chatmemory.formats.parts import media_content
+from chatmemory.formats.readers_and_writers import answer_of, stand_in
 from chatmemory.formats.sessions import SessionReader, branch_of, whole
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent

@@ -32,8 +32,8 @@ import json
 from collections.abc import Iterable
 
 from chatmemory.formats.account import NOTHING
-from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
 from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, RawTranscript
+from chatmemory.formats.json_properties import dict_in, list_in, name_of, text_in
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 from chatmemory.formats.words import Beside

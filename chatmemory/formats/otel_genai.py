@@ -20,27 +20,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    ReadMessage,
-    answer_of,
+from chatmemory.formats.difference import texts_in
+from chatmemory.formats.format import RawTranscript, Response
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
-    format_attribute,
     list_in,
     name_of,
     objects_in,
     part_text,
-    stand_in,
     text_in,
-    two_way,
     type_in,
     unread,
 )
-from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import RawTranscript, Response
 from chatmemory.formats.packed import is_list
 from chatmemory.formats.parts import PDF, PartWriter, data_of, media_content, runs_of
+from chatmemory.formats.readers_and_writers import (
+    Reader,
+    ReadMessage,
+    answer_of,
+    format_attribute,
+    stand_in,
+    two_way,
+)
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import (
     Content,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import ClassVar
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
+from chatmemory.formats.json_properties import json_object
+from chatmemory.formats.readers_and_writers import (
     Reader,
     ReadMessage,
     Writer,
     format_attribute,
-    json_object,
     nothing_in,
     stand_in,
 )

@@ -14,22 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    ReadMessage,
-    answer_of,
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
-    find_turns,
     is_list_of,
-    nothing_in,
     object_in,
     objects_in,
-    stand_in,
     text_in,
-    two_way,
 )
-from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import (
     PartWriter,
     data_of,
@@ -37,6 +30,15 @@ from chatmemory.formats.parts import (
     media_content,
     mime_type_of,
     runs_of,
+)
+from chatmemory.formats.readers_and_writers import (
+    Reader,
+    ReadMessage,
+    answer_of,
+    find_turns,
+    nothing_in,
+    stand_in,
+    two_way,
 )
 from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue

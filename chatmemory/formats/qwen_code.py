@@ -14,8 +14,8 @@ from dataclasses import replace
 from sys import intern
 
 from chatmemory.formats import gemini
-from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of, type_in
 from chatmemory.formats.format import NOT_KNOWN, Format, Kinds, Loss, RawTranscript, Transcript
+from chatmemory.formats.json_properties import dict_in, dicts_in, list_in, name_of, type_in
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to

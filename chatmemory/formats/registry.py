@@ -8,9 +8,9 @@ from importlib import import_module
 
 from chatmemory.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.formats.account import refusing_faults
-from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
+from chatmemory.formats.json_properties import plain_values
 from chatmemory.messages.json_values import JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import ChatMessage, chat_message, chat_messages, message_list
 from chatmemory.registry import Registry

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.account import Account
 from chatmemory.formats.building import SessionBuilder
-from chatmemory.formats.conversion import Calls, object_in
 from chatmemory.formats.format import Format, Loss, Transcript
+from chatmemory.formats.json_properties import object_in
 from chatmemory.formats.packed import Packed
+from chatmemory.formats.readers_and_writers import Calls
 from chatmemory.formats.times import known_times, said_at_of
 from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import (

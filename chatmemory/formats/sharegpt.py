@@ -11,17 +11,9 @@ import json
 from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    ReadMessage,
-    Writer,
-    is_list_of,
-    json_object,
-    name_of,
-    two_way,
-    unread,
-)
 from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.json_properties import is_list_of, json_object, name_of, unread
+from chatmemory.formats.readers_and_writers import Reader, ReadMessage, Writer, two_way
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.json_values import JsonDict, JsonValue
 from chatmemory.messages.message import (

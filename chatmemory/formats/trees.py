@@ -12,8 +12,8 @@ from itertools import takewhile
 
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.account import Account
-from chatmemory.formats.conversion import Reader
 from chatmemory.formats.format import Format, Loss, Node, RawTranscript, Transcript
+from chatmemory.formats.readers_and_writers import Reader
 from chatmemory.messages.json_values import JsonMap, JsonValue
 from chatmemory.messages.message import ChatMessage, with_attributes
 

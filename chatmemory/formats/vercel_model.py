@@ -13,20 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    answer_of,
+from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dicts_in,
-    find_turns,
     first_in,
     is_list_of,
-    stand_in,
     text_in,
     type_in,
 )
-from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.parts import media_content, runs_of
+from chatmemory.formats.readers_and_writers import Reader, answer_of, find_turns, stand_in
 from chatmemory.formats.words import Beside
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue

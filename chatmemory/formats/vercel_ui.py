@@ -14,25 +14,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.formats.conversion import (
-    Reader,
-    ReadMessage,
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.json_properties import (
     arguments_text,
     dict_in,
     dicts_in,
-    find_turns,
     is_list_of,
     name_of,
     object_in,
     objects_in,
     part_text,
-    stand_in,
     text_in,
-    two_way,
     type_in,
 )
-from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
+from chatmemory.formats.readers_and_writers import (
+    Reader,
+    ReadMessage,
+    find_turns,
+    stand_in,
+    two_way,
+)
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, DetailLevel, Media, TextContent
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue

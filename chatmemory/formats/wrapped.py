@@ -6,9 +6,9 @@ The messages may be in any format that this library reads.
 
 from __future__ import annotations
 
-from chatmemory.formats.conversion import name_of, unread
 from chatmemory.formats.exchanges import format_around, format_of
 from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.json_properties import name_of, unread
 from chatmemory.messages.json_values import JsonValue
 
 _WITHIN = ("conversation", "history", "chat_history")

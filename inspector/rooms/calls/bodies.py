@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from chatmemory.exceptions import ChatMemoryError, InvalidMessage
 from chatmemory.formats import FORMATS, render_messages
-from chatmemory.formats.conversion import dict_in, text_in
+from chatmemory.formats.json_properties import dict_in, text_in
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.json_values import JsonDict, JsonMap, JsonValue
 from chatmemory.messages.message import ChatMessage, SystemMessage

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.formats import FORMATS
-from chatmemory.formats.conversion import dict_in, text_in
+from chatmemory.formats.json_properties import dict_in, text_in
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue
 from chatmemory.messages.message import ChatMessage

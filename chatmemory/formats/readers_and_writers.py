@@ -1,9 +1,10 @@
-"""Base classes of readers and writers. They convert message by message and record each loss."""
+"""Base classes of readers and writers, which convert message by message and record each loss.
 
-# Long: base classes of all formats, and the small functions by which they take JSON apart.
+`two_way` makes a format of a reader and a writer, and `Calls` matches tool results with tool calls.
+"""
+
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,10 +25,9 @@ from chatmemory.formats.format import (
     Transcript,
     unwrapped,
 )
-from chatmemory.formats.packed import Packed, is_list
+from chatmemory.formats.json_properties import arguments_text, name_of, object_in, unread
+from chatmemory.formats.packed import Packed
 from chatmemory.formats.times import known_times, said_at_of
-from chatmemory.formats.words import is_misplaced
-from chatmemory.messages.codec import decoded
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import (
@@ -421,133 +421,6 @@ def find_turns(
     return None
 
 
-def is_list_of(value: JsonValue, *keys: str) -> bool:
-    """Return whether a value is a list whose first item is an object with all these keys."""
-    return (
-        is_list(value)
-        and bool(value)
-        and isinstance(value[0], dict)
-        and all(key in value[0] for key in keys)
-    )
-
-
-def name_of(value: JsonMap, *keys: str) -> str | None:
-    """Return the first of these properties that can be a conversation's id, which is text or a
-    number; None if there is none.
-    """
-    for key in keys:
-        found = value.get(key)
-        if isinstance(found, str | int) and not isinstance(found, bool) and found != "":
-            return str(found)
-    return None
-
-
-def unread(
-    where: str, value: JsonMap, read: Collection[str], turn: int | None = None
-) -> Iterator[Loss]:
-    """Yield a loss for each property that is not in `read` and is not empty. A property in `read`
-    is a loss, too, if it holds an object where programs write a text, such as an id.
-
-    `where` is the position for the losses, and `turn` the index of `value` in the list of messages.
-    """
-    for name in value:
-        is_read = name in read and not is_misplaced(name, value[name])
-        if not is_read and value[name] not in (None, "", [], {}):
-            yield Loss(where, f"the property {name!r}", turn)
-
-
-def object_in(value: JsonValue, what: str) -> JsonDict:
-    """Return the value, which must be a JSON object. Raises InvalidMessage with the message
-    `what`.
-    """
-    if not isinstance(value, dict):
-        raise InvalidMessage(what)
-    return value
-
-
-def objects_in(value: JsonMap, name: str, each: str = "part") -> list[JsonDict]:
-    """Return the property `name`, which must be a list of objects. Raises InvalidMessage for
-    anything else.
-
-    `each` is the word of the error for an item of the list, such as "part".
-    """
-    found = value.get(name)
-    if not isinstance(found, list):
-        raise InvalidMessage(f"{name} must be a list")
-    return [object_in(item, f"a {each} must be an object") for item in found]
-
-
-def list_in(value: JsonValue, name: str) -> JsonList:
-    """Return the property `name` of a value if the property is a list, else an empty list."""
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, list) else []
-
-
-def dicts_in(value: JsonValue, name: str) -> list[JsonDict]:
-    """Return the objects in the list under a name; [] if there is no list. Values that are not
-    objects are left out.
-    """
-    return [each for each in list_in(value, name) if isinstance(each, dict)]
-
-
-def dict_in(value: JsonValue, name: str) -> JsonDict:
-    """Return the property `name` of a value if the property is an object, else an empty object."""
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, dict) else {}
-
-
-def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the text of the first of these properties that has text, or None.
-
-    Raises InvalidMessage if a property before that text is neither a string nor missing.
-    """
-    found: str | None = None
-    for name in names:
-        found = value.get(name)
-        if found is not None and not isinstance(found, str):
-            raise InvalidMessage(f"{name} must be a string")
-        if found:
-            break
-    return found
-
-
-# The properties that hold the text of a text part, in one format or another.
-_TEXTS = ("text", "content", "value")
-
-
-def part_text(part: JsonMap, name: str = "text") -> str:
-    """Return the text of a text part: under the property `name`, or under a property that other
-    formats use. "" if the part is empty.
-
-    Raises InvalidMessage if the part has other content than text.
-    """
-    if isinstance(part.get(name), str):
-        return str(part[name])
-    for other in _TEXTS:
-        found = part.get(other)
-        found = found.get("value") if isinstance(found, dict) else found
-        if isinstance(found, str):
-            return found
-    if part.get(name) is not None:
-        raise InvalidMessage(f"{name} must be a string")
-    others = [each for each in part if each not in ("type", "block_type", "kind") and part[each]]
-    if others:
-        names = ", ".join(map(repr, others[:5]))
-        raise InvalidMessage(f"a text part needs its text under {name!r}, but has {names}")
-    return ""
-
-
-def type_in(part: JsonValue) -> str:
-    """Return the type of a part, or "" if it has none."""
-    type = part.get("type") if isinstance(part, dict) else None
-    return type if isinstance(type, str) else ""
-
-
-def first_in(value: JsonMap, *names: str) -> JsonValue:
-    """Return the first of these properties that is present, or None."""
-    return next((value[name] for name in names if name in value), None)
-
-
 def nothing_in(what: str, parts: str, types: Iterable[JsonValue]) -> InvalidMessage:
     """Return the error for a message of which no part can be read, such as "no part of its content
     can be read: 'video'".
@@ -579,43 +452,6 @@ def stand_in(kind: str, name: str | None) -> TextContent:
     The original content is written again if the message is sent back to the provider unchanged.
     """
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
-
-
-def arguments_text(value: JsonValue) -> str | None:
-    """Return a call's arguments as JSON text; text stays as it is. Raises InvalidMessage if the
-    arguments are nested too deeply, or hold a number that is too long.
-    """
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (RecursionError, ValueError) as error:
-        why = "the arguments are nested too deeply or hold too long a number"
-        raise InvalidMessage(why) from error
-
-
-def json_object(text: str) -> JsonDict | None:
-    """Return the JSON object that a text holds, or None if the text holds anything else."""
-    value = decoded(text)
-    return value if isinstance(value, dict) else None
-
-
-def plain_values(
-    value: LibraryValue, dump: Callable[[LibraryValue], JsonValue] | None = None
-) -> JsonValue:
-    """Return objects of a library as JSON values, also if they are nested in lists and
-    dictionaries.
-
-    `dump` turns an object into JSON. Without `dump`, objects of Pydantic are dumped with the fields
-    that were set.
-    """
-    if isinstance(value, list | tuple):
-        return [plain_values(each, dump) for each in value]
-    if isinstance(value, Mapping):
-        return {name: plain_values(each, dump) for name, each in value.items()}
-    if not hasattr(value, "model_dump"):
-        return value
-    return dump(value) if dump else value.model_dump(mode="json", exclude_unset=True)
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
