@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 class AppMissing(ImproperlyConfigured, SystemCheckError):
     """Raised if a project includes URLs without installing their Django application. `manage.py
-    check` prints the text.
+    check` prints the text of this error.
     """
 
 

@@ -115,8 +115,8 @@ def _folded_sign(sign: str) -> str:
 
 @cache
 def months() -> Mapping[str, int]:
-    """Return the names of months in all languages, in lowercase without accents, with their
-    numbers.
+    """Return the numbers of the months, from 1 to 12, by their names in all languages. The names
+    are in lowercase without accents.
     """
     known = (_data()[name].get("months", "").split() for name in LANGUAGES)
     return {folded(month): number for names in known for number, month in enumerate(names, 1)}

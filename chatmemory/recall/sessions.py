@@ -64,10 +64,11 @@ def stored_session(
     """Return stored messages as a session of an agent.
 
     `messages` are in order, by their numbers (seqs). `compactions` refer to messages by these
-    numbers, not by positions. If the agent recorded token counts of prompts for a compaction, the
-    result has these counts. Otherwise it has the counts in `compactions`, which are counts of the
-    window. `injected` has the numbers of messages that a client put into memory. These messages are
-    not part of the history.
+    numbers, not by positions. `injected` has the numbers of messages that are not part of the
+    history, because a client put them into memory.
+
+    If the agent recorded how many tokens its prompt had at a compaction, the result has this count.
+    Otherwise it has the count of the window in `compactions`.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

@@ -119,8 +119,8 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
 
 
 def print_recognized(file: str, printer: Printer) -> int:
-    """Print which rules the provider's error in a file is about, or that none is known.
-    Return 0.
+    """Print the rules that the provider's error in a file is about, or a sentence if no rule is
+    known. Return 0.
     """
     try:
         error = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "replace")

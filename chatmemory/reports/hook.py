@@ -219,13 +219,13 @@ def session_at(path: Path, *, at_compaction: bool) -> Session:
 
 
 def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
-    """Return the end of a long transcript, in whole lines: what the newest summary replaced, the
-    summary, and the first lines after it.
+    """Return the end of a long transcript, in whole lines: the lines that the newest summary
+    replaced, the summary, and the first lines after it.
 
     At most about READ_AT_ONCE bytes before the summary are included. Without a summary, the last
-    READ_AT_ONCE bytes are returned. With `at_compaction`, the summary of this compaction may be
-    missing. Then only the lines since the previous compaction are returned, at most READ_AT_ONCE
-    bytes.
+    READ_AT_ONCE bytes are returned. `at_compaction` means that a compaction is running, so that its
+    summary may be missing. Then only the lines since the previous compaction are returned, at most
+    READ_AT_ONCE bytes.
     """
     summary = max(content.rfind(mark) for mark in MARKS)
     answer = max(content.rfind(mark) for mark in _ANSWERS)

@@ -1,4 +1,4 @@
-"""Arguments of commands for prices and prompt caches."""
+"""The command-line options for prices and for the rules of prompt caches."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def index() -> TextIndex:
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
-    """Return the text index of a database. If none is registered for its kind, every text is
-    read.
+    """Return the text index of a database. If no index is registered for this kind of database, the
+    result reads every text.
     """
     return INDEXES.get(connection.vendor, TextIndex)(connection)

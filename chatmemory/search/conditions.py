@@ -45,8 +45,8 @@ def squashed_sql(text: str) -> str:
 
 
 def pattern_of(part: str, connection: BaseDatabaseWrapper) -> str:
-    """Return PostgreSQL's LIKE pattern for texts that contain a part, given in lowercase without
-    accents.
+    """Return the LIKE pattern by which PostgreSQL finds texts that contain `part`, which is in
+    lowercase without accents.
     """
     upper = "".join(each.upper() if len(each.upper()) == 1 else each for each in part)
     return f"%{connection.ops.prep_for_like_query(upper)}%"

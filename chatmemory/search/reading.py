@@ -48,8 +48,8 @@ def user_labels(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def searches_messages(words: str) -> bool:
-    """Return whether these words are searched for in messages. One or two ASCII characters are not,
-    because nearly every text contains them.
+    """Return whether messages are searched for these words. They are not searched for one or two
+    ASCII characters, because nearly every text contains them.
     """
     return len(words) >= LEAST_WORD or not words.isascii()
 

@@ -3,8 +3,8 @@ replaces their events. Each summary also covers the last invocations that the pr
 covers (the overlap).
 
 An invocation is a user message and all messages up to the next user message. The library compacts
-when an invocation has ended. It leaves the events that a summary replaces out of requests. This
-module calls the library's functions for both.
+when an invocation has ended. Requests then have the summary, and not the events that it replaces.
+This module calls the library's functions for both.
 """
 
 from __future__ import annotations

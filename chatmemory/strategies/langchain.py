@@ -77,8 +77,8 @@ class LangChainRun(Run):
 
     @property
     def counter(self) -> LibraryValue:
-        """The function by which the library counts tokens: the library's own, or with
-        `counts_alike` the estimator of the settings.
+        """The function by which the library counts tokens. It is the library's own function, or
+        with `counts_alike` the estimator of the settings.
         """
         return self._count if self.settings.counts_alike else count_tokens_approximately
 

@@ -26,8 +26,8 @@ class StandIn(StrEnum):
     `recorded` is the latest summary that the session had recorded by then, or the text without
     facts.
 
-    The framework itself always gets the text of 500 words, also for its token counts. This text is
-    replaced in the measured prompt.
+    The framework itself always gets the text of 500 words, also for its token counts. Only the
+    measured prompt has the chosen text.
     """
 
     NOTHING = "nothing"

@@ -1,8 +1,8 @@
 """Tests of memory: a project asserts how a policy treats recorded conversations.
 
 `recorded.py` replays a conversation under a policy, `judging.py` describes faults in sentences, and
-`asserting.py` raises these sentences. `figures.py` compares the figures of whole folders with a
-baseline, and `snippets.py` writes a test as text. Nothing here needs Django or a database. The
-plugin for pytest is the package `pytest_chatmemory`; `chatmemory check` does the same without
-pytest.
+`asserting.py` raises errors with these sentences. `figures.py` compares the figures of whole
+folders with a baseline, and `snippets.py` writes a test as text. Nothing here needs Django or a
+database. The plugin for pytest is the package `pytest_chatmemory`; `chatmemory check` does the same
+without pytest.
 """

@@ -148,9 +148,8 @@ class Runs(Sequence[Recorded]):
         """Assert that the summaries in agents' sessions contain at least this share of the exact
         terms that were needed again.
 
-        `level` chooses the terms that count. `all` counts every term, and `told` the terms that the
-        assistant had been told. `rare` counts of the told terms only those that at most two
-        sessions mention.
+        `level` chooses the terms that count: `all` terms, or only terms that the assistant had been
+        `told`. `rare` counts only told terms that at most two sessions mention.
         """
         __tracebackhide__ = True
         self._assert(lambda: judging.not_in_summaries(self._runs, level, share))

@@ -53,8 +53,8 @@ def clear_for(
 ) -> Transition:
     """Return the transition that clears old tool results to make room for an arriving message.
 
-    Nothing changes if there is room already, or nothing to clear. `count` returns the tokens of a
-    placeholder message.
+    The transition changes nothing if there is room already, or if no result can be cleared. `count`
+    returns the tokens of a placeholder message.
     """
     keep = policy.whole_results
     if not keep or policy.meters_only:

@@ -89,8 +89,8 @@ class Entry:
 
     @property
     def is_injected(self) -> bool:
-        """Whether the message is in the window but not in the history, because a client inserted
-        it, such as a summary.
+        """Whether a client inserted the message into the window, such as a summary, so that it is
+        not in the history.
         """
         return self.origin != SAID
 

@@ -81,7 +81,9 @@ class Addresses:
 
     @property
     def follows(self) -> bool:
-        """Whether the page moves on with new messages; a simulation and an older step do not."""
+        """Whether the page moves to the newest step when messages come. A page with a simulation or
+        an older step does not.
+        """
         return self.is_live and not self.tried
 
     @property

@@ -1,7 +1,7 @@
 """The sizes of history and memory after each step, for policies that must look at each message.
 
-A size in tokens usually follows from the number of tokens. A policy whose `cost_of` returns None,
-such as a window of turns, needs every message.
+For most policies, a size follows from the numbers of messages and tokens. A policy whose `cost_of`
+returns None, such as a window of turns, must look at every message.
 """
 
 from __future__ import annotations

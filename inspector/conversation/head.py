@@ -109,7 +109,9 @@ class Head:
 
     @property
     def hidden(self) -> Amount | None:
-        """The size of the messages that a lowered limit hides until the next add, or None."""
+        """The size of the messages that a lowered limit hides until the next add; None if it hides
+        none.
+        """
         window = self.window
         return self._difference(self._limited, window.totals) if window.over_limit else None
 

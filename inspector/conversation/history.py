@@ -244,8 +244,8 @@ def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | N
 
 
 def summarised(departure: StayDetail | None) -> int | None:
-    """Return the step at which a summary replaced a message, or None. `departure` is how the
-    message left memory.
+    """Return the step at which a summary replaced a message; None if no summary did. `departure`
+    says how the message left memory.
     """
     is_so = departure is not None and departure.reason is Reason.SUMMARIZED
     return departure.left_step if departure and is_so else None

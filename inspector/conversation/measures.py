@@ -100,10 +100,10 @@ TOKENS = Measure(None, "tok", None, 0)
 
 @dataclass(frozen=True)
 class Gauge:
-    """The part of the limit that a window uses, as a bar.
+    """The part of the limit that a window uses, drawn as a bar.
 
-    `fill` is the width of the bar within the limit, and `over` the width of its red end, both in
-    percent. Beyond the limit, both together are the full width.
+    `fill` is the width of the bar within the limit, in percent. If the window is over the limit,
+    `over` is the width of the bar's red end, and both together are the full width.
     """
 
     load: int

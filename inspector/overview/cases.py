@@ -1,5 +1,5 @@
-"""Counts the conversations that have a flag (a reason for attention), and finds when the case in
-each of them began.
+"""Counts the conversations that have a flag (a reason for attention). Each of these conversations
+is a case. The module also finds when each case began.
 """
 
 from __future__ import annotations

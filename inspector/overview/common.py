@@ -128,8 +128,8 @@ Values = Mapping[str, Sequence[NamedValue]]  # by conversation
 
 
 def values_of(memory_ids: Iterable[str]) -> Values:
-    """Return the values by which conversations are compared, such as tenant and labels, by
-    conversation ID. A value is a pair: the name of a filter, and the text for which it filters.
+    """Return the values by which conversations are compared, such as the tenant and labels, by
+    conversation ID. A value is a pair: the name of a filter, and the filter's value.
     """
     rows = Memory.objects.filter(database.in_list("id", memory_ids)).values_list(*_columns())
     return {row[0]: tuple(_values(*row)) for row in rows}

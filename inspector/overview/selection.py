@@ -185,7 +185,7 @@ class OverviewQuery:
 
     @cached_property
     def cases(self) -> int | None:
-        """The number of cases that began on the chosen day in the listed conversations. None unless
+        """The number of cases in the listed conversations that began on the chosen day. None unless
         a day and a flag are chosen, and the flag's past cases are known.
         """
         if self._cases_on is None:

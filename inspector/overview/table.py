@@ -207,8 +207,9 @@ class Row:
 
     @cached_property
     def line_beside(self) -> HitLine | None:
-        """The line of a text that has the searched words but is not in history, such as a text that
-        only model calls sent. None if there is none, or if a message has the words.
+        """A line of a text that has the searched words but is not in history, such as a message
+        that only model calls sent. None if there is no such text, or if a message in history has
+        the words.
         """
         return HitLine(self.hit_beside.text, self.query.q) if self.hit_beside else None
 

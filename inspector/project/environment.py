@@ -1,4 +1,5 @@
-"""Reads environment variables with environs, and checks what production requires of them.
+"""Reads environment variables with the package environs, and checks what production requires of
+them.
 
 The package django-environ is not used: it would read a misspelt flag as false, and
 CHATMEMORY_PRODUCTION would then start an open site.

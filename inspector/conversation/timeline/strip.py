@@ -194,8 +194,8 @@ def _look(column: StepSample) -> MessageStyle:
 
 
 def brackets(state: ConversationState) -> str:
-    """Return the SVG path of brackets under the steps whose messages a summary replaced; one column
-    for each step. A bracket that continues outside of the strip has an open end.
+    """Return the SVG path of brackets under the steps whose messages a summary replaced. Each step
+    is one column wide. A bracket that continues outside of the strip has an open end.
     """
     part = () if state.simulation.is_replay else state.step.samples.part
     runs = [run for each in state.contents.summaries.values() for run in each.runs]

@@ -190,8 +190,8 @@ class _BriefMessage(HistoryMessageSerializer):
 
 
 def last_of(value: object) -> object:
-    """Return the last items of a list, at most as many as an answer may have. Return any other
-    value unchanged.
+    """Return the last items of a list, at most as many as an answer may have. Any other value is
+    returned unchanged.
     """
     return value[-SIZE:] if isinstance(value, list) else value
 

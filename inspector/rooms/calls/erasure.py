@@ -1,4 +1,4 @@
-"""Erases the copies of redacted or deleted messages that stored model calls have."""
+"""Erases redacted and deleted messages from stored model calls, which have copies of messages."""
 
 from __future__ import annotations
 

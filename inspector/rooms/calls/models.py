@@ -30,8 +30,8 @@ class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run
     """Manages the rows of model calls."""
 
     def without_bodies(self) -> models.QuerySet[ModelCall]:
-        """Return calls without the columns that rebuild request and response. Django reads these
-        columns on access.
+        """Return calls without their large columns `difference` and `response`. Django reads such a
+        column when it is used.
         """
         return self.defer("difference", "response")
 
@@ -232,9 +232,9 @@ class CallRun(models.Model):
 
 
 class CallEnd(_OfConversation):
-    """The digest of a message that a conversation's newest call has: of one of the last two
-    messages, or of the first message. A later call that continues the list finds its conversation
-    by this digest.
+    """A digest by which a later call finds its conversation: of one of the last two messages of the
+    conversation's newest call, or of its first message. The later call continues the list of this
+    call.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")

@@ -80,7 +80,7 @@ class Tool(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A line of the changes since the previous call, with its text and tokens.
+    """A line about a change since the previous call, with its text and tokens.
 
     `kind` is same (shared prefix), break (prefix change), off (no longer sent) or on (new).
     """
@@ -93,8 +93,8 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory. A text comes with a number of tokens (None if unknown),
-    or with `money`. `is_sum` marks a total.
+    """A line of the comparison with memory. It has a number of `tokens`, which is None if unknown,
+    or an amount of `money`. `is_sum` marks a total.
     """
 
     text: str

@@ -60,8 +60,8 @@ def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
 
 
 def is_joined(run: CallRun) -> bool:
-    """Return whether somebody else has changed the memory of a conversation since its last recorded
-    call. New labels, a new policy and redactions do not count.
+    """Return whether somebody else has changed the memory of a conversation since the last call
+    that was recorded in it. New labels, a new policy and redactions do not count.
     """
     later = Step.objects.filter(memory_id=run.memory_id, n__gt=run.last_step)
     return later.exclude(kind__in=_HARMLESS).exists()

@@ -1,5 +1,5 @@
-"""SQL statements that store each call, because Django's ORM would take several times as long as the
-database.
+"""Reads and writes the rows of model calls by plain SQL. Django's ORM would take several times as
+long as the database.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def place_of(key: str) -> tuple[str, int] | None:
 
 
 def newest_without_bodies(memory_id: str, size: int) -> list[ModelCall]:
-    """Return the newest calls of a conversation, the newest first. Django reads the columns that
-    rebuild request and response on access.
+    """Return the newest calls of a conversation, the newest first. Their columns `difference` and
+    `response` are not read until they are used.
     """
     condition = "memory_id = %(id)s ORDER BY at DESC, n DESC LIMIT %(size)s"
     return _WITHOUT_BODIES.read_all(condition, {"id": memory_id, "size": size})

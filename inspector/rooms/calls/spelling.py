@@ -32,8 +32,8 @@ def written(value: JsonValue, style: str) -> bytes:
 
 
 def plain(text: str, length: int) -> str:
-    """Return the first `length` characters of a text from outside, without characters that some
-    databases reject.
+    """Return the first `length` characters of a text that a program sent, without characters that
+    some databases reject.
     """
     return text[:length].replace("\0", "").encode(errors="replace").decode()
 
