@@ -87,7 +87,7 @@ def roles_within(user: PermissionsMixin | AnonymousUser) -> list[Role]:
 
 
 def actor_of(request: Any) -> str:  # of Django, or of the REST framework
-    """Return the user name of the user who makes a request. The result is text, also if user names
-    of the project are numbers or UUIDs.
+    """Return the user name of the user who makes a request. The result is text even if the
+    project's user names are numbers or UUIDs.
     """
     return str(request.user.get_username())

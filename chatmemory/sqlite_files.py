@@ -93,11 +93,11 @@ def empty_leftover_log() -> None:
 
 @contextmanager
 def synced_once() -> Iterator[None]:
-    """Make all commits of this thread in a block safe from a power failure together, at the end of
-    the block. Single commits do not wait for the disk.
+    """Let the commits of this thread in a block wait for the disk only once, together at the end of
+    the block. This applies to SQLite only.
 
     Before the end, a power failure may undo the last commits: if a commit is undone, all later
-    commits are undone, too. This applies to SQLite only.
+    commits are undone, too.
     """
     file = _logged_file()
     if file is None or not _has_log():

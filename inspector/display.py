@@ -50,8 +50,8 @@ def render_page_or_fragment(
     block `fragment` of the page's template.
 
     The page and the fragment have the same URL, context and template. The template extends the
-    variable `layout`. HTMX requests of boosted links and of restored history entries replace the
-    whole page, so these requests get the whole page.
+    variable `layout`. An HTMX request of a boosted link, or of a restored history entry, replaces
+    the whole page, and so it gets the whole page.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request

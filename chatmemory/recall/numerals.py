@@ -1,6 +1,6 @@
 """Numbers in words, and times of day, in the languages of phrases.toml.
 
-Times are equal if the clock on the wall shows the same: `18:30` is `half past six`.
+Two times are equal if a clock with hands looks the same: `18:30` equals `half past six`.
 """
 
 from __future__ import annotations

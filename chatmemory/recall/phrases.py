@@ -456,7 +456,7 @@ def reported() -> Phrases:
 
 @cache
 def anew() -> Phrases:
-    """Return the words by which an answer is a new wish and no repetition, such as "another" or
+    """Return the words that make an answer a new wish instead of a repetition, such as "another" or
     "this time".
     """
     return _in_all_languages("anew")

@@ -71,8 +71,8 @@ class SummaryPlan:
         """Return the entries of a window that the summary replaces. The message of each entry must
         be loaded.
 
-        `numbers` has a number for each entry; `covering` names the entries by these numbers, by
-        default the positions from 0. Raises MessageNotFound if `covering` has a number that no
+        `numbers` has a number for each entry, by which `covering` names the entries. By default,
+        these are the positions from 0. Raises MessageNotFound if `covering` has a number that no
         entry has. Raises NotCompactable if a summary cannot replace the entries together.
         """
         if self.covering is None:

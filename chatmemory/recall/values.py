@@ -343,8 +343,8 @@ def _code(text: str, start: int, end: int) -> Value | None:
 
 
 def is_amount(text: str, start: int, end: int) -> bool:
-    """Return whether a span of a text is an amount of money, because a currency is directly beside
-    it.
+    """Return whether a span of a text is an amount of money: a currency, such as "$" or "EUR", is
+    directly before or after it.
     """
     before = _MONEY_BEFORE.search(text[max(0, start - 8) : start])
     return before is not None or _MONEY_BEHIND.match(text, end) is not None

@@ -83,8 +83,8 @@ def policy_of(policy: PolicyOrText) -> Policy | None:
 
 
 class Runs(Sequence[Recorded]):
-    """Recorded conversations, replayed under one policy. An assertion must hold for each
-    conversation; only costs and summaries are judged by their sums.
+    """Recorded conversations, replayed under one policy. Each conversation must meet an assertion,
+    but costs and summaries are judged by their sums over all conversations.
 
     A failed assertion raises AssertionError with sentences in the inspector's words.
     """

@@ -180,8 +180,8 @@ def appended_terms(terms: Iterable[str]) -> str:
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     """Return the summary as a message: its text, followed by the exact terms to preserve.
 
-    An attribute marks the message as a summary, so that stores which only know messages do not
-    evict it. Raises InvalidMessage for a blank text.
+    An attribute marks the message as a summary, so that it is not evicted even from a store that
+    keeps only messages. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")

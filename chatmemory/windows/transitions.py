@@ -467,8 +467,8 @@ def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
 def check_oversized(
     policy: Policy, system: Entry | None, message: Entry, index: int | None = None
 ) -> None:
-    """Raise OversizedMessage if the limit has no room for a message beside the system message. For
-    a message of a list, `index` is its place in the list, which the error tells.
+    """Raise OversizedMessage if the limit has no room for a message beside the system message. If
+    the message is in a list, the error names its place `index` in the list.
     """
     if not is_oversized(policy, system, message):
         return

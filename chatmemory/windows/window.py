@@ -286,8 +286,8 @@ class Counted(Protocol):
 
 
 class Weighable(Counted, Protocol):
-    """Anything for which a policy can compute the part of the limit that it takes, such as an entry
-    or a database row.
+    """Anything that takes a part of a policy's limit, such as an entry or a database row of a
+    message.
     """
 
     @property

@@ -118,8 +118,8 @@ class IndexRow:
 
     @property
     def summary(self) -> str:
-        """How many terms the index lists, how many messages have left memory, and how many terms
-        are not listed, in words.
+        """The size of the index in words: `3 exact terms of 12 messages that left memory; 2 more
+        terms not listed`.
         """
         terms, fallen = self.terms, len(self.terms.fallen)
         listed = f"{counted(len(terms.listed), 'exact term')} of {counted(terms.left, 'message')}"

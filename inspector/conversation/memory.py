@@ -75,8 +75,8 @@ class Elsewhere:
 
 
 class JustEvicted:
-    """The messages that a change has evicted: the first rows, the number of the remaining messages,
-    and the size of all evicted messages.
+    """The messages that a change has evicted: rows for the first of them, the number of the others,
+    and the size of all.
 
     `load` is in the unit of the policy at that time, and `amount` in tokens; both are negative.
     """

@@ -75,10 +75,10 @@ def page_of(
 
 
 class ConversationPage(Addresses, Head):
-    """Presents a conversation at a step, or a view that replaces it such as a simulation, as a
-    page.
+    """Presents the page of a conversation at a step. A view such as a simulation can replace the
+    step.
 
-    The page may answer a POST to another URL.
+    The page may be the answer to a POST to another URL.
     """
 
     def __init__(self, shown: ConversationState | View, is_posted: bool = False) -> None:

@@ -44,7 +44,7 @@ class Admin(admin_apps.AdminConfig):
 
 
 class AdminSite(admin.AdminSite):
-    """The admin site, whose script of translations is always in English. The script needs a
+    """The admin site. Its script with translations is always in English: the script needs a
     language, and InspectorMiddleware sets no language for pages.
     """
 
