@@ -6,9 +6,10 @@ advice on pages, in commands, in the API and for agents comes from here. This pa
 database: callers pass the figures.
 """
 
-from chatmemory.advice.choosing import FACTS_ENOUGH, advise, advise_groups
+from chatmemory.advice.choosing import advise, advise_groups
 from chatmemory.advice.effects import Effect, effect_of, or_everything
 from chatmemory.advice.values import (
+    FACTS_ENOUGH,
     USUAL,
     Advice,
     DecidedBy,
@@ -16,7 +17,7 @@ from chatmemory.advice.values import (
     LeftOut,
     Measured,
     Option,
-    Prefixes,
+    PromptFigures,
     Scope,
     Verdict,
 )
@@ -32,7 +33,7 @@ __all__ = [
     "LeftOut",
     "Measured",
     "Option",
-    "Prefixes",
+    "PromptFigures",
     "Scope",
     "Verdict",
     "advise",

@@ -27,15 +27,14 @@ from chatmemory.advice.values import (
     LeftOut,
     Measured,
     Option,
-    Prefixes,
+    PromptFigures,
     Scope,
     Verdict,
+    are_few,
 )
 from chatmemory.recall.cost import NO_PRICES, Prices
 from chatmemory.recall.frontier import FEWEST_CALLS, FIGURES_RULES, Figures
-from chatmemory.windows.policies import Policy
 
-FACTS_ENOUGH = 10  # fewer needed facts say little about a limit
 FAR_MORE = 4
 FEWEST_OTHERS = 2
 MOST_OTHERS = 3
@@ -46,28 +45,22 @@ def advise(
     measured: Iterable[Measured],
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
-    keeps: Policy | None = None,
 ) -> Advice:
     """Return the advice for conversations. If conversations are in several groups
     (`Measured.group`) and the groups' advice differs, the verdict is GROUPS_DIFFER.
-
-    `keeps` is a policy to report beside the advice, such as the limit that would have kept a fact.
-    `Advice.keeps` has the figures of this policy, unless there are several groups.
     """
     listed = list(measured)
     if len({each.group for each in listed}) > 1:
         return advise_groups(listed, goals, prices)[0]
-    return _advised(listed, goals, prices, keeps)
+    return _advised(listed, goals, prices)
 
 
-def _advised(
-    measured: Sequence[Measured], goals: Goals, prices: Prices, keeps: Policy | None = None
-) -> Advice:
+def _advised(measured: Sequence[Measured], goals: Goals, prices: Prices) -> Advice:
     counted, left_out = _sorted(measured)
     scope = scope_of(counted, left_out, prices)
     if not counted:
         return Advice(Verdict.TOO_FEW, scope, goals=goals)
-    return _Choice(counted, scope, goals, prices, keeps).advice()
+    return _Choice(counted, scope, goals, prices).advice()
 
 
 def scope_of(
@@ -107,10 +100,7 @@ def advise_groups(
     answers = {_answer(each) for each in found.values()} - {None}
     if not answers or together.pick is None or answers == {_answer(together)}:
         return together, found
-    differing = replace(
-        together, verdict=Verdict.GROUPS_DIFFER, pick=None, others=(), checked=None, keeps=None
-    )
-    return differing, found
+    return replace(together, verdict=Verdict.GROUPS_DIFFER, pick=None, others=()), found
 
 
 def _answer(advice: Advice) -> tuple[Verdict, str] | None:
@@ -207,47 +197,32 @@ class _Choice:
     """The choice among the options of the counted conversations."""
 
     def __init__(
-        self,
-        measured: Sequence[Measured],
-        scope: Scope,
-        goals: Goals,
-        prices: Prices,
-        keeps: Policy | None,
+        self, measured: Sequence[Measured], scope: Scope, goals: Goals, prices: Prices
     ) -> None:
         self._found = Options(measured, goals, prices)
-        self._scope, self._goals, self._keeps = scope, goals, keeps
-        self._needed, self._turn = self._found.needed, self._found.turn
-        self._counted, self._longest = self._found.counted, self._found.longest
+        self._scope, self._goals = scope, goals
+        self._needed, self._counted = self._found.needed, self._found.counted
         self.everything, self.today = self._found.everything, self._found.today
         self.windows = self._found.windows
 
     def advice(self) -> Advice:
-        everything, today = self.everything, self.today
         verdict, pick = self._verdict()
         if self._is_client:
             verdict = Verdict.CLIENT
         elif self._refused:
             verdict, pick = Verdict.REFUSED, None
-        asked = self._keeps
-        advice = Advice(
+        return Advice(
             verdict,
             self._scope,
             pick,
-            today,
-            everything,
+            self.today,
+            self.everything,
+            others=() if verdict is Verdict.REFUSED else tuple(self._others(pick)),
             options=tuple(self.windows),
             dominated=sum(map(self._is_dominated, self.windows)),
-            checked=_both(pick),
-            is_few=self._is_few,
-            needed_limit=self._turn,
-            prefixes=self._prefixes,
-            refused="" if self._is_client else self._refused,
-            longest=self._longest,
+            prompts=self._prompts,
             goals=self._goals,
         )
-        keeps = advice.at(asked) if asked else None
-        others = () if verdict is Verdict.REFUSED else tuple(self._others(pick))
-        return replace(advice, others=others, keeps=keeps)
 
     @property
     def _is_client(self) -> bool:
@@ -261,15 +236,18 @@ class _Choice:
 
     @property
     def _is_few(self) -> bool:
-        return 0 < self._needed < FACTS_ENOUGH
+        return are_few(self._needed)
 
     @property
-    def _prefixes(self) -> Prefixes:
+    def _prompts(self) -> PromptFigures:
         known = [each.figures for each in self._counted]
-        return Prefixes(
+        return PromptFigures(
+            self._found.longest,
+            self._found.turn,
             self._scope.calls,
             sum(each.changed for each in known),
             sum(each.short for each in known),
+            "" if self._is_client else self._refused,
         )
 
     def _verdict(self) -> tuple[Verdict, Option | None]:
@@ -401,8 +379,3 @@ def _shown(option: Option) -> tuple[int, int, str]:
 
 def _is_same(option: Option, other: Option) -> bool:
     return option.policy == other.policy and not other.mixed
-
-
-def _both(pick: Option | None) -> tuple[float, float] | None:
-    first, second = pick.halves if pick and pick.policy else (None, None)
-    return None if first is None or second is None else (first, second)

@@ -19,6 +19,7 @@ from chatmemory.windows.written_policies import text_of_policy
 SHARE = 0.95
 SAVING = 0.1
 CLOSE = 1e-9
+FACTS_ENOUGH = 10  # fewer needed facts say little about a limit
 DEARER = 1.005  # the least cost that is shown as more than sending everything
 
 
@@ -235,17 +236,28 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Prefixes:
-    """How well a prompt cache can serve the prompts under the policy in force, out of `calls`
-    prompts.
+class PromptFigures:
+    """The prompts of the conversations that an advice was measured on.
 
-    `changed` prompts do not begin with the whole previous prompt. `short` prompts are below the
-    minimum length that the provider caches.
+    `longest` is the longest prompt of sending everything, in tokens. `needed_limit` is the limit
+    that the largest turn needs together with the system message.
+
+    The other fields are about the policy in force, out of `calls` prompts: `changed` prompts do not
+    begin with the whole previous prompt, and `short` prompts are below the minimum length that the
+    provider caches. `refused` names the provider that would reject the current window, or is "".
     """
 
+    longest: int = 0
+    needed_limit: int = 0
     calls: int = 0
     changed: int = 0
     short: int = 0
+    refused: str = ""
+
+
+def are_few(needed: int) -> bool:
+    """Return whether so few facts were needed again that limits cannot be compared by facts."""
+    return 0 < needed < FACTS_ENOUGH
 
 
 @dataclass(frozen=True)
@@ -254,18 +266,11 @@ class Advice:
 
     `pick` is the advised option, or None if nothing can be advised. `today` is the option of the
     policy in force; if the verdict is to keep this policy, `pick` equals `today`. `everything` is
-    the option of sending everything. `keeps` is the option of a policy that the caller asked about.
+    the option of sending everything.
 
     `options` are all windows that were tried and have room for the largest turn, cheapest first.
     `dominated` is the number of those `options` that are worse in every way than another option.
-    `others` are at most three further options to show, none of them worse in every way. The
-    conversations are divided into two halves. `checked` has the cost of an advised window in each
-    half, or is None if a half is empty.
-
-    With `is_few`, too few facts were needed to choose by facts. `refused` names the provider that
-    would reject the current window. `longest` is the longest prompt in tokens, and `needed_limit`
-    the limit that the largest turn needs. `prefixes` says how well a prompt cache serves the
-    prompts of the policy in force.
+    `others` are at most three further options to show, none of them worse in every way.
     """
 
     verdict: Verdict
@@ -276,13 +281,7 @@ class Advice:
     others: tuple[Option, ...] = ()
     options: tuple[Option, ...] = ()
     dominated: int = 0
-    checked: tuple[float, float] | None = None
-    keeps: Option | None = None
-    is_few: bool = False
-    needed_limit: int = 0
-    prefixes: Prefixes = Prefixes()
-    refused: str = ""
-    longest: int = 0
+    prompts: PromptFigures = PromptFigures()
     goals: Goals = USUAL
 
     @property
@@ -297,6 +296,19 @@ class Advice:
     def needed(self) -> int:
         """The number of facts that were needed again."""
         return self.everything.needed if self.everything else 0
+
+    @property
+    def is_few(self) -> bool:
+        """Whether too few facts were needed again to choose by facts."""
+        return are_few(self.needed)
+
+    @property
+    def checked(self) -> tuple[float, float] | None:
+        """The cost of an advised window in each half of the conversations; None if a half is
+        empty, or if no window is advised.
+        """
+        first, second = self.pick.halves if self.pick and self.pick.policy else (None, None)
+        return None if first is None or second is None else (first, second)
 
     @property
     def recommended(self) -> str | None:

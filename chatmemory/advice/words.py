@@ -162,7 +162,7 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 
     `least` is the length in tokens of the shortest prompt that the `provider` caches.
     """
-    found, today = advice.prefixes, advice.today
+    found, today = advice.prompts, advice.today
     if today is None or today.cost < DEARER or not found.calls:
         return ""
     if least and 2 * found.short > found.calls:
@@ -244,7 +244,7 @@ def _whys(advice: Advice) -> Iterator[str]:
     yield _too_small(advice)
     if advice.everything is not None and not advice.everything.fits:
         yield (
-            f"The longest prompt has {advice.longest:,} tokens, more than the "
+            f"The longest prompt has {advice.prompts.longest:,} tokens, more than the "
             f"model’s context window of {advice.goals.context or 0:,}."
         )
     if advice.is_few:
@@ -273,7 +273,7 @@ def _of_verdict(advice: Advice) -> str:
                 f"use: {policy_short(pick.policy)}."
             )
         case Verdict.REFUSED:
-            return f"{advice.refused} would reject this window with any limit."
+            return f"{advice.prompts.refused} would reject this window with any limit."
         case Verdict.GROUPS_DIFFER:
             return "The groups need different limits: see the advice for each group."
         case Verdict.DOES_NOT_FIT:
@@ -286,10 +286,11 @@ def _of_verdict(advice: Advice) -> str:
 def _too_small(advice: Advice) -> str:
     """Return that today's limit has no room for the largest turn; empty if it has."""
     today = advice.today.policy if advice.today and advice.is_change else None
-    if today is None or today.meters_only or today.limit >= advice.needed_limit:
+    needed = advice.prompts.needed_limit
+    if today is None or today.meters_only or today.limit >= needed:
         return ""
     return (
-        f"The largest turn needs {advice.needed_limit:,} {today.unit} with the system message, "
+        f"The largest turn needs {needed:,} {today.unit} with the system message, "
         f"and today’s limit is {today.limit:,}."
     )
 

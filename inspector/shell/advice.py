@@ -66,13 +66,15 @@ def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> G
 @dataclass(frozen=True)
 class AdviceCard:
     """Presents the advice about one or several conversations. For a single conversation, the card
-    has its `memory_id`, and `of_client` tells whether a client decides its window.
+    has its `memory_id`, and `of_client` tells whether a client decides its window. `kept` is one
+    more option, from `keeping` or `beside`.
     """
 
     advice: Advice
     prices: ChosenPrices
     memory_id: str = ""
     of_client: bool = False
+    kept: Option | None = None
 
     @property
     def title(self) -> str:
@@ -180,26 +182,25 @@ class AdviceCard:
         """Return this card with one more option: a policy with its figures, or None if the figures
         are unknown. The properties `keeps` and `offers_kept` are about this option.
         """
-        return replace(self, advice=replace(self.advice, keeps=option))
+        return replace(self, kept=option)
 
     @property
     def keeps(self) -> str:
-        """A sentence that compares the cost of the option from `keeping` or `beside` with the cost
-        today; "" if the cost is unknown.
+        """A sentence that compares the cost of `kept` with the cost today; "" if the cost is
+        unknown.
         """
-        keeps, today = self.advice.keeps, self.advice.today
-        if keeps is None:
+        kept, today = self.kept, self.advice.today
+        if kept is None:
             return ""
         name = words.cost_name(self.advice.measured.prices).capitalize()
         beside = f", {words.cost_words(today.cost)} with today’s" if today else ""
-        cost = words.cost_words(keeps.cost)
+        cost = words.cost_words(kept.cost)
         return f"{name}: {cost} with this limit{beside}. Sending everything is 1.00."
 
     @property
     def offers_kept(self) -> bool:
-        """Whether pages may offer the option from `keeping` or `beside`; see `offers`."""
-        keeps = self.advice.keeps
-        return not self.of_client if keeps is None else self.offers(keeps)
+        """Whether pages may offer the option `kept`; see `offers`."""
+        return not self.of_client if self.kept is None else self.offers(self.kept)
 
     def offers(self, option: Option) -> bool:
         """Return whether pages may offer an option: no client decides the window, and no other

@@ -324,10 +324,11 @@ def test_groups_that_differ_give_no_advice_for_all() -> None:
 
 def test_the_limit_that_keeps_a_fact_is_measured_and_may_be_dominated() -> None:
     fleet = [all_hold("a", [1_400, 1_430, 1_500], 1_430)]
-    advice = advise(fleet, keeps=window(16))
-    assert isinstance(advice.keeps, Option)
-    assert advice.keeps.cost == 1.5
-    assert advice.is_dominated(advice.keeps)
+    advice = advise(fleet)
+    keeping = advice.at(window(16))
+    assert isinstance(keeping, Option)
+    assert keeping.cost == 1.5
+    assert advice.is_dominated(keeping)
 
 
 def test_a_user_who_repeats_anything_can_be_ruled_out() -> None:

@@ -10,7 +10,6 @@ WORDS_MIN = 5  # "many fields" is no reason
 
 # Values that are still to be cut, by what their fields are about
 TO_CUT = {
-    "chatmemory/advice/values.py:Advice",
     "chatmemory/recall/__init__.py:Recall",
 }
 
