@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 
+# Wide: the public result of recall(), whose names are the columns of the command and of the API.
 @dataclass(frozen=True)
 class Recall:
     """The figures of a policy for some conversations: how many facts memory would have held, and
