@@ -239,7 +239,7 @@ KNOWN_BEGINNINGS: tuple[KnownBeginning, ...] = (
     KnownBeginning("UTF-16", b"\xff\xfe", "Save it as UTF-8."),
     KnownBeginning("UTF-16", b"\xfe\xff", "Save it as UTF-8."),
     KnownBeginning(
-        "a database of SQLite",
+        "an SQLite database",
         b"SQLite format 3\x00",
         "The only databases that are read are opencode.db and Goose's sessions.db.",
     ),

@@ -109,7 +109,7 @@ def test_the_line_for_more_that_left_looks_like_their_rows(open_page):
     )
     evicted = open_page("/c/block/?at=21").locator("#just-evicted")
     style = "each => [getComputedStyle(each).color, getComputedStyle(each).paddingInlineStart]"
-    more = evicted.get_by_text("and 8 more", exact=True)
+    more = evicted.get_by_text("and 8 more messages", exact=True)
     assert more.evaluate(style) == evicted.locator(".led").first.evaluate(style)
 
 

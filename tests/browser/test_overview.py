@@ -233,7 +233,7 @@ def test_a_choice_stays_over_pages_and_reload(reader, crowd):
     expect(page.get_by_text("2 selected, 1 on other pages")).to_be_visible()
     page.reload()
     expect(page.get_by_role("checkbox", name="Select crowd-00")).to_be_checked()
-    page.get_by_label("Label, as name:value").fill("team:blue")
+    page.get_by_label("Label to add, as name:value").fill("team:blue")
     page.get_by_role("button", name="Add label", exact=True).click()
     page.get_by_role("searchbox").fill("team:blue")
     expect(page.locator("[data-rows] tr")).to_have_count(2)

@@ -200,7 +200,7 @@ def test_several_conversations_are_labelled_and_deleted(open_page, violations):
     expect(page.get_by_role("button", name="Delete…")).to_be_hidden()
     page.get_by_role("checkbox", name="Select order-7741").check()
     assert violations(page) == []
-    page.get_by_label("Label, as name:value").fill("team:blue")
+    page.get_by_label("Label to add, as name:value").fill("team:blue")
     page.get_by_role("button", name="Add label", exact=True).click()
     assert page.url.endswith("/?q=order")
     page.goto(page.url.replace("?q=order", ""))
@@ -293,4 +293,4 @@ def test_two_steps_are_compared(open_page):
     page.get_by_label("Compare with step").fill("30")
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("heading", name="Compared with step 30")).to_be_visible()
-    expect(page.locator("p", has_text="Arrived:")).to_contain_text("#43")
+    expect(page.locator("p", has_text="Entered memory:")).to_contain_text("#43")

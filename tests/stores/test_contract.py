@@ -252,7 +252,7 @@ def test_a_transaction_that_raises_stores_nothing(transactional, memory_id):
 
 
 def test_a_single_slot_serves_one_memory():
-    with pytest.raises(InvalidValue, match="'m', not 'other'"):
+    with pytest.raises(InvalidValue, match="'m', but is used for 'other'"):
         SingleSlotChatMemoryStore("m").get_messages("other")
 
 

@@ -81,7 +81,10 @@ def test_mistakes_end_with_2_and_what_is_unread_with_3(check, tmp_path):
         (["none", "--policy", "everything"], "No such file"),
         (["runs", "--policy", "x:1"], "x:1"),
         (["runs", "--policy", "everything", "--fail-on", "x"], "--fail-on: 'x' is none of"),
-        (["runs", "--policy", "everything", "--baseline", "runs/order.json"], "is no baseline"),
+        (
+            ["runs", "--policy", "everything", "--baseline", "runs/order.json"],
+            "is not a baseline file",
+        ),
         (["runs", "--policy", "everything", "--junit", "a/b.xml"], "a/b.xml: No such file"),
     ):
         code, _, errors = check(*arguments)

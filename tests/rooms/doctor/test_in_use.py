@@ -25,8 +25,8 @@ def pages(operator_client):
 def test_pages_ask_all_providers_or_those_of_the_lessons_until_some_are_chosen(pages):
     assert providers_in_use() is None
     compared, played = pages(COMPARE), pages(PLAY)
-    assert "No providers chosen: the rules of all are applied." in compared
-    assert "Mistral would the provider accept each prompt?" in compared
+    assert "No providers chosen: all rules are applied to prompts." in compared
+    assert "Mistral prompts that the provider would reject" in compared
     assert "OpenAI" in played
     assert "Mistral" not in played
     assert "OpenAI, cached input at 10 %" in pages(LAB)
@@ -37,8 +37,8 @@ def test_pages_ask_the_providers_in_use_with_their_models(pages):
     assert providers_in_use("order-7741") == {"anthropic": ("claude-opus-4-6",)}
     compared, played, lab = pages(COMPARE), pages(PLAY), pages(LAB)
     assert "No providers chosen" not in compared
-    assert "Anthropic would the provider accept each prompt?" in compared
-    assert "OpenAI would accept" not in compared
+    assert "Anthropic prompts that the provider would reject" in compared
+    assert "OpenAI prompts that the provider would reject" not in compared
     assert "Anthropic" in played
     assert "OpenAI" not in played
     assert "Anthropic, 5 min, cached input at 10 %, cache writes at 125 %" in lab

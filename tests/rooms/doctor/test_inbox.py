@@ -107,4 +107,4 @@ def test_a_cause_without_cases_is_struck_until_tomorrow(operator_client, fleet):
     found = counted_headlines(0)
     assert [(each.name, each.count) for each in found.resolved] == [("refused", 1)]
     assert "refused" not in [cause.name for cause in found.causes]
-    assert "none left, today" in words(operator_client.get("/").content)
+    assert "no conversation left today" in words(operator_client.get("/").content)
