@@ -184,7 +184,7 @@ def test_a_prompt_and_its_break_have_a_cost_where_the_cache_has_a_price(desk, op
     """64 of 103 tokens were read from the cache, at a tenth of the price."""
     text = operator_client.get("/c/desk/calls/3/?input=2.50").text
     shown = " ".join(strip_tags(text).split())
-    assert "Cost, in tokens at the input price OpenAI, cached input 0.1, no" in shown
+    assert "Cost, in tokens at the input price OpenAI, cached input at 10 %, cache writes" in shown
     assert "1,000 such prompts $0.11" in shown
     lines = {each.text: each.tokens for each in priced(3).lines}
     assert lines["Cost, in tokens at the input price"] == 45

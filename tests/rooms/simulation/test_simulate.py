@@ -169,7 +169,7 @@ REFUSED = [
     ({"role": "script", "text": '[{"role":"user","content":"\\u0000"}]'}, "NUL"),
     ({"limit": "0"}, "greater than or equal to 1"),
     ({"role": "robot"}, "valid choice"),
-    ({"role": "script", "text": "user: x\n" * 1_001}, "1,001 messages are more than 1,000"),
+    ({"role": "script", "text": "user: x\n" * 1_001}, "can add at most 1,000 messages"),
     ({"at": "9"}, "no step 9"),
     ({"trial": "unknown"}, "has expired"),
 ]
