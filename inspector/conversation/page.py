@@ -62,11 +62,12 @@ def page_of(
     `read` has values that rooms (features) have already read; further values are added. Raises
     MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
     """
-    is_draft = (query.msg or 0) < 0
-    shown = replace(query, msg=None) if is_draft else query
-    state = replace(conversation_state(memory_id, shown, read), query=query)
+    selects_draft = query.msg is not None and query.msg < 0
+    # What is stored is read without the draft: only the room of the simulation finds the draft.
+    stored_query = replace(query, msg=None) if selects_draft else query
+    state = replace(conversation_state(memory_id, stored_query, read), query=query)
     view = rooms.view(state)
-    if view is None and is_draft:
+    if view is None and selects_draft:
         raise MessageNotFound(
             "this address selects a draft message, but names no simulation: draft messages exist "
             "only in a simulation"
@@ -98,20 +99,14 @@ class ConversationPage(Addresses, Head):
         return self.state.simulation.drafts
 
     @property
-    def evictions(self) -> tuple[int | None, int | None]:
-        """The nearest steps before and after this one at which a message left memory; each None if
-        there is none.
-        """
-        return self.state.step.evictions
-
-    @property
     def live_query(self) -> str:
         """The query string for the live stream of new steps. If the page waits for derived data,
         the stream announces the data at once.
         """
-        is_awaited = self.is_live and any(part.awaits for part in self._parts)
-        made = {"made": feed.microseconds(self.memory.created_at)}
-        return urlencode(made | {"kept": 0} if is_awaited else made)
+        query = {"made": feed.microseconds(self.memory.created_at)}
+        if self.is_live and any(part.awaits for part in self._parts):
+            query["kept"] = 0  # the page shows no derived data yet
+        return urlencode(query)
 
     @cached_property
     def history_pane(self) -> HistoryPane:
@@ -141,24 +136,25 @@ class ConversationPage(Addresses, Head):
     @property
     def steps_back(self) -> list[StepLink]:
         """The buttons that move to an earlier step, in order."""
-        before, _ = self.evictions
+        last_eviction, _ = self.state.step.evictions
         return [
             self._step_link("first", self.first_step),
-            self._step_link("left-before", before),
+            self._step_link("left-before", last_eviction),
             self._step_link("prev", self.previous_step, by=-1),
         ]
 
     @property
     def steps_forward(self) -> list[StepLink]:
         """The buttons that move to a later step, in order."""
-        _, after = self.evictions
+        _, next_eviction = self.state.step.evictions
         return [
             self._step_link("next", self.next_step, by=1),
-            self._step_link("left-after", after),
+            self._step_link("left-after", next_eviction),
         ]
 
     def _step_link(self, name: str, to: int | None, by: int = 0) -> StepLink:
-        return StepLink(name, MOVES[name], to, "" if to is None else self.step_link(to), by)
+        href = "" if to is None else self.step_link(to)
+        return StepLink(name, MOVES[name], to, href, by)
 
     @cached_property
     def timeline(self) -> Timeline | None:
@@ -181,27 +177,31 @@ class ConversationPage(Addresses, Head):
         """A text that identifies the selection, the comparison and the highlights. The page scrolls
         to the selection when this text changes.
         """
-        other = self.state.query.other
-        values = self.msg or "", "" if other is None else other, *self.marks.kept.values()
-        return " ".join(map(str, values))
+        compared = self.state.query.other
+        parts = [self.msg or "", "" if compared is None else compared, *self.marks.kept.values()]
+        return " ".join(map(str, parts))
 
     @property
     def pane(self) -> str:
         """The pane that a phone shows first: history, why or memory."""
-        if self.state.query.before is not None or self.state.query.after is not None:
+        query = self.state.query
+        if query.before is not None or query.after is not None:
             return "history"
-        panel = self.panel
-        is_asked = any(part.asks_to_be_seen for part in self._parts)
-        return "why" if self.msg or panel.changes or is_asked else "memory"
+        asks_for_panel = any(part.asks_to_be_seen for part in self._parts)
+        return "why" if self.msg or self.panel.changes or asks_for_panel else "memory"
 
     @cached_property
     def caption(self) -> Caption:
         if self._view.caption:
             return self._view.caption
         if self.state.change is None:
-            way = "Step forward to see the first message."
-            if self.next_step is None:
-                way = "The first message will show here."
-            return Caption("Nothing has been said yet", detail=way)
-        note = self.state.step.detail.row.note if self.state.step.detail else ""
-        return captions.caption(self.state.change, note)
+            return self._caption_before_any_step
+        detail = self.state.step.detail
+        return captions.caption(self.state.change, detail.row.note if detail else "")
+
+    @property
+    def _caption_before_any_step(self) -> Caption:
+        detail = "Step forward to see the first message."
+        if self.next_step is None:
+            detail = "The first message will show here."
+        return Caption("Nothing has been said yet", detail=detail)

@@ -186,18 +186,24 @@ class Board:
         return [replace(each, is_right=self.verdicts.get(each.line.seq)) for each in messages]
 
     def _rows_of_memory(self) -> list[Line]:
-        """Return the window after a revealed change that let nothing leave; else the window before,
-        with the summary before the messages that it covers, and what arrives.
+        """Return memory before the change and the messages that arrive, so that leaving messages
+        keep their rows. If the change is revealed and no message leaves, return memory after it.
         """
-        known = {line.seq: line for line in self.lines}
         if self.is_revealed and not self.gone:
-            return [known[place.seq] for place in self.scene.window.rows]
-        rows = [known[place.seq] for place in self.happening.before.window.rows]
-        new = self.lines[len(self.happening.before.lines) :] if self.is_revealed else ()
-        for summary in (line for line in new if line.covered):
-            first = next(i for i, row in enumerate(rows) if row.seq in summary.covered)
-            rows.insert(first, summary)
-        return [*rows, *self.arriving]
+            return [*self.scene.memory]
+        return [*self._before_with_summaries(), *self.arriving]
+
+    def _before_with_summaries(self) -> list[Line]:
+        """Return memory before the change. If the change is revealed, each summary that it made is
+        put before the first message that the summary covers.
+        """
+        before = self.happening.before
+        rows = [*before.memory]
+        made = self.scene.lines[len(before.lines) :]  # empty until the answer is revealed
+        for summary in (line for line in made if line.covered):
+            is_covered = [row.seq in summary.covered for row in rows]
+            rows.insert(is_covered.index(True), summary)
+        return rows
 
     def _fate_of(self, line: Line) -> str:
         """Return what happens to a message, or what a learner said would happen."""

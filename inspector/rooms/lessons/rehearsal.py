@@ -81,6 +81,12 @@ class Scene:
         return tuple(line for line in self.lines if not line.covered)
 
     @cached_property
+    def memory(self) -> tuple[Line, ...]:
+        """The messages and summaries that the model sees, in order."""
+        lines = {line.seq: line for line in self.lines}
+        return tuple(lines[place.seq] for place in self.window.rows)
+
+    @cached_property
     def in_memory(self) -> frozenset[int]:
         """The numbers of the messages that the model sees."""
         return frozenset(place.seq for place in self.window.rows)
@@ -91,8 +97,7 @@ class Scene:
 
     def remembers(self, phrase: str) -> bool:
         """Return whether a message in memory contains a phrase."""
-        in_memory = (line for line in self.lines if line.seq in self.in_memory)
-        return any(has_phrase(line.readable, phrase) for line in in_memory)
+        return any(has_phrase(line.readable, phrase) for line in self.memory)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return for each provider whether it would accept this memory."""
