@@ -37,7 +37,7 @@ def flags() -> tuple[Flag, ...]:
     def any_of_them() -> Q:
         return reduce(or_, (each.where for each in others if each.alarm.is_any))
 
-    return (Flag(ANY, "Need attention", any_of_them, alarm=Alarm(is_any=False)), *others)
+    return (Flag(ANY, "Problem with memory", any_of_them, alarm=Alarm(is_any=False)), *others)
 
 
 def _place(flag: Flag) -> int:

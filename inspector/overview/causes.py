@@ -118,11 +118,6 @@ class Folded:
     def flag(self) -> Flag | room.RoomCause:
         return self.cause or flag_named(self.name)
 
-    @property
-    def href(self) -> str:
-        """The URL of the list of the conversations with this cause."""
-        return self.cause.href if self.cause else f"?flagged={self.name}"
-
 
 @dataclass(frozen=True)
 class Counted:
@@ -268,7 +263,7 @@ def counted_headlines(
     time are left out.
     """
     query = query or OverviewQuery()
-    unflagged = replace(query, flagged="", sort="activity", q="")
+    unflagged = replace(query, flagged="", day="", sort="activity", q="")
     among = None if unflagged.is_all else unflagged.which.rows()
     at = timezone.now()
     stats = overview_stats(midnight())
@@ -285,7 +280,9 @@ def counted_headlines(
     ]
     lines = lines[:MOST_LINES]
     counts = {**stats.flagged, **counts}
-    below = [*(each for each in parts if each not in lines), *_quiet(shown, stats)]
+    quiet, of_quiet = _in_parts(_quiet(shown, stats), stats, among)
+    counts |= of_quiet
+    below = [*(each for each in parts if each not in lines), *quiet]
     folded = [
         Folded(flag.name, counts[flag.name], _mute(flag.name, muted))
         for flag in below

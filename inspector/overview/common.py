@@ -40,7 +40,7 @@ class Common:
     conversation with the cause is one case.
 
     `cases` is the number of cases, and `count` is the number of cases with the common `values`.
-    Without `values`, the cases have nothing in common. `tenants` is the number of tenants of the
+    Without `values`, no value stands out. `tenants` is the number of tenants of the
     cases. `since` is when the oldest case with the common values began; without `values`, when the
     oldest case began. `newest` is the ID of the conversation whose case began last, if all cases
     were read.
@@ -52,6 +52,11 @@ class Common:
     tenants: int = 0
     since: datetime | None = None
     newest: str = ""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether there are enough cases for a value to be common."""
+        return self.cases >= LEAST
 
     @property
     def share(self) -> float:

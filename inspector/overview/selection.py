@@ -27,6 +27,7 @@ SHORTEST = 3
 FACETS = ("tenant", "label", "provider", "model", "day")  # chips that links keep
 OF_ROOMS = ("provider", "model", "day")
 OF_STRIP = ("split", "span")
+NARROWING = ("q", "policy", "active", "flagged", *FACETS)
 PARAMETERS = ("q", "policy", "active", "flagged", "sort", *FACETS, *OF_STRIP)
 OWN_ORDERINGS = {
     "match": "Best match",
@@ -326,20 +327,27 @@ def menus(
     The keys of `facets` are names of filters. Each facet is a value, its number of conversations,
     and words if they differ from the value. `flagged` has the number of conversations by flag name.
     `ages` has the times of all counts.
+
+    `facets` and `flagged` count all conversations, so these numbers are left out if the query has a
+    search or a filter.
     """
+    is_plain = not any(getattr(query, name) for name in NARROWING)
+    ages = ages if is_plain else Ages()
     offered = {
         name: [each for each in query.chips if each.name == name]
         + [
-            Chip(words or _day_words(value), count, False, query.link(**{name: value}), name)
+            Chip(words or _day_words(value), known, False, query.link(**{name: value}), name)
             for value, count, words in facets.get(name, ())
+            for known in [count if is_plain else None]
         ]
         for names in MENUS.values()
         for name in names
     }
     offered["flagged"] = [
-        Chip(each.words, flagged[each.name], False, query.link(flagged=each.name), "flagged")
+        Chip(each.words, known, False, query.link(flagged=each.name), "flagged")
         for each in flags()
-        if flagged.get(each.name)
+        if (count := flagged.get(each.name))
+        for known in [count if is_plain else None]
     ]
     found = (
         Menu(title, [chip for name in names for chip in offered[name]], ages.oldest(names))

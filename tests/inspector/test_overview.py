@@ -65,13 +65,14 @@ def test_a_deleted_conversation_is_not_counted(operator_client, api, fleet):
 
 def test_conversations_that_no_keeper_has_examined_are_counted(operator_client, fleet):
     """Nothing is said to need nobody before it was looked at."""
-    assert "not checked yet" not in operator_client.get("/").text
+    assert "not checked for problems yet" not in operator_client.get("/").text
     create_and_add("new", MessageWindow(5), users("hello"))
     say("oversized", "one more")
     causes.forget_headlines()
     page = operator_client.get("/")
     assert page.context["headlines"].counted.stats.unexamined == 2
-    assert "of 4 conversations · 2 conversations not checked yet" in " ".join(page.text.split())
+    said = " ".join(page.text.split())
+    assert "of 4 conversations · 2 conversations not checked for problems yet" in said
 
 
 def test_the_time_until_all_are_examined_follows_from_the_last_minute(
@@ -87,10 +88,12 @@ def test_the_time_until_all_are_examined_follows_from_the_last_minute(
     causes.forget_headlines()
     page = " ".join(operator_client.get("/").text.split())
     assert model.objects.filter(kept_at__gte=now - 60_000_000).count() == 3
-    assert '· 6 conversations not checked yet (about 60 s left) <progress max="9" value="3"' in page
+    unchecked = "· 6 conversations not checked for problems yet (about 60 s left)"
+    assert f'{unchecked} <progress max="9" value="3"' in page
     model.objects.update(kept_at=now - 120_000_000)
     causes.forget_headlines()
-    assert "about" not in operator_client.get("/").text.partition("not checked yet")[2][:40]
+    _, _, after = operator_client.get("/").text.partition("not checked for problems yet")
+    assert "about" not in after[:40]
 
 
 @pytest.mark.parametrize(
@@ -508,7 +511,7 @@ def test_a_cause_names_its_newest_case_and_leads_to_what_mends_it(operator_clien
     page = operator_client.get("/").text
     cause = page[page.index('class="cause') :]
     assert "repeated in #47" in cause
-    assert "3 new cases today" in " ".join(cause.split())
+    assert "3 cases began today" in " ".join(cause.split())
     assert 'href="/lab/?flagged=user_repeated"' in cause
 
 

@@ -130,7 +130,7 @@ FLAGS = (
     ),
     Flag(
         "refused",
-        "Rejected by a provider",
+        "A provider would reject",
         _refused,
         icon="warn",
         alarm=Alarm(is_any=False, counts=_are_chosen),

@@ -82,7 +82,7 @@ USER_REPEATED = Flag(
 )
 COMPACTED_WITH_LOSS = Flag(
     "compacted_with_loss",
-    "Compacted with loss",
+    "Summaries lost needed terms",
     _losing,
     icon="again",
     shown=(Shown.BELOW_DOCTOR,),
@@ -107,7 +107,7 @@ USER_SUPPLIED = Flag(
 )
 CALL_REPEATED = Flag(
     "call_repeated",
-    "Tools called again",
+    "Tool calls repeated after eviction",
     Q(keptincidents__call_repeated__gt=0),
     icon="again",
     alarm=Alarm(is_any=False, is_fault=False),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import Group
 
 from chatmemory import MessageWindow, TokenWindow, services
+from chatmemory.roles import GROUPS, Role
 from inspector.overview.causes import counted_headlines
 from inspector.rooms.doctor.choosing import choose_providers
 
@@ -80,6 +82,15 @@ def test_it_asks_for_the_providers_until_they_are_chosen(operator_client, fleet)
     page = operator_client.get("/")
     assert "Which providers do you use?" in page.text
     assert "refused" not in [cause.name for cause in page.context["headlines"].causes]
+
+
+def test_who_cannot_choose_providers_reads_who_can(client, django_user_model, fleet):
+    viewer = django_user_model.objects.create_user("viewer")
+    viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
+    client.force_login(viewer)
+    found = words(client.get("/").content)
+    assert "Providers are not chosen yet: only an admin can choose them." in found
+    assert "Which providers do you use?" not in found
 
 
 def test_later_puts_the_question_off_until_tomorrow(operator_client, admin_client, fleet):

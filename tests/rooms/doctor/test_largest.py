@@ -34,5 +34,5 @@ def test_a_limit_that_is_smaller_than_the_largest_turn_is_a_line_of_the_page(ope
     page = words(operator_client.get("/doctor/").content)
     assert "A limit smaller than the largest recorded turn" in page
     assert "the largest turn and the system message need 6 messages, but the limit is 4." in page
-    assert "found in 2 conversations" in page
+    assert "used by 2 conversations" in page
     assert conversations_by_provider()["openai"] == 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,7 +13,14 @@ from django.core.cache import cache
 from django.test import override_settings
 
 from benchmarks.first_screen import Clock
-from chatmemory import AiMessage, MessageWindow, ToolExecutionResultMessage, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
 from chatmemory.inserted import NewMessage
 from chatmemory.models import Memory, Stay, Step
 from inspector.rooms.calls.call import NewCall, ReceivedAnswer, SentRequest, Source, Usage
@@ -19,7 +28,8 @@ from inspector.rooms.calls.writes import store
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.hours.figures import refresh
 
-from ...conversations import call, keep, users
+from ...conversations import call, create_and_add, keep, users
+from ...messages.letters import CALL
 
 pytestmark = [pytest.mark.django_db, pytest.mark.needs("evidence", "settings")]
 NOW = datetime(2026, 11, 28, 14, 30, tzinfo=UTC)
@@ -117,7 +127,7 @@ def test_a_cause_closes_is_dismissed_and_comes_back(page, operator_client, clock
 def test_a_cause_counts_one_conversation_in_the_singular(page, clock):
     services.create("acme/0", MessageWindow(4))
     say("acme/0", FACT, "b", "c", "d", "e", "As I said: A-1182!")
-    assert " conversation since " in page()
+    assert " 1 conversation, first <b>" in page()
 
 
 def test_a_closed_cause_says_when_it_has_too_few_turns_to_compare(page, clock):
@@ -198,14 +208,48 @@ def test_it_is_too_early_to_tell(page, clock):
 def test_the_page_says_what_cases_have_in_common(page):
     choose_providers("", ["openai"])
     refused("x/0")
-    assert "nothing in common" in page()
-    for n in range(1, 3):
-        refused(f"x/{n}")
-    assert "nothing in common" in page(), "all conversations are of x/"
+    refused("x/1")
+    assert "data-cause" in page()
+    assert "stands out" not in page(), "two cases are too few to compare"
+    refused("x/2")
+    assert "no label, model or policy stands out" in page(), "all conversations are of x/"
     for n in range(4):
         services.create(f"y/{n}", MessageWindow(5))
         say(f"y/{n}", "hi")
     assert "<b>3 of 3 cases:</b> x/" in page()
+
+
+def test_under_a_search_or_a_filter_no_link_has_a_count_of_another_set(page, operator_client):
+    """A link of the page shows as many rows as its count says, whatever the list is."""
+    choose_providers("", ["openai"])
+    for n in range(5):
+        name = f"shop/order-{n}" if n % 2 else f"bank/{n}"
+        services.create(name, TokenWindow(12), {"team": "blue" if n < 3 else "green"})
+        services.add(name, [UserMessage("hi"), CALL, UserMessage("too long " * 30)])
+    create_and_add("calm", MessageWindow(3), users("an order"))
+    for listed in ("", "q=order", "label=team:blue", "label=team:blue&q=order", "flagged=any"):
+        page(f"/?{listed}")
+        shown = operator_client.get(f"/?{listed}")
+        found = [*counted_links(shown)]
+        assert len(found) > 1, listed
+        for href, count in found:
+            assert operator_client.get(href).context["total"] == count, f"{href} from {listed}"
+    offered = {chip.name for menu in shown.context["menus"] for chip in menu.chips}
+    assert "label" in offered
+
+
+def counted_links(page) -> Iterator[tuple[str, int]]:
+    """The links to lists, each with the number beside its words: filters and causes."""
+    for menu in page.context["menus"]:
+        for chip in menu.chips:
+            if chip.count is not None:
+                yield f"/{chip.href}", chip.count
+    text = unescape(" ".join(page.text.split()))
+    for href, count in re.findall(r'class="cause__n" href="([^"]+)"[^>]*>([0-9]+)<', text):
+        yield f"/{href}", int(count)
+    quiet = r'class="link" href="([^"]+)" hx-get="[^"]+">[^<]+</a> · ([0-9]+) conversation'
+    for href, count in re.findall(quiet, text):
+        yield f"/{href}", int(count)
 
 
 def test_labels_count_as_they_are_today(page, clock):
