@@ -285,8 +285,11 @@ def note_of(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
-    """Return the words after an evicted message in a receipt, the arithmetic of a step. `is_first`
-    is True for the first message that leaves because the limit is reached.
+    """Return the few words that a receipt writes after the name of an evicted message to say why
+    the message left, such as `the oldest`, `next oldest` or `its result`.
+
+    `is_first` is True for the first message that leaves because the limit is reached: `the oldest`
+    instead of `next oldest`.
     """
     line = cause_in(change, evicted).line
     if not line:

@@ -259,11 +259,12 @@ class TurnReader(Reader):
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return whether the writer must write a message and the previous message as one turn (a
-        JSON value in the list of messages).
+        """Return the value of `ReadMessage.joins` for a message: whether the writer is told to
+        write the message and the previous message as one JSON value.
 
-        `joins` says whether both were read from one turn. None is returned if the writer does the
-        same without being told: it joins two tool results in a row, and no other messages.
+        `joins` says whether both were read from one value. Without being told, the writer joins two
+        tool results in a row, and no other messages. So the result is None if that is right, True
+        for other messages from one value, and False for two tool results from different values.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)

@@ -78,10 +78,11 @@ class StoredStep:
 
     def decided(self) -> Transition:
         """Return the transition that the rules decide for this step. If the rules cannot decide the
-        step, such as a step of a client, the stored transition is returned.
+        step, such as a step of a client, return the stored transition.
 
-        Raises Contradicted if the stored rows differ from what the rules decide. Before that, the
-        rules of earlier versions are tried for a turn window.
+        If the stored rows differ from the result, Contradicted is raised. Under a turn window, the
+        step may also have been stored by an earlier version of this package: then the rules of that
+        version decide, and Contradicted is raised only if the rows differ from these, too.
         """
         try:
             return self._decided_now()

@@ -55,8 +55,8 @@ MOST_TERMS = 200  # of an index
 class Oversized(StrEnum):
     """The treatment of a message that is larger than the limit allows.
 
-    - EVICT, LangChain4j's rule: the message leaves at once, after all other messages that can
-      leave.
+    - EVICT, LangChain4j's rule: the step that adds the message evicts all other messages that can
+      leave, and then the message itself.
     - REJECT: the add raises OversizedMessage.
     - KEEP: the newest message stays. If it is a tool result, its tool call and the other results of
       the call stay, too.

@@ -54,12 +54,15 @@ class PinPreview:
 
 
 def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -> PinPreview | None:
-    """Return what pinning or unpinning a message would do; None if no policy decides, or if the
-    message cannot be pinned.
+    """Return what pinning a message would do, or unpinning the message if it is pinned.
 
-    A message cannot be pinned if it is not in memory, or if it is a system message or a tool call
-    that awaits results. A policy that only measures needs no pins, but existing pins can be
-    removed. `waiting_call` is the number of the tool call that awaits results, if any.
+    Returns None
+
+    - if the conversation has no policy, or a policy whose kind is not installed;
+    - if the message is not in memory, is a system message, or belongs to a tool call that awaits
+      results (`waiting_call` is the number of this call, if any);
+    - for a message without a pin, if the policy only measures: nothing leaves, so that a pin has
+      no use.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy

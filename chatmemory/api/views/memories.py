@@ -114,10 +114,10 @@ class MemoryDetail(Resource):
 @login_not_required
 @csrf_exempt
 def unknown(request: HttpRequest, rest: str) -> HttpResponse:
-    """Answer 404 to a URL whose conversation id is not encoded, instead of redirecting to a URL
-    with a slash.
+    """Answer 404 to each URL below `memories/` and `store/` that no other pattern matches, such as
+    a URL without the slash at its end. Django would redirect some of them to the URL with a slash.
 
-    A client cuts off the part of an id after `#` or `?`, so that a redirect would lead the client
-    to another conversation.
+    Such a redirect could lead to another conversation: for the id `order#7`, if not encoded, a
+    client requests `memories/order`, because the client cuts off what follows `#` or `?`.
     """
     return ID_NOT_ENCODED.to_http_response()

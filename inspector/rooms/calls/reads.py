@@ -231,8 +231,8 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages that a later request continues if it names the response of `call`: the
-    messages of `call` and its answer.
+    """Return the messages that come before the messages of the next request if that request
+    continues `call`, such as by `previous_response_id`: the messages of `call` and its answer.
 
     Instructions apply to one request only and are left out.
     """
