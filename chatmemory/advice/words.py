@@ -189,9 +189,9 @@ def headline(advice: Advice) -> str:
         case Verdict.KEEP if pick is not None:
             if pick.mixed:
                 return "Keep the policies in force"
-            return (
-                "Keep sending everything" if _is_all(pick) else f"Keep {policy_short(pick.policy)}"
-            )
+            if pick.policy is None or _is_all(pick):
+                return "Keep sending everything"
+            return f"Keep the limit of {_limit_words(pick.policy)}"
         case Verdict.CHEAPEST if pick is not None and pick.policy is not None:
             return f"Cheapest: a limit of {_limit_words(pick.policy)}"
         case Verdict.CLIENT:
@@ -320,11 +320,14 @@ def _nearest(advice: Advice, saving: str) -> str:
 
 
 def _kept(advice: Advice, today: Option) -> str:
+    than = "sending everything" if _is_all(today) and not today.mixed else "today’s"
+    saves = f"saves less than 10 % compared with {than}."
     if advice.is_few or not advice.needed:
-        return "Every other limit loses a fact or saves less than 10 %."
+        too = ", too," if today.lost else ""
+        return f"Every other limit loses a fact{too} or {saves}"
     if today.lost:
-        return "Every other limit holds fewer facts or saves less than 10 %."
-    return "Today’s limit loses no fact. Every other limit loses a fact or saves less than 10 %."
+        return f"Every other limit holds fewer facts or {saves}"
+    return f"Today’s limit loses no fact. Every other limit loses a fact or {saves}"
 
 
 # What was measured
@@ -389,7 +392,7 @@ def dominated_words(advice: Advice) -> str:
     one = advice.dominated == 1
     limits = "1 other limit" if one else f"{advice.dominated:,} other limits"
     verbs = ("costs", "holds") if one else ("cost", "hold")
-    return f"{limits} {verbs[0]} more and {verbs[1]} no more facts."
+    return f"{limits} {verbs[0]} more than another option and {verbs[1]} no more facts."
 
 
 def answer_of(advice: Advice) -> JsonDict:

@@ -141,8 +141,8 @@ class CompactRequest(Body):
         min_value=0,
         max_value=1000,
         default=0,
-        help_text="Append up to this number of exact terms that the summary would lose, if "
-        "the limit has room.",
+        help_text="Append to the summary up to this number of exact terms that it would lose, "
+        "if the limit has room.",
     )
     trigger = fields.TextField(
         required=False,

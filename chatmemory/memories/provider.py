@@ -38,8 +38,8 @@ class ChatMemoryProvider:
     def _made(self, memory_id: str) -> ChatMemory:
         if memory_id in self._begun:
             raise InvalidValue(
-                f"the function create asks the provider for the memory {memory_id!r}, which this "
-                "call of create must return: create the memory instead"
+                f"the function create asks the provider for the memory {memory_id!r} while "
+                "create is making it: make the memory in create, without get"
             )
         self._begun.add(memory_id)
         try:

@@ -104,20 +104,17 @@ class UserMessage(ChatMessage):
         match self.contents:
             case (TextContent(text=text),):
                 return text
-        raise InvalidMessage(f"Expecting single text content, but got: {list(self.contents)}")
+        raise InvalidMessage(
+            "single_text() needs a message whose only content is one text, but got: "
+            f"{list(self.contents)}; text_of(message) joins several texts"
+        )
 
     @property
     def text(self) -> str:
         """The text of a message whose only content is one text, as in `single_text`. Raises
         InvalidMessage for other contents.
         """
-        try:
-            return self.single_text()
-        except InvalidMessage as error:
-            raise InvalidMessage(
-                f"text is the single_text() of a message that is one text; text_of(message) joins "
-                f"several. {error}"
-            ) from None
+        return self.single_text()
 
 
 @dataclass(frozen=True, slots=True)

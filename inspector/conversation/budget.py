@@ -12,6 +12,7 @@ from chatmemory.reading.budget import Budget, budget_of, shares
 from inspector.shell.state import ConversationState
 
 WIDTH = 1000
+_MEANING = {"Talk": "users, AI and tool calls"}  # of names that do not say it
 
 
 class Segment(NamedTuple):
@@ -28,6 +29,12 @@ class Segment(NamedTuple):
     percent: int
     start: float
     width: float
+
+    @property
+    def title(self) -> str:
+        """The tokens in words, after what the part contains if its name does not say it."""
+        tokens = f"{self.tokens:,} tok"
+        return f"{_MEANING[self.name]}: {tokens}" if self.name in _MEANING else tokens
 
     @property
     def share(self) -> str:

@@ -69,8 +69,8 @@ def page_of(
     view = rooms.view(state)
     if view is None and selects_draft:
         raise MessageNotFound(
-            "this address selects a draft message, but names no simulation: draft messages exist "
-            "only in a simulation"
+            "this URL selects a draft message of a simulation, but names no simulation: remove "
+            "msg from the URL"
         )
     return ConversationPage(view or state, is_posted)
 

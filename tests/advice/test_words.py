@@ -32,7 +32,10 @@ def test_the_effect_is_written_as_a_change():
     assert words.headline(advice) == "Send everything"
     assert words.effect(advice) == "facts held: 20 → 20 of 20; relative tokens: 1.43 → 1.00"
     assert words.cost_of_today(advice) == "sends 43 % more tokens than sending everything"
-    assert words.dominated_words(advice) == "3 other limits cost more and hold no more facts."
+    assert (
+        words.dominated_words(advice)
+        == "3 other limits cost more than another option and hold no more facts."
+    )
 
 
 def test_what_was_measured_is_said_with_what_was_left_out():

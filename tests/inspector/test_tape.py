@@ -298,5 +298,5 @@ def test_the_band_tells_its_steps_in_words(db):
     drawn = ConversationPage(state).timeline
     assert (drawn.band, drawn.band_words) == (
         "M0 2H2M3 2H5",
-        "In memory at steps 1 to 2 and 4 to 5",
+        "Phrase in memory at steps 1 to 2 and 4 to 5",
     )

@@ -169,9 +169,9 @@ def test_a_call_is_made_of_its_arguments():
 def test_the_single_text_of_a_user_message():
     assert UserMessage("hello").single_text() == UserMessage("hello").text == "hello"
     for contents in ([TextContent("a"), TextContent("b")], [ImageContent(LINK)]):
-        with pytest.raises(InvalidMessage, match="Expecting single text content, but got: "):
+        with pytest.raises(InvalidMessage, match="whose only content is one text, but got: "):
             UserMessage(contents).single_text()
-        with pytest.raises(InvalidMessage, match=r"text is the single_text\(\) of a message that"):
+        with pytest.raises(InvalidMessage, match=r"text_of.message. joins several"):
             _ = UserMessage(contents).text
 
 

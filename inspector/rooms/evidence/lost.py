@@ -167,7 +167,7 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
         yield TermsBar(f"summary + {terms} terms", count, share, 100 * (count - held) / needed)
     for tokens in tails:
         count = found.in_tail(tokens, level)
-        yield TermsBar(f"last {tokens:,} tok kept", count, 100 * count / needed, is_tail=True)
+        yield TermsBar(f"last {tokens:,} tok instead", count, 100 * count / needed, is_tail=True)
 
 
 def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:

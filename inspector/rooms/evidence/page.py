@@ -74,8 +74,8 @@ class CompactionsPage:
         self.count, self.needed, self.share = total.compactions, total.needed, total.share
         self.bars: list[TermsBar] = list(bars_of(self._all, TAILS, level))
         self.words = bars_in_words(self.bars, self.needed)
-        self.columns = [f"with {terms} terms" for terms in WITH_TERMS]
-        self.columns += [f"last {tokens:,} tok" for tokens in TAILS]
+        self.columns = [f"summary + {terms} terms" for terms in WITH_TERMS]
+        self.columns += [f"last {tokens:,} tok instead" for tokens in TAILS]
 
     @property
     def levels(self) -> list[tuple[str, str, bool]]:

@@ -71,7 +71,7 @@ def used_words(used: UnseenUses) -> str:
     what = " and ".join(filter(None, (terms, values)))
     if used.are_imported:
         return f"{what} would have been missing"
-    return f"{what} used without a recorded mention"
+    return f"Assistant used {what} not mentioned in memory"
 
 
 # Compactions

@@ -68,7 +68,9 @@ class ChainCheck(LedgerCheck):
         self._digest = digest_as_sealed(found, self._digest, step, *wrote)
         if found != self._digest:
             raise Contradicted(
-                step, "differs from its digest: the step, or a row that the step wrote, was altered"
+                step,
+                "differs from its digest: the step, or a message or stay that it wrote, was "
+                "altered",
             )
 
     def end(self) -> None:

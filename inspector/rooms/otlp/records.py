@@ -121,11 +121,11 @@ def _scoped(
     for resource in resources:
         scopes = resource.get(middle, []) if isinstance(resource, dict) else None
         if not isinstance(scopes, list):
-            raise NoOtlp(f"each resource must have a list {middle!r}")
+            raise NoOtlp(f"each resource must be an object, and its {middle!r} a list")
         for scope in scopes:
             found = scope.get(inner, []) if isinstance(scope, dict) else None
             if not isinstance(found, list):
-                raise NoOtlp(f"each scope must have a list {inner!r}")
+                raise NoOtlp(f"each scope must be an object, and its {inner!r} a list")
             named = scope.get("scope")
             name = _text(named.get("name") if isinstance(named, dict) else None)
             yield from ((name, each) for each in found)

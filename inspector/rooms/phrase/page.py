@@ -150,8 +150,8 @@ def _band_words(matches: PhraseMatches) -> str:
     """Return the steps at which memory had the phrase, and the examined ones if they are a part."""
     words = _in_words(matches.presence.spans)
     is_partial = matches.is_partial and matches.presence.first_step > 1
-    part = f"; only from {matches.presence.first_step:,} on looked at" if is_partial else ""
-    return f"In memory at steps {words}{part}"
+    part = f"; steps before {matches.presence.first_step:,} were not examined" if is_partial else ""
+    return f"Phrase in memory at steps {words}{part}"
 
 
 def _in_words(ranges: Sequence[tuple[int, int]]) -> str:

@@ -302,8 +302,8 @@ class _FileRows:
         self._head = chain.digest_as_sealed(row.digest, self._head, row, *wrote)
         if self._head != row.digest:
             raise InvalidValue(
-                f"step {row.n} differs from its digest: the step, or a row that the step wrote, "
-                "was altered"
+                f"step {row.n} differs from its digest: the step, or a message or stay that it "
+                "wrote, was altered: export the conversation again"
             )
         if is_renamed:
             row.digest = chain.digest_of(self._new_head, row, *wrote)

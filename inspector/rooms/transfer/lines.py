@@ -141,7 +141,8 @@ class _Column:
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"{name} must be {self._expected}, not {brief(value)}") from error
         if self._type is int and not -self._most <= found < self._most:
-            raise InvalidValue(f"{name} is {found}, which is too large or too small to be stored")
+            bounds = f"from {-self._most} to {self._most - 1}"
+            raise InvalidValue(f"{name} must be {bounds}, not {found}")
         if isinstance(found, str):
             check_text(found, name)
             if len(found) > (self._field.max_length or len(found)):

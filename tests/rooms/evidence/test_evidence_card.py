@@ -34,7 +34,7 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
         "Of 3 exact terms that the assistant was given and needed so far, the summary holds 1.",
         "Rare terms are known only when 5 conversations have a summary.",
         "summary alone 1 summary + 10 terms 3 summary + 25 terms 3 summary + 50 terms 3",
-        "summary + 100 terms 3 last 10,000 tok kept 3",
+        "summary + 100 terms 3 last 10,000 tok instead 3",
         "A-1182 repeated by the user said in #2 · again in #5 · used in #7",
         "B-2291 fetched again said in #3 · from find in #6 · used in #7",
         "Exact terms only",
@@ -134,7 +134,7 @@ def test_the_overview_finds_conversations_compacted_with_loss(compacted, operato
     page = operator_client.get("/?flagged=compacted_with_loss").content.decode()
     assert 'data-id="c"' in page
     assert 'data-id="other"' not in page
-    assert re.search(r"compacted with loss</a>\s*· 1\b", page)
+    assert re.search(r"summaries lost needed terms</a>\s*· 1\b", page)
     found = operator_client.get("/api/v1/memories/?flag=compacted_with_loss").json()["results"]
     assert [row["id"] for row in found] == ["c"]
 

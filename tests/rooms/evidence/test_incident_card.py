@@ -268,10 +268,10 @@ def test_uses_are_one_line_that_unfolds(operator_client):
     create_and_keep("c", MessageWindow(2), USED)
     page = page_html(operator_client)
     assert 'id="incident"' not in page
-    assert "1 term used without a recorded mention" in text_of(page)
+    assert "Assistant used 1 term not mentioned in memory" in text_of(page)
     assert "A-1182 #4" not in text_of(page)
     unfolded = text_of(page_html(operator_client, "?at=4&used=1"))
-    line = "1 term used without a recorded mention"
+    line = "Assistant used 1 term not mentioned in memory"
     assert f"{line} Hide terms A-1182 #4, said in #1, left memory at step 3" in unfolded
     assert "used without" not in text_of(page_html(operator_client, "?at=3"))
 
