@@ -127,7 +127,7 @@ def test_a_room_shows_something_in_the_place_of_a_step(operator_client):
 
 def test_the_feed_has_the_news_of_rooms(operator_client):
     feed = operator_client.get("/").text
-    assert feed.index("The first of 12") < feed.index(" left</b>") < feed.index("Long ago")
+    assert feed.index("The first of 12") < feed.index(" left memory</b>") < feed.index("Long ago")
 
 
 def test_a_room_reports_facts_that_came_up_again(monkeypatch):

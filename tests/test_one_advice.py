@@ -119,8 +119,9 @@ class Replayed:
         """Return the names of all options that may be named: today's, and what nothing beats."""
         fine = [None, *(each for each in self.rivals if each and not self.is_dominated(each))]
         names = {words_of_advice.policy_long(each) for each in fine}
-        today = words_of_advice.policy_short(self.known.policy)
-        fixed = {f"Keep {today}", "Keep sending everything", "Everything"}
+        today = words_of_advice.policy_long(self.known.policy)
+        kept = today.replace("Set the limit to", "Keep the limit of")
+        fixed = {kept, "Keep sending everything", "Everything"}
         cheapest = {each.replace("Set the limit to", "Cheapest: a limit of") for each in names}
         return names | cheapest | fixed | {words_of_advice.policy_short(each) for each in fine}
 

@@ -219,7 +219,7 @@ def test_the_label_of_an_import_counts_for_nobody_and_stays(imported):
     services.change(imported, labels=given)
     services.label([imported], "63", "new")
     assert conversations.memory(imported).labels == digest | given | {"63": "new"}
-    with pytest.raises(InvalidValue, match="up to 64 labels, not 65"):
+    with pytest.raises(InvalidValue, match="at most 64 labels, but has 65"):
         services.label([imported], "64", "")
 
 
@@ -231,7 +231,7 @@ def test_the_name_of_the_label_of_an_import_is_kept(memory_id):
         lambda: services.change(memory_id, labels=named),
         lambda: services.label([memory_id], DIGEST_LABEL, "mine"),
     ):
-        with pytest.raises(InvalidValue, match="'import_digest' is kept for imports"):
+        with pytest.raises(InvalidValue, match="'import_digest' is reserved for imports"):
             attempt()
     assert conversations.memory(memory_id).labels == {}
     assert not Memory.objects.filter(pk="new").exists()

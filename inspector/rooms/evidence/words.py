@@ -71,7 +71,7 @@ def used_words(used: UnseenUses) -> str:
     what = " and ".join(filter(None, (terms, values)))
     if used.are_imported:
         return f"{what} would have been missing"
-    return f"Assistant used {what} not mentioned in memory"
+    return f"Assistant used {what} missing from memory"
 
 
 # Compactions

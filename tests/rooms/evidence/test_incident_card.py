@@ -268,10 +268,10 @@ def test_uses_are_one_line_that_unfolds(operator_client):
     create_and_keep("c", MessageWindow(2), USED)
     page = page_html(operator_client)
     assert 'id="incident"' not in page
-    assert "Assistant used 1 term not mentioned in memory" in text_of(page)
+    assert "Assistant used 1 term missing from memory" in text_of(page)
     assert "A-1182 #4" not in text_of(page)
     unfolded = text_of(page_html(operator_client, "?at=4&used=1"))
-    line = "Assistant used 1 term not mentioned in memory"
+    line = "Assistant used 1 term missing from memory"
     assert f"{line} Hide terms A-1182 #4, said in #1, left memory at step 3" in unfolded
     assert "used without" not in text_of(page_html(operator_client, "?at=3"))
 
