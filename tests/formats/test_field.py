@@ -25,7 +25,7 @@ from chatmemory.models import Memory
 from chatmemory.reading import windows
 from chatmemory.reading.history import whole_history
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.needs("transfer")]
 
 FIELD = Path(__file__).parents[1] / "data/field"
 CASES: dict[str, Any] = json.loads((FIELD / "expected.json").read_text("utf-8"))
