@@ -257,6 +257,7 @@ def test_a_fault_of_a_reader_refuses_one_conversation(failing, caplog):
 
 
 @pytest.mark.django_db
+@pytest.mark.needs("transfer")
 def test_the_files_after_one_that_fails_are_imported(failing, tmp_path, caplog):
     (tmp_path / "a.json").write_text(json.dumps({"lines": [{"said": "oops"}]}))
     (tmp_path / "b.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
