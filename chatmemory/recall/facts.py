@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 from string import ascii_letters, digits
 from time import process_time
@@ -31,11 +31,9 @@ from chatmemory.messages.message import (
 from chatmemory.messages.tombstones import is_tombstone
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.dates import Date, dates_in, without_times
+from chatmemory.recall.kept_readings import MOST_KEPT, kept_if_short
 
 SHORTEST, LONGEST = 4, 200
-# Texts of users, and of assistants, whose reading is kept in the process, and the characters of the
-# longest one. Of a thousand messages, five hundred are by users.
-MOST_KEPT, LONGEST_KEPT = 512, 2_000
 # A number that follows one of these words, or #, is a fact.
 NAMES_OF_NUMBERS = ("order", "number", "id", "ticket", "account", "code", "ending in")
 # Names that compilers, linters and machines give.
@@ -209,19 +207,9 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     return NamedFacts(terms, dates, codes, none.union(*(each.named for each in found)))
 
 
+@kept_if_short(2 * MOST_KEPT)
 def facts_in(text: str, words: Words = NO_WORDS) -> NamedFacts:
-    """Return the facts in a text; see `found_in`. Short texts are read once while they are kept,
-    as each message of a conversation is read whenever another one comes.
-    """
-    return _kept(text, words) if len(text) <= LONGEST_KEPT else _facts_in(text, words)
-
-
-@lru_cache(maxsize=2 * MOST_KEPT)
-def _kept(text: str, words: Words) -> NamedFacts:
-    return _facts_in(text, words)
-
-
-def _facts_in(text: str, words: Words) -> NamedFacts:
+    """Return the facts in a text; see `found_in`. Results for short texts are kept."""
     terms: set[str] = set()
     dates: dict[Date, str] = {}
     codes: set[str] = set()

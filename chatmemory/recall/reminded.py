@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.asked import Given
-from chatmemory.recall.facts import MOST_KEPT
+from chatmemory.recall.kept_readings import MOST_KEPT, KeptReading
 from chatmemory.recall.neighbours import phrases_in
 from chatmemory.recall.phrases import HAS_CJK, fillers, folded, reported, rhetorical
 from chatmemory.recall.user_texts import UserText, sentences
@@ -23,14 +23,6 @@ _IS_ASKED = declared_pattern(r"(?<![?!])\?\Z")  # not `??`, with which nobody wa
 _CLAUSE_END = declared_pattern(r"[,;:¿，；：、—]| [-–] ")
 _WORDS_OF_QUESTION = 2  # words of a clause that asks by itself
 _WORD = declared_pattern(r"[^\W_]+")
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def reminded_in(text: UserText) -> Reminded:
-    """Return an object that finds the values near a text's reminders, such as "as I said". The
-    latest results are cached.
-    """
-    return Reminded(text)
 
 
 class Reminded:
@@ -142,3 +134,7 @@ def _has_few_words(text: str) -> bool:
 def _is_reported(text: UserText, start: int, end: int) -> bool:
     """Return whether the words of a sentence before a reminder say that it is somebody else's."""
     return reported().search(folded(text.text[start:end])) is not None
+
+
+# Finds the values near a text's reminders, such as "as I said". Results for short texts are kept.
+reminded_in = KeptReading(Reminded, MOST_KEPT, lambda text: len(text.text))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
-from chatmemory.recall.facts import LONGEST_KEPT, MOST_KEPT
+from chatmemory.recall.kept_readings import MOST_KEPT, kept_if_short
 from chatmemory.recall.phrases import (
     HAS_CJK,
     Language,
@@ -76,16 +76,13 @@ class Asked(NamedTuple):
     question: Question | None = None
 
 
+@kept_if_short(MOST_KEPT)
 def asked_in(text: str, own: tuple[str, ...] = ()) -> Asked:
     """Return what an assistant's text asks: its requests for facts, and its question. `own` are
-    phrases of the project. Results for short texts are cached.
+    phrases of the project. Results for short texts are kept.
     """
-    read = _asked_in if len(text) <= LONGEST_KEPT else _asked_in.__wrapped__
-    return read(text, own) if text else Asked()
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _asked_in(text: str, own: tuple[str, ...]) -> Asked:
+    if not text:
+        return Asked()
     requests = requests_in(text, own)
     return Asked(tuple(requests), question_in(text, requests))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 
 from chatmemory.patterns import declared_pattern
-from chatmemory.recall.facts import MOST_KEPT
+from chatmemory.recall.kept_readings import MOST_KEPT, kept_if_short
 from chatmemory.recall.neighbours import phrases_in
 from chatmemory.recall.numerals import numbers_in
 from chatmemory.recall.phrases import (
@@ -73,10 +73,10 @@ _CLAUSES_END = "\n"
 _COLONS = (":", "：")
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@kept_if_short(MOST_KEPT)
 def user_text(text: str, own_reminders: tuple[str, ...] = ()) -> UserText:
-    """Return a user's text as an object that finds words and values in it. The latest results are
-    cached. `own_reminders` are phrases of the project that mean "as I said".
+    """Return a user's text as an object that finds words and values in it. Results for short texts
+    are kept. `own_reminders` are phrases of the project that mean "as I said".
     """
     return UserText(text, own_reminders)
 

@@ -13,7 +13,7 @@ from itertools import compress, count, islice
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.days import days_in
-from chatmemory.recall.facts import LONGEST_KEPT, MOST_KEPT
+from chatmemory.recall.kept_readings import MOST_KEPT, kept_if_short
 from chatmemory.recall.numerals import numbers_in, times_in
 from chatmemory.recall.phrases import CJK, HAS_CJK, folded, in_one_kana
 from chatmemory.recall.values import UNIT, Value, signs_of
@@ -83,13 +83,9 @@ class Search:
         return found
 
 
+@kept_if_short(2 * MOST_KEPT)
 def searched(text: str) -> Searched:
-    """Return a text as an object to search for values. Results for short texts are cached."""
-    return _kept(text) if len(text) <= LONGEST_KEPT else Searched(text)
-
-
-@lru_cache(maxsize=2 * MOST_KEPT)
-def _kept(text: str) -> Searched:
+    """Return a text as an object to search for values. Results for short texts are kept."""
     return Searched(text)
 
 
