@@ -48,9 +48,11 @@ def _lost(view: ConversationState) -> Iterator[Part]:
 
 
 def _incidents(view: ConversationState) -> Iterator[Part]:
-    """Yield the card of the requested incident, or of the one at the step; the report above names
-    the newest. Yield the card of unseen uses too, and a note if nobody has looked for incidents
-    yet.
+    """Yield the incident cards of the conversation page.
+
+    A card shows one incident only if the URL names an incident, or if the newest incident is at the
+    shown step. Further cards show unseen uses of facts, and up to which step the incidents are
+    known.
     """
     found = incidents_shown(view)
     if not found:

@@ -1,5 +1,5 @@
-"""Finds in the ledger of a conversation when its incidents and losses of terms began, for counts of
-the past.
+"""Finds past cases of two causes in the ledger of a conversation: incidents, and terms that
+summaries lost.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 def repeated(passage: Passage) -> Iterable[Case]:
-    """Return a case for each step at which a user had to repeat a fact. These are all such steps of
-    the conversation `passage.memory`, also before the passage.
+    """Return a case for each step at which a user had to repeat a fact. The whole conversation
+    `passage.memory` is searched, not only the passage.
     """
     memory = passage.memory
     found: Sequence[KeptIncident] | None = _kept(IncidentKeeper(), memory, rows_of)
@@ -36,8 +36,10 @@ def repeated(passage: Passage) -> Iterable[Case]:
 
 
 def lost(passage: Passage) -> Iterable[Case]:
-    """Return a case for each compaction whose summary lost a needed term. The step of the case is
-    that of the first message that needed such a term.
+    """Return a case for each compaction that lost a term which was needed later. The whole
+    conversation `passage.memory` is searched.
+
+    The step of a case is the step at which a term that the compaction lost was first needed.
     """
     memory = passage.memory
     found: Sequence[StoredEvidence] | None = _kept(CompactionKeeper(), memory, evidence_rows)
@@ -57,8 +59,8 @@ def lost(passage: Passage) -> Iterable[Case]:
 
 
 def _kept(keeper: Keeper, memory: Memory, read: Callable[[JsonValue], list[T]]) -> list[T] | None:
-    """Return what the current row of a keeper has; None if there is no such row, or if somebody
-    altered the row so that nobody can read it.
+    """Return the values in the current row of a keeper. Return None if the row is missing, outdated
+    or altered.
     """
     row = keeper.row(memory)
     if row is None or not keeper.is_current(row, memory):

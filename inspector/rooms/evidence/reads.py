@@ -42,12 +42,12 @@ class ShownIncident:
     """An incident with the details that a page shows. The newest of `count` incidents has the
     `number` 1.
 
-    Before the later incidents happened, this incident had the number `number_then`. `left` is the
-    change by which the fact left memory. `policy` is the policy at the step of the incident.
-
-    `texts` has by seq the readable texts of the messages that the page quotes. The message that
-    said the fact came with step `said_step`. `message_count` is how many messages the history had
-    before the message that repeats the fact.
+    - `number_then`: the number that the incident had at its own step, before later incidents.
+    - `left`: the change by which the fact left memory.
+    - `policy`: the policy at the step of the incident.
+    - `texts`: the readable texts of the messages that the page quotes, by seq.
+    - `said_step`: the step that added the message that said the fact.
+    - `message_count`: the number of messages before the message that repeats the fact.
     """
 
     incident: Incident
@@ -64,9 +64,9 @@ class ShownIncident:
 class UnseenUses(NamedTuple):
     """How many facts the assistant used while no message in memory mentioned them.
 
-    `terms` are single terms. `pairs` are repeated values of tool calls, such as `membership=gold`.
-    `are_imported` means that the messages were imported, without a record of the contents of
-    memory.
+    `terms` counts single terms. `pairs` counts values of tool calls, such as `membership=gold`.
+    `are_imported` means that the uses came with an import: then memory at that time is a
+    calculation, not a record.
     """
 
     terms: int = 0
@@ -82,10 +82,10 @@ NO_USES = UnseenUses()
 
 
 def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -> UnseenUses:
-    """Count the facts that the assistant used while they were not in memory. `are_pairs` says for
-    each of these facts whether the fact is a value of a tool call, such as `membership=gold`.
+    """Count the facts that the assistant used while they were not in memory.
 
-    `newest` is the step of the newest such use, or None.
+    `are_pairs` has one item for each of these facts: True for a value of a tool call, such as
+    `membership=gold`. `newest` is the step of the newest use; None if there are none.
     """
     counts = Counter(are_pairs)
     are_imported = newest is not None and find_step(memory, newest).note == Step.IMPORTED
@@ -94,12 +94,13 @@ def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -
 
 @dataclass(frozen=True)
 class IncidentsAt:
-    """The incidents of a conversation up to the step that the page shows. The search for incidents
-    has reached step `until`; `is_current` means that the conversation has no later step.
+    """The incidents of a conversation up to the step that the page shows.
 
-    `shown` is the incident that the page shows: the requested or the newest incident of a user or a
-    tool. `used` counts the facts that the assistant used while no recorded message in memory
-    mentioned them. `listed` are the newest of these uses, if requested.
+    - `until`: the step up to which incidents have been searched.
+    - `is_current`: whether `until` is the last step of the conversation.
+    - `shown`: the requested incident, or the newest incident of a user or a tool.
+    - `used`: the number of facts that the assistant used while they were not in memory.
+    - `listed`: the newest uses that `used` counts, if the caller asked for the list.
     """
 
     until: int
@@ -128,12 +129,11 @@ def incidents_at(
     *,
     lists_used: bool = False,
 ) -> IncidentsAt | None:
-    """Return the incidents up to step `at`. Return None if no row is stored (`kept`). Raises
-    CorruptRow for an altered row.
+    """Return the incidents up to step `at`. Return None if `kept` is None: no incidents are stored.
+    Raises CorruptRow for an altered row.
 
-    The incident with the given `number` is returned with details and texts; the newest incident has
-    the number 1. `detail` is the step `at`, if the caller has read it. With `lists_used`, the
-    newest facts that the assistant used without a mention in memory are listed, too.
+    `shown` of the result is the incident with the given `number`; the newest has the number 1.
+    `detail` is the step `at`, or None if the caller has not read it. `lists_used` fills `listed`.
     """
     if kept is None:
         return None
@@ -183,12 +183,11 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return when the selected message was next needed after it left memory: the next incident
-    about a fact of the message. If the URL has the number of an incident, this incident is
-    returned.
+    """Return the first incident after the selected message left memory that repeats a fact of the
+    message. If the URL has the number of an incident, return this incident.
 
-    The result has no incident if the message was not needed. Return None if no message that left
-    memory is selected, or if no incidents are stored.
+    Return None if no message that left memory is selected, or if no incidents are stored. If the
+    message was not needed again, the result has no incident.
     """
     kept, left = row_of(view.stored.memory, view.read), view.selection.row
     if kept is None or left is None or view.selection.left_by is None:

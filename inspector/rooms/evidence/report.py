@@ -1,5 +1,5 @@
-"""The sentence at the top of a conversation about an incident: the repeated fact, how it left
-memory, and a remedy.
+"""The sentence about an incident at the top of the conversation page: the repeated fact, how the
+fact left memory, and a remedy.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def reports(view: ConversationState) -> Iterator[Part]:
 
 
 def dots_of(shown: ShownIncident) -> Mapping[int, str]:
-    """Return the CSS classes of an incident's dots on the timeline, by step."""
+    """Return CSS classes for three dots on the timeline, by step: where the fact was said, where it
+    left memory, and where it was repeated.
+    """
     left_step = shown.incident.shown.left_step
     at_steps = (shown.said_step, left_step, shown.incident.step)
     return dict(zip(at_steps, ("cell__was", "cell__gone", "cell__again"), strict=True))
@@ -85,15 +87,15 @@ class IncidentReport:
 
     @property
     def after(self) -> str:
-        """The words between the repeated term and the number of the message that repeats it, such
+        """The words between the repeated term and the number of the message with the incident, such
         as `was called again in`.
         """
         return "was called again in" if self.kind is IncidentKind.CALL_REPEATED else "in"
 
     @property
     def origin(self) -> str:
-        """The words between the number of the message that said the fact and `left memory`, such as
-        `, the last message with it,`.
+        """The words after the number of the message that said the fact, such as `, the last message
+        with it,`. The words `left memory` follow.
         """
         if self.kind is IncidentKind.CALL_REPEATED:
             return ", the result before,"
@@ -123,10 +125,10 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """A sentence that says why no limit would have kept the fact, or that this is unknown. ""
-        if a limit would have kept the fact.
+        """A sentence that says why no limit would have kept the fact, or that no such limit is
+        known. "" if a limit would have kept the fact.
 
-        If a client decides the window now, the sentence says only this.
+        For a window that a client decides, the sentence is `The client writes this window.`
         """
         keeping = self._shown.incident.shown.keeping
         if self._view.memory.policy is None:

@@ -1,13 +1,12 @@
-"""Divides long conversations into stretches of 500 messages. So after a change, the search for
-incidents and lost terms does not read the whole conversation again.
+"""Divides long conversations into stretches of 500 messages. After a change, only the newest
+stretches are searched for incidents and lost terms.
 
 Messages up to the end of the last full stretch are "settled". Their incidents and lost terms are
-found once, and later messages cannot change them. Only the newest 10,000 messages are searched, or
-fewer if they have more than 4 million characters.
+stored, and later messages cannot change them.
 
-Incidents and lost terms of the messages after the last full stretch are found again after each
-change. For this, the last full stretch and all later messages are read, and the messages that were
-in memory when this stretch began.
+After each change, the search begins with the last settled stretch: it reads the messages of this
+stretch, all later messages, and the window at its beginning. At most the newest 10,000 messages are
+searched; fewer if they have more than 4 million characters.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ Known = TypeVar("Known")
 
 
 def settled_until(last_seq: int) -> int:
-    """Return the seq of the last "settled" message; 0 for a short conversation, which is read as a
-    whole.
+    """Return the seq of the last "settled" message: the end of the last full stretch. Return 0 for
+    a conversation that is too short for two stretches.
 
-    Later messages cannot change the incidents and losses up to a settled message.
+    Later messages do not change the incidents and lost terms of settled messages.
     """
     full = last_seq - last_seq % STRETCH
     return full if full > STRETCH else 0
@@ -43,12 +42,11 @@ def settled_part(
     read: Callable[[KeptRow], Known],
     find: Callable[[Memory, int], Known],
 ) -> Known | None:
-    """Return the incidents or losses up to the last settled message, which later messages cannot
-    change. Return None if no message is settled.
+    """Return the incidents or lost terms up to the last settled message; None if no message is
+    settled.
 
-    `before` is the stored row. If its last settled message is still the last, `read` returns the
-    incidents or losses of the row. Otherwise, or if the row cannot be read, `find` computes them up
-    to the seq that it gets.
+    `read` returns them from the stored row `before`, if the same message was the last settled
+    message then. Otherwise `find` computes them up to the seq that `find` gets.
     """
     settled = settled_until(memory.last_seq)
     if not settled:
@@ -64,8 +62,8 @@ def _settled_at(memory: Memory, step: int) -> int:
 
 
 def first_behind(memory: Memory, settled: int) -> int:
-    """Return the seq of the first message to read after a change. `settled` is the last settled
-    message, or 0.
+    """Return the seq of the first message that is searched after a change. `settled` is the seq of
+    the last settled message, or 0.
     """
     if settled:
         return max(1, settled - STRETCH + 1)

@@ -95,8 +95,8 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
 
 
 def _incident_words(conversation: str, incident: Incident) -> str:
-    """Describe an incident: the departure of its fact, and the message in which the assistant asked
-    for it.
+    """Describe an incident, how its fact left memory, and the message in which the assistant had
+    asked for the fact.
     """
     first = incident.shown
     left = steps.step(conversation, first.left_step).change

@@ -1,5 +1,5 @@
-"""Words for incidents and compactions: which limit would have kept a fact, which messages became a
-summary, and how lost terms came back.
+"""Words for incidents and compactions: the limit that would have kept a fact, the messages that a
+summary replaced, and how lost terms came back.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
 
 
 def used_words(used: UnseenUses) -> str:
-    """Describe how many terms the assistant used without a mention in memory. Values of tool calls
-    are counted separately, because recall and the lab count only terms.
+    """Describe how many facts the assistant used while they were not in memory: `Assistant used 2
+    terms and 1 value of calls missing from memory`.
     """
     terms = counted(used.terms, "term") if used.terms else ""
     values = f"{counted(used.pairs, 'value')} of calls" if used.pairs else ""
@@ -88,11 +88,11 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
 
 
 def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
-    """Describe the tokens of the prompts before and after a compaction, as an agent recorded them:
-    `prompts of 91,204 tok in 2,711`.
+    """Describe the tokens before and after a compaction, as the coding agent recorded them:
+    `prompts of 91,204 tok in 2,711`. "" if nothing was recorded.
 
-    `window` has the tokens of the window before and after the compaction, which the page shows
-    anyway. Return "" if the agent recorded the same two numbers, or none.
+    `window` has the tokens of memory before and after. Return "" if the recorded numbers are the
+    same, because the page shows `window` already.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     if (before, after) == window:
@@ -103,7 +103,7 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
 
 
 def came_back(back: ReturnedBy) -> str:
-    """Describe how a lost term came back. The words never claim that the model invented the
+    """Describe how a lost term came back. The words do not claim that the model invented the
     term.
     """
     return _BACK[back]

@@ -1,4 +1,4 @@
-"""Updates the stored incidents of a conversation at once, before the background process would."""
+"""Updates the stored incidents of a conversation without waiting for the background process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from inspector.rooms.evidence.incidents import IncidentKeeper, IncidentsUntil, i
 
 
 def current_incidents(memory_id: str) -> IncidentsUntil:
-    """Return the incidents of a conversation up to its newest step, and store them if possible; see
-    `keeping.current`.
+    """Return the incidents of a conversation up to its newest step. Store them if the database
+    allows writing.
 
     Raises MemoryNotFound, and CorruptRow for an altered row.
     """

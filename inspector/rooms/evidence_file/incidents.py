@@ -1,5 +1,5 @@
-"""The incidents of an evidence file: facts that were repeated after they left memory, each with a
-limit that would have kept it.
+"""The incidents in an evidence file: facts that were repeated after they left memory, each with the
+limit that would have kept the fact.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ WHOLE = "[redacted message]"
 
 
 class Shown(NamedTuple):
-    """The parts of an evidence file from which the sentences about incidents are made: messages by
-    seq, and steps by number.
+    """What an evidence file shows: `rows` are its messages by seq, and `steps` its steps by number.
 
-    `whole` are the messages whose whole text is left out. In all texts, `masker` replaces the terms
-    to mask by marks.
+    `whole` has the seqs of messages whose whole text is masked. `masker` masks terms in all other
+    texts.
     """
 
     memory_id: str
@@ -86,8 +85,8 @@ def _is_in(shown: Shown, incident: Incident) -> bool:
 
 
 def _price(advice: AdviceCard | None, limit: int | None) -> str:
-    """Return the cost of the limit that would have kept a fact, as its card says it; empty if it is
-    not known.
+    """Return the cost of the limit that would have kept a fact, as the card of the advice says it.
+    Return "" if the cost is unknown.
     """
     today = advice.advice.today.policy if advice and advice.advice.today else None
     if advice is None or today is None or today.meters_only or limit is None:
@@ -138,7 +137,7 @@ def _stop(shown: Shown, label: str, seq: int, fact: str) -> JsonDict:
 
 
 def _text(shown: Shown, seq: int) -> str:
-    """Return the masked text of a message. It is masked before it is shortened."""
+    """Return the masked text of a message. The text is masked before it is shortened."""
     row = shown.rows.get(seq)
     if row is None:
         return "…"
@@ -146,7 +145,9 @@ def _text(shown: Shown, seq: int) -> str:
 
 
 def _test(shown: Shown, incident: Incident, policy: Policy | None) -> str:
-    """Return the incident as a test, or "" if a part of it is masked."""
+    """Return Python code that tests for an incident. Return "" if the file lacks the first step, or
+    if masking would change the code.
+    """
     if min(shown.steps) != 1:
         return ""
     message_count = sum(

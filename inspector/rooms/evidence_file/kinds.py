@@ -1,8 +1,8 @@
-"""The kinds of terms that can be recognized by their form and masked, such as card numbers. Names
-of people cannot.
+"""The kinds of terms that are recognized by their form and masked, such as card numbers. Names of
+people have no form.
 
-Each kind has a pattern over a normal form (see `normal`) and a check of each match, such as the
-check digits of a card. docs/masks.md says which terms each kind finds, as measured by tests.
+Each kind has a pattern for the normal form of a text (see `normal`), and a check of each match,
+such as the check digits of a card. docs/masks.md has what each kind finds, as measured by tests.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _HEXADECIMAL = frozenset("0123456789abcdefABCDEF-")
 class Kind(NamedTuple):
     """A kind of terms that can be masked, such as email addresses.
 
-    `is_term` checks a match of the `pattern`. `group` is the group of the pattern that is masked;
-    if this group matched nothing, the whole match is masked.
+    `pattern` finds candidates, and `is_term` decides whether a candidate is a term. `group` is the
+    group of the match that is masked. If the group is empty, the whole match is masked.
     """
 
     pattern: re.Pattern[str]
@@ -47,7 +47,9 @@ def _is_luhn(text: str) -> bool:
 
 
 def _is_iban(found: re.Match[str]) -> bool:
-    """Return whether the check number is right (ISO 13616), with or without words behind it."""
+    """Return whether the check number of an IBAN is right (ISO 13616). Words after the IBAN are
+    ignored.
+    """
     signs = "".join(filter(str.isalnum, found[0])).upper()
     return any(_remainder(signs[:end]) == 1 for end in range(len(signs), 14, -1))
 
@@ -69,7 +71,9 @@ def _is_place(found: re.Match[str]) -> bool:
 
 
 def _is_random(found: re.Match[str]) -> bool:
-    """Return whether a long run of signs changes like chance does: no word, hash or UUID."""
+    """Return whether characters look random, as in a key: 20 or more, mixed letters and digits, and
+    not hexadecimal.
+    """
     signs = found[0].strip("-_./+=")
     has_all = all(any(map(is_of, signs)) for is_of in (str.islower, str.isupper, str.isdecimal))
     if len(signs) < 20 or not has_all or _HEXADECIMAL.issuperset(signs):
@@ -86,8 +90,8 @@ def _sort_of(sign: str) -> str:
 
 
 def _is_national(found: re.Match[str]) -> bool:
-    """Return whether check digits are right, where an id has some, and whether what is behind a
-    label is long enough.
+    """Return whether a match can be a national ID: its check digits are right, or it follows a
+    label and is long enough.
     """
     if found["labelled"]:
         signs = sum(map(str.isalnum, found["labelled"]))

@@ -1,8 +1,7 @@
-"""Masks the terms of an evidence file: each occurrence of a term is replaced by the same mark.
+"""Masks the terms of an evidence file: all occurrences of a term are replaced by the same mark.
 
-No spelling of a masked term remains in the file. Texts are searched in a normal form (see
-`normal`), so that a term is found however it is spaced, accented or escaped. The marks are put into
-the text as it was written.
+A term is found however it is spaced, accented or escaped, because texts are searched in a normal
+form (see `normal`). The rest of a text stays as it was written.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _OTHERS = declared_pattern(r"[\W_]")
 
 @dataclass(frozen=True)
 class Choice:
-    """What somebody chose to mask: `kinds` of terms, and `words`. Whole texts are masked for
-    messages of these `roles`, and for the messages in `seqs`.
+    """What somebody chose to mask: terms of these `kinds`, and these `words`. Messages with these
+    `roles` or `seqs` are masked as a whole.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -41,7 +40,9 @@ class Choice:
 
 
 class _Found(NamedTuple):
-    """A term in a text: its place, its kind, and what equal terms have in common."""
+    """A term in a text: its start, its end and its kind. All spellings of a term have the same
+    `key`.
+    """
 
     start: int
     end: int
@@ -50,10 +51,10 @@ class _Found(NamedTuple):
 
 
 class Masker:
-    """Replaces chosen terms by marks, and counts different terms by kind in `found`.
+    """Replaces chosen terms by marks. `found` counts the different masked terms by kind.
 
-    Terms of kinds that were not chosen stay in the text. With `counts_others`, such terms are
-    counted by kind in `left`.
+    Terms of kinds that were not chosen stay in the text. `left` counts them by kind, if
+    `counts_others` is set.
     """
 
     def __init__(self, choice: Choice, counts_others: bool = False) -> None:
@@ -72,28 +73,28 @@ class Masker:
         return {kind: len(self._left[kind]) for kind in self._others if kind in self._left}
 
     def is_whole(self, seq: int, role: str) -> bool:
-        """Return whether the whole text of a message is left out, because of its number or its
-        role.
+        """Return whether the whole text of a message is masked, because its seq or its role was
+        chosen.
         """
         return seq in self._choice.seqs or role in self._choice.roles
 
     def without_words(self, text: str) -> str:
-        """Return a text of the site, such as a policy, with marks instead of chosen words. Terms of
-        chosen kinds, such as card numbers, are not replaced.
+        """Return a text with the chosen words masked, but not the terms of chosen kinds. For texts
+        that nobody said, such as the words of a policy.
         """
         return self._masked(text, len(text), is_only_words=True)
 
     def text(self, text: str, most: int | None = None) -> str:
-        """Return a text with marks instead of masked terms and words.
+        """Return a text with chosen terms and words masked.
 
-        With `most`, only that many characters of the text are kept. A term that begins within these
-        characters and ends after them is masked as a whole.
+        With `most`, the text is cut after that many characters. A term across the cut is masked as
+        a whole.
         """
         most = len(text) if most is None else most
         return self._masked(text[: most + MARGIN], most)
 
     def data(self, value: JsonValue) -> JsonValue:
-        """Return a JSON value with all its texts masked, except for the names of members."""
+        """Return a JSON value with all texts masked. The names of an object's members stay."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list | tuple):
@@ -133,14 +134,16 @@ class Masker:
 
 
 def _forms(word: str) -> set[str]:
-    """Return the normal forms of a word as it is, and as JSON, HTML and addresses spell it."""
+    """Return the normal forms of a word: of the word itself, and of its spellings in JSON, HTML and
+    URLs.
+    """
     spellings = word, json.dumps(word)[1:-1], escape(word), quote(word, safe="")
     return set(map(normal_form, spellings))
 
 
 def words_pattern(words: list[str]) -> re.Pattern[str]:
-    """Return the pattern that finds chosen words in the normal form of a text. A space in a word
-    also matches a plus, as in URLs, or nothing.
+    """Return a pattern that finds the chosen words in a text's normal form. A space in a word also
+    matches `+` or nothing: `a b` finds `a+b` and `ab`.
     """
     spaced = (re.escape(word).replace(r"\ ", "[ +]?") for word in words)
     return declared_pattern("|".join(spaced), re.IGNORECASE, family="words to mask")
@@ -176,7 +179,9 @@ def _apart(found: list[_Found]) -> Iterator[_Found]:
 
 
 def _beside(terms: Iterable[_Found], masked: Sequence[_Found]) -> Iterator[_Found]:
-    """Yield terms that overlap none of the masked ones; both come in the order of the text."""
+    """Yield the `terms` that overlap none of the `masked` terms. Both arguments are sorted by their
+    position in the text.
+    """
     n = 0
     for each in terms:
         while n < len(masked) and masked[n].end <= each.start:

@@ -1,11 +1,11 @@
-"""The normal form in which texts are searched for terms to mask. A position in the normal form
+"""The normal form in which texts are searched for terms to mask. Each position in the normal form
 leads back to a position in the original text.
 
-ASCII letters stay as they are, because the patterns of kinds need their case. All other characters
-are changed by NFKD and case folding. Each run of white space becomes one space, and zero-width
-characters are left out.
-
-Entities, percent signs and the escapes of JSON are decoded, and curly quotes become straight.
+- ASCII letters stay as they are, because patterns distinguish upper and lower case.
+- Other letters are changed by NFKD and case folding.
+- White space becomes one space, and zero-width characters are left out.
+- HTML entities, percent signs and JSON escapes are decoded.
+- Curly quotes become straight.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ _STRAIGHT = str.maketrans("‘’‚‛“”„‟«»′", '\'\'\'\'""""""\'')
 
 
 class NormalText(NamedTuple):
-    """A text in its normal form. It has the positions of the parts whose length has changed:
-    `&amp;` became `&`.
+    """A text in its normal form, and where its length has changed: `&amp;` became `&`.
 
-    `starts` and `ends` are the indexes at which these parts begin and end in the normal form.
-    `of_starts` and `of_ends` are the indexes of the same parts in the original text.
+    Each changed part has the same index in four lists. `starts` and `ends` have its positions in
+    the normal form, `of_starts` and `of_ends` in the original text.
     """
 
     text: str
@@ -69,8 +68,8 @@ class NormalText(NamedTuple):
         return cls("".join((*parts, text[done:])), starts, ends, of_starts, of_ends)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the start and the end, in the original text, of the part from `start` to `end` of
-        the normal form. This part must not be empty.
+        """Convert the positions `start` and `end` of the normal form to positions in the original
+        text. `end` must be greater than `start`.
         """
         return self._place(start, is_end=False), self._place(end, is_end=True)
 
@@ -85,7 +84,9 @@ class NormalText(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def normal_part(part: str) -> str:
-    """Return the normal form of a part that is not plain text, such as an entity or white space."""
+    """Return the normal form of a part that cannot stay as it is, such as an entity or white
+    space.
+    """
     if part[0] == "&":
         decoded = unescape(part)
     elif part[0] == "%":
@@ -110,5 +111,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a text in lower case, to compare chosen words."""
+    """Return the normal form of a text in lower case. Two spellings of a word have the same
+    result.
+    """
     return NormalText.of(text).text.casefold().strip()

@@ -47,8 +47,8 @@ LINES = {"over": "k-over", "minus": "k-minus", "fits": "k-fits", "sub": "is-sub"
 
 @dataclass(frozen=True)
 class Evidence:
-    """The contents of an evidence file: `data` for JSON, and the number of the conversation's last
-    step.
+    """The contents of an evidence file: `data` for its JSON. `last_step` is the last step of the
+    conversation, which the file can lack.
     """
 
     data: JsonDict
@@ -62,8 +62,8 @@ class Evidence:
 
     @property
     def incident(self) -> JsonDict | None:
-        """The incident at the top of the file: the newest incident whose fact had left memory by
-        the chosen step. None if there is none.
+        """The newest incident whose fact left memory at or before the chosen step. None if there is
+        none.
         """
         at = self.data["at"]
         found = [each for each in self.data["incidents"] if each["left"] <= at]
@@ -143,7 +143,9 @@ def _details(memory_id: str, first: int, last: int) -> Iterator[StepDetail]:
 
 
 def _windows(memory_id: str, details: Iterable[StepDetail]) -> dict[int, WindowView]:
-    """Return the windows with interrupted tool calls, by step: memory is without these calls."""
+    """Return windows by step, but only those with an interrupted tool call that the model does not
+    see.
+    """
     recovering = (
         each.row.n for each in details if can_decide(each.row.policy) and each.row.policy.recovers
     )
@@ -152,8 +154,8 @@ def _windows(memory_id: str, details: Iterable[StepDetail]) -> dict[int, WindowV
 
 
 def _messages(memory_id: str, first: int, last: int) -> tuple[MessageDetail, ...]:
-    """Return the messages that were in memory at any of these steps; if there are very many, the
-    last ones.
+    """Return the messages that were in memory at any of the steps `first` to `last`. Of too many
+    messages, return the newest.
     """
     stays = Stay.objects.filter(
         Q(left_step=None) | Q(left_step__gte=first), memory_id=memory_id, entered_step__lte=last
@@ -164,7 +166,7 @@ def _messages(memory_id: str, first: int, last: int) -> tuple[MessageDetail, ...
 
 
 def _stubs(memory_id: str, seqs: Sequence[int]) -> Mapping[int, Sequence[Stay]]:
-    """Return the stays in which memory had a stub in a message's place, by seq."""
+    """Return by seq the stays in which a stub replaced the text of a tool result."""
     stays = Stay.objects.filter(in_list("seq", seqs), memory_id=memory_id, overrides__isnull=False)
     found: dict[int, list[Stay]] = {}
     for stay in stays.order_by("n"):
@@ -203,12 +205,14 @@ def _message(row: MessageDetail, stubs: Sequence[Stay], masker: Masker) -> JsonD
 
 
 def _stub_text(stay: Stay, row: MessageDetail) -> str:
-    """Return the text of a stub; that of its message if a redaction erased the stub."""
+    """Return the text of a stub. If a redaction erased the stub, return the text of its message."""
     return without_escapes(text_of_stub(stay.overrides, row.text) or row.text)
 
 
 def _step(detail: StepDetail, window: WindowView | None = None) -> JsonDict:
-    """Return a step for the file. With its `window`, some messages are stored but not seen."""
+    """Return a step for the file. `window` is given if the model did not see all messages of the
+    window.
+    """
     change = detail.change
     after = window.totals if window else change.after
     caption = captions.caption(change, detail.row.note)
@@ -234,8 +238,8 @@ def _step(detail: StepDetail, window: WindowView | None = None) -> JsonDict:
 
 
 def _unseen(window: WindowView) -> Iterator[tuple[int, str, str]]:
-    """Yield each message of an interrupted call, with a few words and why the model does not see
-    it.
+    """Yield the messages that the model does not see because their tool call is interrupted: seq,
+    state, and reason.
     """
     for call in window.interrupted:
         for entry in call.entries:
@@ -243,7 +247,7 @@ def _unseen(window: WindowView) -> Iterator[tuple[int, str, str]]:
 
 
 def _free(change: ChangeResult, after: Totals) -> int | None:
-    """Return the tokens that the limit has left; None if no limit counts tokens."""
+    """Return how many more tokens the limit allows; None if the limit does not count tokens."""
     policy = change.policy
     if not can_decide(policy) or policy.unit != "tokens":
         return None

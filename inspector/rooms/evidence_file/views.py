@@ -107,7 +107,7 @@ def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _opened_at(request: HttpRequest, memory_id: str) -> str | int:
-    """Return the step in the address, else that of the newest incident, else nothing."""
+    """Return the step in the URL, else the step of the newest incident, else ""."""
     return request.GET.get("at", "") or step_of_incident(memory_id) or ""
 
 
@@ -121,9 +121,7 @@ def _download(found: Evidence, masker: Masker, actor: str) -> HttpResponse:
 
 
 def file_of(found: Evidence, masker: Masker, actor: str) -> str:
-    """Return an evidence file as HTML. The file opens from disk and requests nothing from any
-    server.
-    """
+    """Return an evidence file as HTML. The HTML works from disk, without requests to a server."""
     context: dict[str, object] = {
         **inlined(STYLESHEETS, SCRIPT),
         "evidence": found,

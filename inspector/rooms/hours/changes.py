@@ -1,13 +1,11 @@
 """Finds changes of policies and labels, and measures whether they helped.
 
-A change of a policy is a step of a conversation. For labels, no step says when a value came. So a
-new value of a label counts as a change from the first hour in which a conversation with this value
-had turns. The turns of conversations with the value are compared with earlier turns of the same
-tenant.
+A step records each change of a policy. No step records a new label. So a label value counts as new
+from the first hour in which a conversation with this value had turns. Its conversations are
+compared with earlier ones of the same tenant.
 
-A case is a time at which a problem of a kind (a "flag") began in a conversation. Cases are counted
-before and after a change, per 100 turns that could have had a case. Only the affected conversations
-count. Cases in the hour of the change are left out.
+A case is one time that a problem began in a conversation. Cases per 100 turns are compared before
+and after a change. The hour of the change itself does not count.
 """
 
 from __future__ import annotations
@@ -36,17 +34,15 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a policy or a label within a tenant. Turns before and after the change are
-    compared to see whether the change helped.
+    """A change of the policy or of a label within a tenant. Turns before and after the change are
+    compared. `at` is the hour of the change.
 
-    `at` is the hour in which the change began. For a policy, `hours` maps the ID of each changed
-    conversation to the hour of its own change. Its turns before and after this hour count.
+    A change of policy has `hours`: the hour of the change for each changed conversation, by ID. Its
+    `name` is "", and `words` is such as `limit 3,000`.
 
-    For a label, `after` has the conversations with the new value: their turns after `at` count.
-    `before` has the other conversations of the tenant: their turns before `at` count.
-
-    `name` is the label's name and `words` its value. For a policy, `name` is "", and `words`
-    describes the policy, such as `limit 3,000`.
+    A change of a label has the label's `name`, and `words` is the new value. `after` are the IDs of
+    conversations with the new value; their turns after `at` count. `before` are the tenant's other
+    conversations; their turns before `at` count.
     """
 
     words: str
@@ -58,14 +54,16 @@ class Change:
 
     @property
     def full(self) -> str:
-        """The change in words: `limit 3,000`, `release 4.2.0`."""
+        """The change in words: `limit 3,000` for a policy, `release 4.2.0` for a label."""
         return f"{self.name} {self.words}".strip()
 
     def has_changed(self, memory_id: str) -> bool:
         return memory_id in self.hours or memory_id in self.after
 
     def concerns(self, memory_id: str) -> bool:
-        """Return whether turns of a conversation count as turns before or after the change."""
+        """Return whether a conversation is compared: before the change, after the change, or
+        both.
+        """
         return self.has_changed(memory_id) or memory_id in self.before
 
 
@@ -93,7 +91,7 @@ def _of_policies(known: Mapping[str, Known], since: int) -> Iterable[Change]:
 
 
 def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) -> Iterable[Change]:
-    """Yield the values of a label that a tenant has had since an hour of the last 14 days."""
+    """Yield a change for each label value that was new in a tenant after the hour `since`."""
     name = next(iter(labels_with_few_values(known.values())), "")
     if not name:
         return
@@ -122,8 +120,8 @@ def _of_labels(known: Mapping[str, Known], rows: Sequence[Spent], since: int) ->
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a change: the time before or after. `cases` is the number of times that a problem
-    began, and `turns` the number of turns in which the problem could have begun.
+    """The time before, or the time after a change. `cases` counts how often a problem began.
+    `turns` counts the turns in which the problem could have begun.
     """
 
     cases: int = 0
@@ -131,7 +129,7 @@ class Side:
 
     @property
     def rate(self) -> float:
-        """The number of problems that began per 100 turns; 0 without turns."""
+        """The cases per 100 turns; 0 without turns."""
         return 100 * self.cases / self.turns if self.turns else 0.0
 
 
@@ -157,8 +155,8 @@ class Effect:
 def could_have(row: Spent, flag: Flag) -> int:
     """Return in how many turns of an hour (`row`) the problem of a flag could have begun.
 
-    For most flags, these are all turns. A user can only have to repeat a fact after an eviction, so
-    that only turns after an eviction count for this flag.
+    For most flags, these are all turns of the hour. For problems that only an eviction or a
+    compaction causes, only the turns after the first of these count.
     """
     turns = flag.cases.past.turns if flag.cases.past else Turns.ALL
     if turns is Turns.EVICTED:
@@ -169,11 +167,10 @@ def could_have(row: Spent, flag: Flag) -> int:
 def effect_of(
     change: Change, flag: Flag, rows: Iterable[Spent], counting: Counting, now: datetime
 ) -> Effect:
-    """Return how often the problem of a flag began before and after a change, and in how many turns
-    the problem could have begun.
+    """Compare how often the problem of a flag began before and after a change.
 
-    `rows` are the hours of the conversations that the change concerns. `counting` decides which
-    past problems still count.
+    `rows` are the hours of the conversations that the change concerns. `counting` leaves out
+    problems that no longer count, such as those of a provider that is not in use.
     """
     sums = {False: [0, 0], True: [0, 0]}
     first = change.at
@@ -189,7 +186,9 @@ def effect_of(
 
 
 def _is_after(change: Change, row: Spent) -> bool | None:
-    """Return the side of an hour; None if the conversation, or the hour, counts for neither."""
+    """Return True for an hour after the change, False for an hour before, and None for an hour that
+    is not compared.
+    """
     at = change.hours.get(row.memory_id)
     if at is None:
         at = change.at
@@ -202,10 +201,10 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 @dataclass(frozen=True)
 class Closing:
     """Whether a problem ended after a change. `at` is the time at which the problem counts as
-    ended, or None. `came_back` means that the problem ended, but began again later.
+    ended, or None. `came_back` is True if the problem ended and began again.
 
-    `last` is the latest hour after the change in which the problem began. If there is no such hour,
-    `last` is the hour of the change.
+    `last` is the last hour in which the problem began after the change; the hour of the change if
+    it never did.
     """
 
     at: int | None
@@ -219,9 +218,8 @@ def closing_of(
     """Return whether and when the problem of a flag ended after a change, and whether the problem
     came back.
 
-    The problem counts as ended when it has not begun again for at least 2 days and 50 turns. Only
-    turns of changed conversations in which the problem could have begun are counted. If the problem
-    begins in any of the `rows`, the count starts again.
+    A problem has ended if for 2 days and 50 turns no new case began. Only turns in which the
+    problem could have begun count. Each new case in `rows` starts the count again.
     """
     last, turns, came_back = change.at, 0, False
     closed: int | None = None

@@ -1,5 +1,5 @@
-"""Local hours and days in the site's time zone. Changes of the clock, such as daylight saving time,
-are respected.
+"""Local hours and days in the site's time zone. At a change to or from daylight saving time, a day
+has 23 or 25 hours.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ HOUR = 3_600
 
 
 def hour_of(at: datetime, zone: tzinfo | None = None) -> int:
-    """Return the start of the local hour that contains a time, in seconds since 1970.
+    """Return the start of the local hour that contains `at`, in seconds since 1970.
 
-    When a clock is set back, an hour occurs twice. Then each of the two has its own start.
+    When a clock is set back, the same hour of the day occurs twice. The two hours have different
+    starts.
     """
     local = at.astimezone(zone or timezone.get_default_timezone())
     offset = local.utcoffset()
@@ -24,7 +25,9 @@ def hour_of(at: datetime, zone: tzinfo | None = None) -> int:
 
 
 def day_of(hour: int) -> datetime:
-    """Return the beginning of the local day of an hour."""
+    """Return the beginning of the local day that contains an hour. `hour` is in seconds since
+    1970.
+    """
     local = datetime.fromtimestamp(hour, timezone.get_default_timezone())
     return local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 

@@ -1,5 +1,5 @@
-"""Adds up turns, tokens, cost and problems by hour and by day, for any groups of conversations.
-Each conversation's hours are added up once, and the sums are used for all groupings.
+"""Adds up turns, tokens, cost and problems by hour and by day, for groups of conversations. The
+sums of single conversations are computed once, for all groupings.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ Written = JsonList  # turns, tokens and cost a turn, cases, and how many have ca
 class Column:
     """The figures of one hour or day, for all conversations with turns in this time.
 
-    The lists `places`, `turns`, `tokens` and `costs` have one item for each of these conversations,
-    in the same order. `places` has a conversation's index in the list of all conversations.
-    `tokens` and `costs` are means for a turn; 0 if the conversation had no answer. Costs are in
-    thousandths of the price of an input token.
+    `places`, `turns`, `tokens` and `costs` have an item for each of these conversations, in the
+    same order. A place is an index in the list of all conversations. Tokens and costs are means per
+    turn; 0 without an answer. A cost of 1,000 is the price of one input token.
 
-    `counted` has the indexes of conversations whose tokens are those of recorded calls. Each of the
-    `cases` is a conversation's index, and the number of problems that began by flag (kind of
-    problem).
+    `counted` has the places of conversations whose tokens a provider has counted. An item of
+    `cases` has a place, and how many problems began in this conversation, by flag.
     """
 
     places: list[int] = field(default_factory=list)
@@ -38,8 +36,8 @@ class Column:
     cases: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
     def add(self, place: int, turns: int, tokens: int, cost: int) -> None:
-        """Add the figures of a conversation: the sums of its turns, tokens and cost. `place` is the
-        conversation's index in the list of all conversations.
+        """Add the figures of a conversation. `tokens` and `cost` are sums over its turns. `place`
+        is its index in the list of all conversations.
         """
         self.places.append(place)
         self.turns.append(turns)
@@ -50,8 +48,7 @@ class Column:
         """Return the figures of each group, by the group's number. The key NOBODY has the figures
         of all groups together.
 
-        `groups` has for each conversation the number of its group, or NOBODY to leave the
-        conversation out.
+        `groups` has the group's number for each conversation. NOBODY leaves the conversation out.
         """
         found: dict[int, _Sums] = {}
         counted = set(self.counted)
@@ -78,7 +75,7 @@ class Column:
 
 @dataclass
 class _Sums:
-    """The sums of a group in a column."""
+    """The sums of one group in one hour or day."""
 
     turns: int = 0
     tokens: list[int] = field(default_factory=list)
@@ -126,11 +123,11 @@ def columns_of(
     places: Mapping[str, int],
     counting: Counting,
 ) -> list[Column]:
-    """Return the figures of each hour or day that begins at one of the `starts`.
+    """Add up `rows`, the hours of conversations. Return a column for each hour or day that begins
+    at one of the `starts`.
 
-    `rows` are the hours of conversations. `column_of` maps the start of an hour to the index of its
-    hour or day in `starts`. `places` maps a conversation's ID to its index in the list of all
-    conversations.
+    `column_of` maps the start of an hour to an index in `starts`. `places` maps a conversation's ID
+    to its index in the list of all conversations.
     """
     sums: list[dict[int, list[int]]] = [{} for _ in starts]
     columns = [Column() for _ in starts]

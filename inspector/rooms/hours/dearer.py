@@ -1,6 +1,4 @@
-"""The cause "Cost a turn" on the overview: groups in which the cost of a turn has grown since a
-change.
-"""
+"""The cause "Cost a turn" of the overview: tenants whose turns cost more since a change."""
 
 from __future__ import annotations
 
@@ -26,11 +24,10 @@ _TURNS, _COST = 0, 2
 class Dearer:
     """A group whose turns cost more since a change of a policy or label, as a line of the overview.
 
-    `ratio` is the cost of a turn `after` the change divided by the cost `before`. Costs are in
-    tokens at the input price. `count` is the number of conversations with turns since the change.
-    `release` is the change in words, and `since` its time.
-
-    `href` leads to the list of the group's conversations, and `address` to the lab.
+    - `before`, `after`: tokens for a turn, at the input price; `ratio` is after divided by before.
+    - `count`: the number of conversations with turns since the change.
+    - `release`: the change in words; `since` is its time.
+    - `href`: the URL of the group's conversations; `address` is a URL of the lab.
     """
 
     ratio: float
@@ -49,8 +46,8 @@ class Dearer:
 
 
 def dearer(listed: Listed, made: Made) -> Iterator[RoomCause]:
-    """Yield a cause for each tenant in which a turn has cost at least 1.5 times as much since a
-    change as before the change.
+    """Yield a cause for each tenant whose turns cost at least 1.5 times as much after a change as
+    before.
     """
     for name, each in _dearer(listed, made):
         line = Fragment("rooms/hours/_dearer.html", {"dearer": each})

@@ -1,10 +1,10 @@
 """Derives the hourly figures of a conversation from its ledger and from its recorded calls.
 
-After a change, only the new steps are read: their figures are added to the stored rows. The
-`content` of the conversation's row has all other values that this needs.
+After a change, only the new steps are read, and their figures are added to the stored rows. The
+`State` after the last step is stored too, as the starting point of the next change.
 
-Tokens and cost are estimated from the ledger, too: the window before an answer counts as its
-prompt. The prefix that this prompt shares with the previous prompt can come from the prompt cache.
+Tokens and cost are also estimated from the ledger. The window before an answer counts as its
+prompt. The prefix that it shares with the previous prompt counts as cached.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _SUMMARIZED = "SUMMARIZED"
 
 
 def past_flags() -> list[Flag]:
-    """Return the flags (kinds of problems) whose past beginnings can be found in a ledger."""
+    """Return the flags whose past cases can be found in a ledger."""
     return [each for each in flags() if each.cases.past]
 
 
 @dataclass
 class State:
-    """The state of the derivation after a step, from which later steps continue.
+    """What must be known of the steps so far, so that later steps can be added.
 
-    `said` counts the messages with a time, `untimed` the messages without a time. `prompt_step` and
-    `prompt_at` are the step and the time of the latest prompt. `found` is the state of the search
-    for each flag (kind of problem), and `cases` are the problems found so far.
+    `said` counts the messages with a time, `untimed` those without. `prompt_step` and `prompt_at`
+    are the step and the time of the newest prompt. By name of a flag, `found` has what its search
+    needs to continue, and `cases` has the cases found.
     """
 
     has_evicted: bool = False
@@ -66,16 +66,16 @@ class State:
 
 
 def cost_of(call: Call, provider: Provider) -> int:
-    """Return the estimated cost of a prompt, in thousandths of the price of an input token."""
+    """Return the estimated cost of a prompt. A cost of 1,000 is the price of one input token."""
     prices = Prices(ONE, provider.cached, provider.write)
     return round(prices.weight(bill_of([call], provider.rules)) * THOUSAND)
 
 
 def counted_cost(input: int, cached: int, written: int, provider: Provider | None) -> int:
-    """Return the cost of a prompt whose tokens the provider has counted, in thousandths of the
-    price of an input token.
+    """Return the cost of a prompt whose tokens the provider has counted. A cost of 1,000 is the
+    price of one input token.
 
-    `cached` and `written` are the tokens read from and written to the prompt cache.
+    `cached` is the number of tokens read from the prompt cache, `written` the number written to it.
     """
     if provider is None:
         return input * THOUSAND
@@ -85,10 +85,9 @@ def counted_cost(input: int, cached: int, written: int, provider: Provider | Non
 
 
 class Derivation:
-    """Derives the hourly figures of a passage: the newest part of a ledger. `hours` has the changed
-    rows by hour.
+    """Derives the hourly figures of a passage. `hours` has the changed rows by hour.
 
-    `stored` returns the stored row of an hour, or None. The new figures are added to this row.
+    `stored` returns the stored row of an hour, or None. New figures are added to the stored row.
     """
 
     def __init__(
@@ -108,8 +107,8 @@ class Derivation:
         self._arriving = {(each.seq, each.entered): each.tokens for each in passage.held}
 
     def run(self) -> None:
-        """Add all steps of the passage to the rows of their hours, and find the problems that began
-        with these steps.
+        """Add the new steps of the passage to the rows of their hours, and find the cases of all
+        flags.
         """
         for step, window, leaving in self.passage.walk():
             if step.n > self.passage.after:
@@ -150,7 +149,9 @@ class Derivation:
             self._send(said.at, step, window, before)
 
     def _send(self, at: datetime | None, step: int, window: PastWindow, before: int) -> None:
-        """Add the prompt of an answer: the window, and `before` tokens that came with it."""
+        """Add a prompt to the row of its hour. Its tokens are those of the window, plus `before`:
+        the tokens that came with the answer.
+        """
         state = self.state
         prompt = window.tokens + before + self._overhead if window.held or before else 0
         if at is not None:
@@ -166,7 +167,7 @@ class Derivation:
         window.begin()
 
     def _shared(self, window: PastWindow) -> int:
-        """Return the tokens of the last prompt that still begin the window."""
+        """Return the tokens of the prefix that the window shares with the last prompt."""
         if self.state.prompt_step is None:
             return 0
         sent = self._sent if self._sent is not None else self._tokens_sent()
@@ -185,7 +186,9 @@ class Derivation:
     # Cases
 
     def _find_cases(self) -> None:
-        """Find the cases of all flags, and write them into the hours in which they differ."""
+        """Find the cases of all flags, and write them into the rows of hours whose cases have
+        changed.
+        """
         before = _by_hour(self.state.cases)
         for flag in past_flags():
             assert flag.cases.past is not None
@@ -219,7 +222,7 @@ def _by_hour(cases: dict[str, list[JsonList]]) -> dict[int, list[list[str]]]:
 
 
 def _hour_of_step(memory: Memory, step: int) -> int | None:
-    """Return the hour of an earlier step, as `PassageStep.at` has it."""
+    """Return the hour of an earlier step; None if the step has no time."""
     passage = Passage(memory, after=step - 1)
     at = next((each.at for each in passage.steps if each.n == step), None)
     return hour_of(at) if at else None

@@ -19,8 +19,8 @@ Facet = tuple[str, int, str]  # a value of a filter, its conversations, and its 
 def facets_of(
     known: Mapping[str, Known], rows: Sequence[Spent], now: datetime
 ) -> dict[str, list[Facet]]:
-    """Return for each filter of the overview the values to offer: the values that the most
-    conversations have. The filter `day` offers the last days.
+    """Return the values that each filter of the overview offers, by the filter's name: those that
+    the most conversations have. The filter `day` offers the last days.
     """
     names = labels_with_few_values(known.values())
     counts: dict[str, Counter[tuple[str, str]]] = {}

@@ -1,9 +1,7 @@
-"""The hourly and daily figures of groups, which are computed in the background and stored for the
-overview.
+"""The hourly and daily figures of groups, computed in the background and stored for the overview.
 
-A group has figures for each hour and day: its turns, its new problems, and the medians of tokens
-and cost for a turn. A median is taken over the conversations with an answer in this time, so that a
-huge conversation does not change it.
+The figures of an hour or day are its turns, its new problems, and medians of tokens and cost per
+turn. The median is over conversations, so that one huge conversation does not change it.
 """
 
 from __future__ import annotations
@@ -57,10 +55,10 @@ LEAST_TURNS, FROM = 20, 0.15
 
 @dataclass(frozen=True)
 class Grouped:
-    """The groups of one grouping, such as by tenant: their `names`. `numbers` has for each
-    conversation the index of its group in `names`.
+    """The groups of one grouping, such as the tenants. `names` are the names of the groups.
+    `numbers` has for each conversation the index of its group in `names`.
 
-    `words` has the titles of groups by name, if title and name differ.
+    `words` has the titles of groups whose title is not their name, by name.
     """
 
     names: list[str]
@@ -70,18 +68,19 @@ class Grouped:
 
 @dataclass(frozen=True)
 class Fleet:
-    """All conversations with their groups and hourly figures, from which the figures of every
-    grouping and every filter are computed. A conversation has the same index in all lists.
+    """All conversations with their groups and hourly figures. The figures of any grouping and
+    filter follow from these values. A conversation has the same index in all lists.
 
-    `ids` are digests, so that no erased ID is stored. `groups` has a `Grouped` for each grouping,
-    such as `tenant`, and `models` groups by model. `starts` has the times at which columns begin,
-    and `columns` the figures, both by span: `days` and `hours`. `flags` are the names of the
-    counted flags.
-
-    Each of the `changes` of policies and labels has its time, a short text and a long text. Each
-    item of `changed` is a conversation's index, the index of its newest change, and whether the
-    conversation had turns since this change. `common` has the values that are equal for all
-    groupings.
+    - `ids`: digests of the IDs, so that no erased ID is stored.
+    - `models`: the conversations grouped by model.
+    - `groups`: the groups of each grouping, by its name, such as `tenant`.
+    - `starts`: the times at which columns begin, under the keys `days` and `hours`.
+    - `columns`: the figures from each of these times on, under the same keys.
+    - `flags`: the names of the counted flags.
+    - `changes`: the changes of policies and labels: time, short text, long text.
+    - `changed`: a conversation's index, the index of its newest change, and whether the
+      conversation had turns since.
+    - `common`: values for JSON that do not depend on the grouping.
     """
 
     ids: list[str]
@@ -102,8 +101,8 @@ class Fleet:
         changes: Sequence[Change],
         now: datetime,
     ) -> Fleet:
-        """Return all conversations in `known` with their figures, which are the sums of `rows`.
-        Each conversation gets the newest of the `changes` that affect it.
+        """Return the fleet of the conversations in `known`. `rows` are their hours. Of the
+        `changes`, each conversation gets the newest that concerns it.
         """
         places = {memory_id: n for n, memory_id in enumerate(known)}
         starts = {"days": days_until(now, DAYS), "hours": hours_until(now, HOURS)}
@@ -144,11 +143,11 @@ class Fleet:
         return json.dumps(self, default=vars, separators=(",", ":"))
 
     def by(self, split: str, listed: Iterable[str] | None = None) -> JsonDict:
-        """Return the figures of all conversations and of each group, by hour and by day, as values
+        """Return the figures of each group and of all conversations, by hour and by day, as values
         for JSON.
 
-        `split` is the grouping, such as `tenant` or `label:release`. With `listed`, only these
-        conversations count.
+        `split` is the grouping, such as `tenant` or `label:release`. With `listed`, only
+        conversations with these IDs count.
         """
         is_in = self._is_in(listed)
         split = self.usual_split(is_in) if split == TENANT and is_in else split
@@ -185,8 +184,10 @@ class Fleet:
         }
 
     def usual_split(self, is_in: Sequence[bool] | None = None) -> str:
-        """Return the grouping that is shown first: by tenant, or by a label if all conversations
-        have the same tenant.
+        """Return the grouping that is shown first: by tenant. If all conversations have the same
+        tenant, return a grouping by a label, if there is any.
+
+        `is_in` says for each conversation whether it counts; None if all count.
         """
         numbers = self.groups[TENANT].numbers
         tenants = set(numbers if is_in is None else compress(numbers, is_in))
@@ -194,14 +195,18 @@ class Fleet:
         return label if len(tenants) < 2 else TENANT
 
     def _is_in(self, listed: Iterable[str] | None) -> list[bool] | None:
-        """Return whether the conversation of each place is listed; None if all of them are."""
+        """Return for each conversation whether its ID is in `listed`. Return None if `listed` is
+        None.
+        """
         if listed is None:
             return None
         these = set(map(_digest, listed))
         return [each in these for each in self.ids]
 
     def _models_of(self, numbers: Sequence[int]) -> dict[int, set[str]]:
-        """Return the models of each group and of all of them, "" without a recorded call."""
+        """Return the models of each group, and under NOBODY the models of all groups. A
+        conversation without a recorded call has the model "".
+        """
         pairs = set(zip(numbers, self.models.numbers, strict=True))
         found: defaultdict[int, set[str]] = defaultdict(set)
         for group, model in pairs:
@@ -211,8 +216,10 @@ class Fleet:
         return found
 
     def _changes_of(self, numbers: Sequence[int], sizes: Collection[int]) -> dict[int, JsonList]:
-        """Return the newest change of each group: its time, its words, short and full, and how many
-        conversations have had turns since. A change of the only group is also that of all.
+        """Return the newest change of each group: time, short text, long text, and how many of its
+        conversations had turns since.
+
+        If there is only one group, NOBODY (all groups) has the same change.
         """
         newest: dict[int, int] = {}
         for place, n, _ in self.changed:
@@ -243,7 +250,7 @@ def _grouped(split: str, known: Mapping[str, Known]) -> Grouped:
 
 
 def _column_of(span: str, starts: Sequence[int], rows: Iterable[Spent]) -> dict[int, int]:
-    """Return the number of the column of each hour that is in one."""
+    """Return the index of the column that contains an hour, by the start of the hour."""
     if span == "hours":
         return {hour: n for n, hour in enumerate(starts)}
     hours = {row.hour for row in rows}
@@ -251,7 +258,7 @@ def _column_of(span: str, starts: Sequence[int], rows: Iterable[Spent]) -> dict[
 
 
 def _newest(changes: Sequence[Change]) -> dict[str, int]:
-    """Return the number of the newest change of each conversation that has one, by id."""
+    """Return the index of the newest change of each changed conversation, by ID."""
     found: dict[str, int] = {}
     for n, change in enumerate(changes):
         for memory_id in chain(change.hours, change.after):
@@ -269,13 +276,13 @@ def _last_hours(rows: Iterable[Spent]) -> dict[str, int]:
 
 
 def ratio_of(columns: Sequence[Sequence[JsonValue]], place: int, at: int | None) -> float | None:
-    """Return a value after a change divided by the same value before the change, such as `2.2`.
+    """Return a value after a change divided by the value before the change, such as `2.2`.
 
-    `columns` are the figures by day or hour. `place` is the value's index in a column, and `at` the
-    index of the column of the change.
+    `columns` are the figures by day or hour. `place` is the index of the value in a column. `at` is
+    the index of the first column after the change.
 
-    Return None if the change is not within the columns, or if less than 20 turns are before or
-    after the change. Return None also if the values differ by less than 15 %.
+    Return None in three cases: the change is outside the columns, less than 20 turns are before or
+    after, or the values differ by less than 15 %.
     """
     if at is None or not 0 < at < len(columns):
         return None
@@ -294,8 +301,8 @@ def ratio_of(columns: Sequence[Sequence[JsonValue]], place: int, at: int | None)
 
 
 def splits_of(known: Collection[Known]) -> list[str]:
-    """Return the groupings whose figures are stored, such as `tenant` or `label:release`. A label
-    is included if conversations share its values; `provider` and `model` need recorded calls.
+    """Return the groupings whose figures are stored, such as `tenant` and `label:release`.
+    Groupings by `provider` and `model` are left out if no conversation has a recorded call.
     """
     labels = [f"label:{name}" for name in labels_with_few_values(known)[:LABELS]]
     of_calls = [
@@ -321,8 +328,8 @@ class Made:
 
 
 def kept(splits: Collection[str]) -> dict[str, Made]:
-    """Return the stored figures of the given groupings, such as `tenant`, by grouping. Figures that
-    an earlier version of the code computed are left out.
+    """Return the stored figures of each of the given groupings, such as `tenant`. Figures by an
+    older version of the rules are left out.
     """
     names = {_stored(split): split for split in splits}
     rows = KeptFigures.objects.filter(split__in=names)
@@ -330,13 +337,13 @@ def kept(splits: Collection[str]) -> dict[str, Made]:
 
 
 def _stored(split: str) -> str:
-    """Return the name under which the figures of a split are kept by these rules."""
+    """Return the name of a grouping in the database, which includes the version of the rules."""
     return f"{RULES} {split}"
 
 
 def computed(split: str, which: MemoryQuerySet) -> Made | None:
-    """Return the figures of a grouping for the conversations in `which`, as of the last refresh.
-    Return None before the first refresh. Nothing is stored.
+    """Compute the figures of a grouping for the conversations in `which`, without storing them.
+    Return None if the fleet has never been refreshed.
     """
     row = KeptFigures.objects.filter(split=_stored(FLEET)).first()
     if row is None:
@@ -389,10 +396,11 @@ _due: dict[str, float] = {"at": 0.0}
 
 
 def refresh_if_due() -> None:
-    """Refresh the figures of all groupings if the hours of a conversation have changed since the
-    last refresh, or if a new hour has begun.
+    """Refresh all stored figures if conversations have new hourly figures, or if a new hour has
+    begun.
 
-    The pause until the next refresh is longer if the last refresh took more CPU time.
+    After a refresh, no other refresh begins for a while. The pause is longer if the refresh took
+    more CPU time.
     """
     if monotonic() < _due["at"]:
         return

@@ -1,5 +1,5 @@
-"""Filters of conversation lists: by an hour or day with messages or new problems, and by the
-provider and model of recorded calls.
+"""Filters of conversation lists: by an hour or day with messages or new problems, and by provider
+and model of recorded calls.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def _hours(times: tuple[int, int]) -> QuerySet[Hour]:
 
 
 def cases_on(day: str, name: str) -> dict[str, int] | None:
-    """Return by conversation ID how many cases of a flag began on a day or in an hour. Return None
-    for a flag whose past is not known.
+    """Return how many cases of the flag `name` began on a day or in an hour, by conversation ID.
+    Return None for a flag that is not counted.
 
-    `day` is such as `2026-01-31`, `2026-01-31T14` or `today`, and `name` is the name of the flag.
-    The bars on the overview show the same numbers.
+    `day` is such as `2026-01-31`, `2026-01-31T14` or `today`. The bars of the overview show the
+    same numbers.
     """
     flag = next((each for each in [*counted_flags(), *causes()] if each.name == name), None)
     if flag is None:
@@ -54,8 +54,8 @@ def cases_on(day: str, name: str) -> dict[str, int] | None:
 
 
 def times_of(value: str) -> tuple[int, int] | None:
-    """Return the start and the end of a day or an hour, in seconds since 1970; None if the value is
-    neither.
+    """Return the start and the end of a day such as `2026-01-31` or an hour such as
+    `2026-01-31T14`, in seconds since 1970. Return None for another text.
     """
     if value == "today":
         value = f"{timezone.localdate():%Y-%m-%d}"

@@ -1,7 +1,7 @@
-"""Reads the hours of many conversations together, and the groups to which they belong.
+"""Reads the hours of many conversations, and the groups of these conversations.
 
-A group is a tenant, a value of a label, a policy, a provider or a model. A conversation is grouped
-by the labels that it has today. A tenant is the beginning of the ID, up to a slash or a colon.
+A group is a tenant, a value of a label, a policy, a provider or a model. The labels of today
+decide, also for past hours. A tenant is the part of the ID before the first slash or colon.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ MINUTE = 60
 class Spent(NamedTuple):
     """The turns, tokens, cost and cases of a conversation in one hour.
 
-    `after_eviction` counts the turns after the first eviction of the conversation, and
-    `after_compaction` the turns after its first compaction. A `cost` of 1,000 is the price of one
-    input token.
+    `after_eviction` counts the turns after the conversation's first eviction, `after_compaction`
+    those after its first compaction. A `cost` of 1,000 is the price of one input token.
+    `is_counted` is True if a provider has counted the tokens.
 
-    `is_counted` is True if the tokens are those of recorded model calls. Each of the `cases` has
-    the name of a flag (a reason for attention) and a detail.
+    An item of `cases` is a problem that began: the name of its flag, and a detail.
     """
 
     memory_id: str
@@ -56,8 +55,8 @@ class Spent(NamedTuple):
 
 
 def spent(first: int, end: int | None = None, flag: str = "") -> Iterator[Spent]:
-    """Yield the hours of all conversations from the time `first` to before the time `end`. With a
-    `flag`, yield only hours in which the problem of this flag began.
+    """Yield the hours of all conversations from `first` up to, but without `end`; both are in
+    seconds since 1970. With the name of a `flag`, yield only hours in which its problem began.
     """
     rows = Hour.objects.filter(hour__gte=first).order_by()
     if end is not None:
@@ -95,11 +94,10 @@ def _cases(text: str) -> Sequence[Sequence[str]]:
 
 @dataclass(frozen=True)
 class Known:
-    """The properties by which a conversation is grouped: labels, tenant, policy, provider and
-    model.
+    """The properties by which a conversation is grouped, such as its labels and its tenant.
 
-    `policy` is the policy as a URL has it, such as `token_window:800`, and `policy_words` the
-    policy in words. `created` is the creation time, in seconds since 1970.
+    `policy` is the policy as URLs spell it, such as `token_window:800`. `policy_words` is the
+    policy in words. `created` is in seconds since 1970.
     """
 
     labels: dict[str, str] = field(default_factory=dict)
@@ -165,11 +163,11 @@ def grouping(split: str, known: Mapping[str, Known]) -> Callable[[str], str]:
 
 
 def labels_with_few_values(known: Iterable[Known]) -> list[str]:
-    """Return the names of labels that are useful for grouping, because many conversations share a
-    value.
+    """Return the names of the labels by which grouping is useful: labels that have few different
+    values.
 
-    Labels that change with a deployment, such as `release`, come first, then the labels that the
-    most conversations have.
+    Labels that change with a deployment, such as `release`, come first. Then come the labels that
+    the most conversations have.
     """
     values: defaultdict[str, set[str]] = defaultdict(set)
     counts: defaultdict[str, int] = defaultdict(int)
@@ -187,17 +185,17 @@ def _place(name: str) -> int:
 
 
 def counted_flags() -> list[Flag]:
-    """Return the flags (kinds of problems) that the overview counts by hour.
+    """Return the flags whose cases the overview counts by hour.
 
-    A flag is counted if the ledger shows when its problems began, and if its problems count today.
-    For some flags, people must first choose the providers in use.
+    A flag is counted if the ledger shows when its problems began, and if the flag counts with
+    today's settings. For example, rules of providers count only if the providers in use are set.
     """
     return [each for each in flags() if each.cases.past and each.counts]
 
 
 def causes() -> list[Flag]:
-    """Return the counted flags. A flag with parts, such as a part for each rule of a provider, is
-    replaced by its parts.
+    """Return the counted flags. A flag with parts is replaced by its parts, such as one for each
+    rule of a provider.
     """
     return [
         part
@@ -208,19 +206,19 @@ def causes() -> list[Flag]:
 
 @dataclass(frozen=True)
 class Counting:
-    """Decides which past problems still count today. For example, a problem counts only if its
-    provider is still in use.
+    """Decides which past cases still count today. For example, a case counts only if its provider
+    is still in use.
 
-    `rules` maps a flag's name to a function that gets a conversation's ID and a detail of a
-    problem. The function tells whether the problem counts. None instead of a function means that
-    all problems of the flag count.
+    `rules` has a function for each flag, by name. The function gets a conversation ID and the
+    detail of a case, and returns whether the case counts. None instead of a function: all cases
+    count.
     """
 
     rules: dict[str, Callable[[str, str], bool] | None]
 
     @classmethod
     def of(cls, these: Iterable[Flag]) -> Counting:
-        """Return how past problems of the given flags are counted."""
+        """Return the counting of the given flags by today's settings."""
         return cls(
             {
                 each.name: past.counting() if past.counting else None
@@ -230,15 +228,15 @@ class Counting:
         )
 
     def cases(self, row: Spent) -> dict[str, int]:
-        """Return how many problems began in the row's hour and still count, by name of the flag.
-        Flags without such a problem are left out.
+        """Return how many cases began in the hour of `row`, by name of the flag. Cases that no
+        longer count are left out.
         """
         found = {each: self._number(row, each, each) for each, _ in row.cases if each in self.rules}
         return {name: number for name, number in found.items() if number}
 
     def number(self, row: Spent, flag: Flag) -> int:
-        """Return how many problems of a flag began in the hour of a row. Problems that no longer
-        count are left out. `flag` may be a part of a flag.
+        """Return how many cases of a flag began in the hour of `row`. Cases that no longer count
+        are left out. `flag` may be a part of a flag, such as one rule of a provider.
         """
         return self._number(row, flag.name.partition(".")[0], flag.name) if row.cases else 0
 
@@ -251,10 +249,10 @@ class Counting:
 
 
 def examined() -> tuple[int, int, int]:
-    """Return how many conversations have hourly figures, how many have steps, and how many seconds
-    the rest will take.
+    """Return three numbers: how many conversations have hourly figures, how many have steps, and
+    the seconds until all have hourly figures.
 
-    The seconds follow from the speed of the last minute, and are 0 if this is unknown.
+    The seconds are estimated from the speed of the last minute; 0 if the speed is unknown.
     """
     whole = Memory.objects.filter(last_step__gt=0, imported=None).count()
     known = KeptHours.objects.count()
@@ -266,5 +264,5 @@ def examined() -> tuple[int, int, int]:
 
 
 def untimed() -> int:
-    """Return how many messages have no time and are therefore in no hour."""
+    """Return how many messages have no time. They do not count in any hour."""
     return KeptHours.objects.aggregate(sum=Sum("untimed"))["sum"] or 0

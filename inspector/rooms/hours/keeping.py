@@ -1,5 +1,5 @@
-"""Derives the hourly figures of conversations after changes. A row is outdated if its conversation
-has newer steps or newer recorded calls.
+"""Derives the hourly figures of conversations after changes. New steps and new recorded calls make
+a stored row outdated.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _COUNTED = ("calls", "call_tokens", "call_cost")
 
 
 class HoursKeeper(Keeper):
-    """Derives and stores the hours of each conversation: turns, prompts, their cost, and the
-    problems that began.
+    """Stores the hours of each conversation: turns, prompts, their cost, and the problems that
+    began.
     """
 
     model = KeptHours
@@ -86,8 +86,8 @@ class HoursKeeper(Keeper):
 
 
 def provider_of_estimates() -> Provider:
-    """Return the provider at whose cache price the cost of prompts is estimated: the first provider
-    in use.
+    """Return the provider whose cache price is used to estimate the cost of prompts: the first
+    provider in use.
     """
     found = usual()
     return providers()[found.provider].for_model(found.model)
@@ -111,8 +111,8 @@ def _state_of(before: KeptHours | None) -> State:
 
 
 def _add_calls(derivation: Derivation, memory: Memory, known: int) -> ModelCall | None:
-    """Count the calls after the one with the number `known` again, with all calls of their hours.
-    Return the newest of them, or None.
+    """Add the recorded calls after call number `known`. All calls of an affected hour are counted
+    again. Return the newest call, or None without new calls.
     """
     rows = ModelCall.objects.without_bodies().filter(memory=memory)
     new = list(rows.filter(n__gt=known).order_by("at", "n"))
@@ -141,7 +141,9 @@ def _priced(provider: str, model: str) -> Provider | None:
 
 
 def _keep_counts(derivation: Derivation, memory: Memory) -> None:
-    """Take over what is known of calls that are no longer stored: see INSPECTOR["CALL_DAYS"]."""
+    """Keep the stored counts of hours whose recorded calls were deleted; see
+    INSPECTOR["CALL_DAYS"].
+    """
     for each in Hour.objects.filter(memory=memory, calls__gt=0):
         row = derivation.hour(each.hour)
         if not row.calls:

@@ -1,6 +1,6 @@
-"""Tables of hourly figures: turns, prompts, cost and new problems in each hour of a conversation.
+"""Tables of hourly figures: turns, prompts, cost and new problems of a conversation in each hour.
 
-The only texts are names of flags, rules, providers and models.
+The only texts in the tables are names: of flags, rules, providers and models.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from chatmemory.managers import TableManager
 
 
 class KeptHours(KeptRow):
-    """How far the hourly figures of a conversation are computed: up to a step, and up to a recorded
-    `call`. `content` has what is needed to add later steps; see `deriving`.
+    """How far the hourly figures of a conversation are computed: up to a step, and up to the
+    recorded call with the number `call`. `content` is the state from which later steps continue;
+    see `deriving.State`.
 
-    `said` counts the messages with a time, `untimed` the messages without a time. `provider` and
-    `model` are those of the newest recorded call.
+    `said` counts the messages with a time, `untimed` those without. `provider` and `model` are
+    those of the newest recorded call.
     """
 
     call = models.BigIntegerField(default=0, help_text="the number of the newest recorded call")
@@ -39,14 +40,13 @@ class Hour(KeptPart):
     """The figures of a conversation in one hour. `hour` is the start of the local hour, in seconds
     since 1970.
 
-    `after_eviction` counts the turns after the first eviction of the conversation, and
-    `after_compaction` the turns after its first compaction.
+    - `after_eviction`: the turns after the first eviction of the conversation.
+    - `after_compaction`: the turns after its first compaction.
+    - `tokens`, `cost`: estimates for the prompts.
+    - `call_tokens`, `call_cost`: the same of recorded calls, as providers counted.
+    - `cases`: the problems that began, as JSON pairs: the name of a flag, and a detail.
 
-    `tokens` and `cost` are estimates for the prompts. `call_tokens` and `call_cost` are for
-    recorded calls, with tokens as providers counted them. A cost is in thousandths of the price of
-    an input token.
-
-    `cases` are the problems that began, as JSON: pairs of a flag (kind of problem) and a detail.
+    A cost of 1,000 is the price of one input token.
     """
 
     key = "hour"
@@ -70,8 +70,8 @@ class Hour(KeptPart):
 
 
 class KeptFigures(models.Model):
-    """The figures of all conversations by one grouping (`split`), such as by tenant, as computed at
-    `made_at`; see `figures`.
+    """The hourly figures of all conversations, grouped by `split`, such as `tenant`. They were
+    computed at `made_at`; see `figures`.
     """
 
     split = models.CharField(max_length=300, primary_key=True)

@@ -1,4 +1,4 @@
-"""Costs in money, by the prices that the site has given (INSPECTOR["PRICES"])."""
+"""Costs in money, by the prices in the setting INSPECTOR["PRICES"]."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LEAST = Decimal("0.1")  # with less, an amount has four digits after the point
 
 
 def money(tokens: float, models: Iterable[str], prices: Mapping[str, str]) -> str:
-    """Return the cost of tokens at the input price, such as `$0.42`. Return "" if the site has
-    given no price for a model, or if the models have different prices.
+    """Return the cost of `tokens` in money, such as `$0.42`, at the input price of the `models`.
+    Return "" if a price is missing, or if the models have different prices.
     """
     found = {_price_of(each, prices) for each in models}
     price = found.pop() if len(found) == 1 else ""
@@ -25,6 +25,8 @@ def money(tokens: float, models: Iterable[str], prices: Mapping[str, str]) -> st
 
 
 def _price_of(model: str, prices: Mapping[str, str]) -> str:
-    """Return the price of the longest beginning of a model's name."""
+    """Return the price of a model. `gpt-5` in `prices` also applies to `gpt-5-mini`; the longest
+    fitting name decides.
+    """
     fitting = [each for each in prices if model.startswith(each)]
     return prices[max(fitting, key=len)] if fitting else prices.get(ANY_MODEL, "")

@@ -1,5 +1,5 @@
-"""The parts of the overview that show hours: a table of figures over time, causes found in them,
-and the effects of changes.
+"""The parts of the overview about hours: a table of figures over time, the cause "Cost a turn", and
+whether changes helped.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from inspector.shell.room import Fragment, Listed, OverTime, Told
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
-    """Return the parts of the overview over time from the stored figures; None if no conversation
-    has been examined.
+    """Return the parts of the overview about hours, or None if no conversation has hourly figures
+    yet.
 
-    Figures of a filtered list are not stored. With `at_once`, they are computed now; otherwise the
+    Figures of a filtered list are not stored. With `at_once`, they are computed now. Otherwise the
     page requests them after it has loaded.
     """
     found = kept({TENANT, listed.split or TENANT})

@@ -1,5 +1,5 @@
-"""The "strip" of the overview: a table of cost, tokens, new problems and turns by hour or by day,
-with a column for each group.
+"""The "strip" of the overview: a table with a column for each group. Its rows show cost, tokens,
+new problems and turns, by hour or by day.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _TURNS, _TOKENS, _COST, _CASES, _COUNTED, _ESTIMATED = range(6)
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a small chart. `left`, `top` and `height` are its place and size, `words` its label
-    for screen readers, and `href` its link or "".
+    """A bar of a small chart. `left` and `top` are its position, and `words` its label for screen
+    readers. `href` is a link, or "".
     """
 
     left: int
@@ -44,14 +44,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the table: a value in words, and the shapes of its small chart.
+    """A cell of the table: a value in words, and a small chart of the value over time.
 
-    `ratio` compares the value since a change with the value before the change, such as "×2.2".
-    `money` is the cost in money, if the prices are known. `is_red` is True for a problem that the
-    overview shows in red.
-
-    The chart has either `bars`, or three SVG paths. `line` follows the values, `area` fills the
-    space below the line, and `now` is the part of the line since the change.
+    - `ratio`: the value since a change divided by the value before, such as "×2.2".
+    - `money`: the cost in money, or "" if prices are unknown.
+    - `is_red`: whether the overview shows this problem in red.
+    - `bars`: the chart as bars. Without bars, the chart has three SVG paths.
+    - `line`: the path of the values; `area` fills the space below the path.
+    - `now`: the part of the line since the change.
     """
 
     words: str
@@ -67,11 +67,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Group:
-    """A column of the table: a group with its number of conversations, its latest change, and its
-    cells.
+    """A column of the table: a group of conversations, with its cells.
 
-    `is_on` means that the list shows only this group. `mark` is the position of the change in the
-    charts.
+    `words` is the group's title, and `size` its number of conversations. `is_on` means that the
+    list is filtered by this group. `change` is the group's newest change in words, and `mark` its
+    position in the charts.
     """
 
     name: str
@@ -86,8 +86,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Row:
-    """The head of a row of the table: its name and a note. `is_cases` marks the row of new
-    problems, whose charts have bars.
+    """The head of a row of the table: its title and a note. `is_cases` is True for new problems;
+    their charts have bars.
     """
 
     words: str
@@ -97,8 +97,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Choices:
-    """The grouping (`split`) and the period (`span`) that a strip shows. `splits` and `spans` are
-    the groupings and periods to choose from, each with a name, words and a link.
+    """The grouping (`split`) and the period (`span`) that a strip shows now. `splits` and `spans`
+    offer the others: name, words and link of each.
     """
 
     split: str
@@ -113,11 +113,12 @@ class Choices:
 
 @dataclass(frozen=True)
 class Strip:
-    """The table over time of a list of conversations. `left` says how many conversations have been
-    examined; "" if all.
+    """The table over time for a list of conversations.
 
-    `others` counts the groups for which the table has no column, and `untimed` the messages without
-    a time. `first` and `last` are the words for the first and the last hour or day.
+    - `others`: the number of groups without a column in the table.
+    - `first`, `last`: words for the first and the last hour or day.
+    - `left`: how many conversations have hourly figures so far; "" if all have.
+    - `untimed`: the number of messages without a time.
     """
 
     rows: Sequence[Row]
@@ -143,13 +144,13 @@ class Strip:
 
 
 def strip_of(listed: Listed, made: Made) -> Strip:
-    """Return the table over time of the listed conversations from their figures."""
+    """Return the table over time for the listed conversations. `made` are their figures."""
     split, span = made.split, "24h" if listed.span == "24h" else "14d"
     return _strip(listed, made, split, span)
 
 
 def linked(listed: Listed, **changes: str) -> str:
-    """Return the URL of the overview with the present filters, but with `changes` to some."""
+    """Return the URL of the overview with its present filters, except for the given `changes`."""
     return page_url("overview") + listed.link(**changes)
 
 
@@ -188,7 +189,9 @@ def _strip(listed: Listed, made: Made, split: str, span: str) -> Strip:
 
 
 def _left(known: int, whole: int, seconds: int) -> str:
-    """Return `180 of 232 conversations examined, about 2 min left`, or "" if all are."""
+    """Return how far the examination is: `180 of 232 conversations examined, about 2 min left`.
+    Return "" if all conversations are examined.
+    """
     if known >= whole:
         return ""
     time = f", about {max(1, round(seconds / 60)):,} min left" if seconds else ""
@@ -204,7 +207,9 @@ def _basis(columns: Sequence[Sequence[JsonValue]]) -> str:
 
 
 def _order(group: JsonDict, key: str, name: str) -> tuple[int, float, int, str]:
-    """Groups with cases today come first, then those that changed most, then those with turns."""
+    """Return a key that sorts groups: first those with cases today, then those whose cost changed
+    most, then those with most turns.
+    """
     columns = group[key]
     today = sum(columns[-1][_CASES].values())
     ratio = _ratio(group, key, _COST) or 1.0
@@ -257,7 +262,7 @@ def _group(listed: Listed, values: JsonDict, name: str, split: str, span: str) -
 
 
 def _with_money(cell: Cell, group: JsonDict, columns: Sequence[Sequence[JsonValue]]) -> Cell:
-    """Return the cell of the cost with its last value in money, by the prices of the site."""
+    """Return the cell for cost, with the newest cost in money by the site's prices."""
     known = [each[_COST] for each in columns if each[_COST]]
     prices = inspector_configuration().PRICES
     return replace(
@@ -272,8 +277,8 @@ def words_of(split: str, name: str) -> str:
 
 
 def facet_of(split: str, name: str) -> dict[str, str]:
-    """Return the URL parameters that filter a list by a group, such as `{"tenant": "acme"}` for the
-    group `acme` of the grouping `tenant`. Empty if no filter can do this.
+    """Return the URL parameters that filter a list by the group `name` of a grouping. `{"tenant":
+    "acme"}` is the filter for `acme` of the grouping `tenant`. Empty if no filter exists.
     """
     kind, _, label = split.partition(":")
     if name == NO_GROUP:
@@ -365,7 +370,9 @@ def _when(start: int) -> str:
 
 
 def _last(start: int, span: str) -> str:
-    """Return the words of the newest column. Figures that were kept earlier say when."""
+    """Return the words for the newest column: "now" or "today". If its figures are older, return
+    their time or day.
+    """
     if span == "24h":
         is_now = hour_of(timezone.now()) == start
         return "now" if is_now else written(start, "minute")

@@ -1,5 +1,5 @@
-"""Says whether a change of a policy or label helped against a kind of problem, by the hourly
-figures.
+"""Says on the overview whether a change of a policy or label helped against a problem, by the
+hourly figures.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from inspector.shell.times import written
 
 @dataclass(frozen=True)
 class Telling:
-    """What the overview says about a kind of problem: whether a change of a policy or label helped.
+    """What the overview says about one problem: whether a change of a policy or label helped.
 
-    `effect` is a sentence. `closed` is the time at which the problem counted as ended, in seconds
-    since 1970, or 0. `is_again` means that the problem had ended, but began again. For a problem
-    that has ended, `is_shown` is True for a week.
+    - `effect`: a sentence.
+    - `closed`: the time at which the problem counts as ended, in seconds since 1970; else 0.
+    - `is_again`: whether the problem had ended, and began again.
+    - `is_shown`: whether the overview shows this. False one week after the problem ended.
     """
 
     effect: str
@@ -42,11 +43,12 @@ def told(
     now: datetime,
     before: Mapping[str, Telling],
 ) -> dict[str, Telling]:
-    """Return, by flag (kind of problem), a sentence on whether a change of a policy or label
-    helped. Of all changes, the one that affects most conversations with the problem is chosen.
+    """Return what to say about each problem, by name of its flag: whether a change of a policy or
+    label helped. Of several changes, the one that concerns the most conversations with the problem
+    is chosen.
 
-    `before` is the previous result of this function. A problem that had ended by then counts as
-    ended until it begins again, even if its change is no longer among the `changes`.
+    `before` is what this function returned the last time. A problem that had ended stays ended
+    until it begins again, even if its change is too old to be in `changes`.
     """
     these = causes()
     counting, by_id = Counting.of(these), _by_id(rows)
@@ -71,8 +73,8 @@ def _told(
     counting: Counting,
     now: datetime,
 ) -> tuple[Telling | None, int]:
-    """Return what to say of a cause, or None, and the hour of its last case, or 0. `found` are the
-    hours with a case of any cause.
+    """Return what to say about a cause, and the hour of its last case. None if there is nothing to
+    say, and 0 if there is no case. `found` are the hours with a case of any cause.
     """
     cases = [row for row in found if counting.number(row, cause)]
     last = max((row.hour for row in cases), default=0)
@@ -91,7 +93,9 @@ def _told(
 
 
 def _change_of(having: set[str], changes: Sequence[Change]) -> Change | None:
-    """Return the change that concerns the most conversations with cases: of several, the newest."""
+    """Return the change that concerns most of the conversations in `having`. If several do, return
+    the newest.
+    """
     numbers = {n: sum(map(each.concerns, having)) for n, each in enumerate(changes)}
     found = min(numbers, key=lambda n: (-numbers[n], n), default=None)
     return changes[found] if found is not None and numbers[found] else None
@@ -100,7 +104,9 @@ def _change_of(having: set[str], changes: Sequence[Change]) -> Change | None:
 def _since(
     before: Telling | None, found: Telling | None, last: int, now: datetime
 ) -> Telling | None:
-    """Return what to say now, after what was said before; `last` is the hour of the last case."""
+    """Return what to say now. `before` was said the last time, and `found` follows from today's
+    figures. `last` is the hour of the last case.
+    """
     if before and before.closed > last:
         found = replace(found or before, closed=before.closed)
     elif before and (before.closed or before.is_again):
@@ -111,8 +117,8 @@ def _since(
 
 
 def effect_words(effect: Effect, is_closed: bool = False) -> str:
-    """Return a sentence such as `3.1 cases per 100 turns before limit 3,000 of 19 Nov, 0.0
-    after`, or that it is too early to tell.
+    """Return a sentence about an effect: `3.1 cases per 100 turns before limit 3,000 of 19 Nov, 0.0
+    after`. The sentence can also say that it is too early to tell.
     """
     change = f"{effect.change.full} of {written(effect.change.at, 'day')}"
     if is_closed and not effect.is_known:

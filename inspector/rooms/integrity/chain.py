@@ -1,20 +1,20 @@
-"""The chain of digests, which reveals alterations of stored rows that a replay of the ledger cannot
-reveal.
+"""The chain of digests, which reveals when stored rows were altered.
 
-Each step has a digest over the previous digest and everything that the step wrote: its own columns,
-the commitments of its messages, and the stays (periods of messages in memory) that it began and
-ended. The newest digest, the head, is in the conversation's row.
+Each step has a digest over the previous digest and all that the step wrote: its own columns, the
+commitments of its messages, and the stays that it began and ended. The newest digest is the head.
+The row of the conversation has the head.
 
-Somebody who kept a head can prove later that nothing up to its step was altered or cut off. Without
-a kept head, an attacker who can write to the database can also compute the whole chain again.
+Somebody who kept a head elsewhere can prove later that no earlier step was altered or removed.
+Without a kept head, there is no proof: who can write to the database can compute the whole chain
+again.
 
 A commitment is a digest over a message's columns and a random salt. A redaction erases the text and
-the salt, but not the commitment. Without the salt, nobody can find the text by computing the
-commitments of guessed texts.
+the salt, but not the commitment. Without the salt, nobody can check guesses of the text against the
+commitment.
 
 A digest is the SHA-256 of a JSON list: the version, the kind of row, and values in a fixed order.
-The JSON is ASCII without spaces, objects are sorted by their names, times are microseconds since
-1970 and bytes are hexadecimal.
+The JSON is ASCII without spaces, and the members of objects are sorted. Times are microseconds
+since 1970, and bytes are hexadecimal.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Sealed:
-    """The columns of a table that digests cover, in order. Later versions of the digests cover more
-    columns.
+    """The columns of a table that a digest covers, in order. Each version of digests covers the
+    columns of the versions before, and further columns.
 
-    The columns of the first version (`first`) come first and never change. Columns that were
-    declared later follow, sorted by the version that first covers them.
+    `first` are the columns of the first version. The `later` columns are sorted by the version that
+    first covers them.
     """
 
     def __init__(self, model: type[Model], *first: str) -> None:
@@ -61,16 +61,16 @@ class Sealed:
         self._filled_in = {name for name, column in columns if column.is_filled_in}
 
     def later_values(self, row: object, version: int) -> list[object]:
-        """Return the values of the columns that `version` covers, except for those of the first
-        version.
+        """Return the values of the columns that a `version` covers, without the columns of the
+        first version.
         """
         return [getattr(row, name) for since, name in self.later if since <= version]
 
     def can_be_of(self, version: int, row: object) -> bool:
         """Return whether a row may have a digest of the given version.
 
-        The row may have such a digest if each column that only later versions cover is empty, or
-        was filled in by a migration.
+        The columns that this version does not cover must be empty, or must have been filled in by a
+        migration.
         """
         return all(
             since <= version or name in self._filled_in or getattr(row, name) is None
@@ -99,8 +99,8 @@ def new_salt() -> bytes:
 
 
 def seal(change: Recorded) -> None:
-    """Compute the digests of a new step and of its messages, and set them on the rows before they
-    are stored. For a conversation without steps, set its head.
+    """Set the digests of a new step and of its messages, before they are stored. A change without a
+    step creates the conversation: then its first digest is set.
     """
     memory = change.memory
     if not change.steps:
@@ -127,8 +127,8 @@ def seal(change: Recorded) -> None:
 
 
 def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
-    """Raise CorruptRow if one of the given messages was altered, so that its commitment does not
-    fit.
+    """Raise CorruptRow if one of the given messages was altered: if it does not fit its
+    commitment.
     """
     for row in Message.objects.filter(memory=memory_id, seq__in=seqs, redacted_step=None):
         commitment = stored(row.commitment)
@@ -140,8 +140,8 @@ def check_commitments(memory_id: str, seqs: Sequence[int]) -> None:
 
 
 def first_digest(memory: Memory) -> bytes:
-    """Return the digest before step 1. If a conversation with the same ID was deleted, this digest
-    continues its chain.
+    """Return the digest before step 1. The digest includes the head of a deleted conversation with
+    the same ID, if there was one.
     """
     before = memory.first_labels, memory.previous_head
     return _digest("conversation", memory.pk, memory.created_at, *before)
@@ -154,7 +154,7 @@ def commitment_of(message: Message | InsertedMessage, version: int = MESSAGES.ve
 
 
 def is_commitment(commitment: Bytes, message: Message | InsertedMessage) -> bool:
-    """Return whether a digest fits a message as it is now, in any version of digests."""
+    """Return whether a digest fits the present columns of a message, in any version of digests."""
     return any(
         commitment == commitment_of(message, version)
         for version in MESSAGES.versions
@@ -169,11 +169,10 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
 def encoded_stay(
     stay: Stay | InsertedStay, version: int = VERSIONS_OF_STEPS[0]
 ) -> tuple[object, ...]:
-    """Return the values of a stay (a period of a message in memory) for a digest: the columns that
-    are known when the stay begins.
+    """Return the values of a stay for a digest: the columns that are known when the stay begins.
 
-    A stay with `overrides` shows another text or other attributes than the stored message. For such
-    a stay, the digest of the overrides comes last.
+    If memory shows other contents than the stored message, `stay.overrides` has them. Their digest
+    is the last value.
     """
     columns = (*STAYS.first_values(stay), *STAYS.later_values(stay, version))
     if stay.overrides is None:
@@ -191,9 +190,9 @@ def digest_of(
 ) -> bytes:
     """Return the digest of a step.
 
-    `commitments` are the commitments of the messages that the step wrote, by seq. `begun` are the
-    stays (periods in memory) that the step began, and `ended` the numbers and reasons of the stays
-    that the step ended. Stays are in the order of their numbers.
+    `commitments` are those of the messages that the step wrote, by seq. `begun` are the stays that
+    the step began. `ended` has the number of each stay that the step ended, and why. Stays are
+    sorted by number.
     """
     return _digest(
         "step",
@@ -215,9 +214,9 @@ def digest_as_sealed(
     begun: Sequence[Stay | InsertedStay],
     ended: Sequence[tuple[int, str]],
 ) -> bytes:
-    """Compute the digest of a step again, in the version of rules with which `digest` was made.
+    """Compute the digest of a step again, in the version of digests that gives the stored `digest`.
 
-    The result differs from `digest` if the step, or the rows that it wrote, were altered since.
+    A result other than `digest` proves that the step, or a row that it wrote, was altered.
     """
     found = b""
     for version in VERSIONS_OF_STEPS:

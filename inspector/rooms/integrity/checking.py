@@ -1,4 +1,4 @@
-"""Checks chains of digests against rows, audit entries, and digests that were kept elsewhere."""
+"""Checks chains of digests against rows, audit entries, and heads that were kept elsewhere."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from inspector.rooms.integrity.chain import (
 
 
 class ChainCheck(LedgerCheck):
-    """Checks the chain of a conversation, row by row in the order of the ledger. Its methods raise
-    Contradicted for a row that does not fit its digest.
+    """Checks the chain of a conversation, row by row in the order of the ledger. A method raises
+    Contradicted if a row does not fit its digest.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -51,7 +51,9 @@ class ChainCheck(LedgerCheck):
         self._begun.append(row)
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check the digest of a step and of the rows that the step wrote; see `digest_of`."""
+        """Check the digest of a step, which covers all rows that the step wrote; see
+        `digest_of`.
+        """
         if not stored(step.digest):
             raise Contradicted(
                 _without_digest(step),
@@ -106,7 +108,9 @@ class ChainCheck(LedgerCheck):
             raise Contradicted(f"an audit entry of step {step}", what)
 
     def _redacted_later(self, step: int) -> set[int]:
-        """Return the indexes that later steps redacted. Only an index can be redacted again."""
+        """Return the seqs of indexes that were redacted after `step`. Only an index can be redacted
+        twice.
+        """
         return {
             row.seq for n, row in self._redacted.items() if n > step and is_index(read_message(row))
         }
@@ -136,12 +140,11 @@ def _without_digest(first: Step) -> str:
 
 
 def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
-    """Check a head that somebody kept: the digest of a chain at a `step`, in hexadecimal. Return
-    the contradiction that was found, or None.
+    """Check a digest that somebody kept: `head`, in hexadecimal, was the digest of `step`. Return
+    None if this is still so.
 
-    It is a contradiction if the step or the conversation is missing, or if the step has another
-    digest. An audited deletion that explains the difference is no contradiction. A new conversation
-    with the same ID has other heads.
+    Otherwise, return a contradiction: the step is gone, or has another digest. An audited deletion
+    of the conversation explains both, and is no contradiction.
     """
     try:
         with naming(f"step {step}"):
@@ -155,9 +158,9 @@ def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
 
 
 def _head_at(memory_id: str, step: int) -> str:
-    """Return the digest of a step, in hexadecimal. Step 0 has the conversation's own digest.
+    """Return the digest of a step, in hexadecimal. Step 0 stands for the digest before step 1.
 
-    A conversation whose deletion has begun is hidden, and has no digests.
+    Return "" if the step or the conversation does not exist, or if a deletion has begun.
     """
     memory = Memory.objects.filter(pk=memory_id).first()
     if memory is None:
@@ -169,8 +172,8 @@ def _head_at(memory_id: str, step: int) -> str:
 
 
 def _redactions(memory_id: str) -> Counter[tuple[int | str | None, int | str | None, str]]:
-    """Return the message, the step and the actor of each redaction since the last deletion of the
-    id, with the number of audit entries.
+    """Count the audited redactions since the last deletion of this ID, by message, step and
+    actor.
     """
     audited = AuditEntry.Action.DELETE, AuditEntry.Action.REDACT
     entries = AuditEntry.objects.filter(memory_id=memory_id, action__in=audited).order_by("pk")

@@ -26,16 +26,14 @@ DIGITS = 9
 class FleetAddress(ChosenConversations):
     """The settings in a URL of the lab: conversations, kind of policy, and prices.
 
-    `sample` is how many conversations are measured (0 for all), and `seed` decides which ones.
-    `context` is the context window of the model. `members` is the name of a group; only
-    conversations of this group are measured.
+    - `sample`: how many conversations are measured; 0 for all. `seed` decides which.
+    - `context`: the context window of the model, in tokens.
+    - `members`: the name of a group, to measure only its conversations.
+    - `limit`: a further limit to measure, or None.
+    - `strategies`: if not "", memories of agent frameworks are measured, too.
+    - `usual_kind`: the kind of policy that most conversations have, for URLs without `kind`.
 
-    `limit` is one more limit to measure, if any. If `strategies` is not "", the lab also measures
-    the memories of agent frameworks.
-
-    `usual_kind` is the kind of policy that most of the conversations have. A URL without a kind
-    gets this kind. `problem` describes an error in the URL, or is ""; all other settings of the URL
-    are used.
+    If a part of the URL is not valid, `problem` says so, and the default is used.
     """
 
     options: str = ""
@@ -52,7 +50,9 @@ class FleetAddress(ChosenConversations):
 
     @classmethod
     def read(cls, parameters: Mapping[str, str]) -> FleetAddress:
-        """Read the parameters of a URL. Invalid values are replaced by the defaults."""
+        """Read the parameters of a URL. Defaults replace values that are not valid, and `problem`
+        says why.
+        """
         chosen = ChosenConversations.read(parameters)
         names = ("limit", "sample", "seed", "context")
         numbers = {name: number_in_text(parameters.get(name, ""), DIGITS) for name in names}
@@ -81,8 +81,8 @@ class FleetAddress(ChosenConversations):
         return address
 
     def with_usual_kind(self, parameters: Mapping[str, str]) -> FleetAddress:
-        """Return these settings with the kind of policy that most of the conversations have, unless
-        the URL names a kind.
+        """Return these settings for the conversations found: if the URL names no kind of policy,
+        `kind` becomes the kind that most of them have.
         """
         usual = usual_kind(self.which)
         if usual not in policy_kinds():
@@ -115,8 +115,8 @@ class FleetAddress(ChosenConversations):
     def frameworks(self) -> FrameworksQuery | None:
         """The query about memories of agent frameworks; None if the URL does not ask for them.
 
-        A limit in the URL counts messages or tokens, as the kind of policy does. Only frameworks'
-        memories that are limited in the same unit get this limit.
+        The limit in the URL counts messages or tokens. Only the frameworks' memories that count the
+        same get this limit.
         """
         if not self.strategies:
             return None

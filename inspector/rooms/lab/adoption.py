@@ -32,16 +32,14 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 @dataclass(frozen=True)
 class PolicyAdoption:
-    """What setting a policy would do to the conversations that match a filter. `matching` counts
-    these conversations.
+    """What setting a policy would do to the conversations that match a filter.
 
-    `differing` of them have another policy now. Of the differing conversations, `over` have more in
-    memory than the new limit allows, so that their next message evicts older messages. For
-    `recounted` differing conversations, this is unknown, because another estimator counted their
-    messages.
-
-    `of_clients` counts further conversations that match the filter. A client decides their windows,
-    so that they are not changed.
+    - `matching`: how many conversations match, without those in `of_clients`.
+    - `differing`: how many of them have another policy now.
+    - `over`: how many of the differing ones exceed the new limit. Their next message evicts.
+    - `recounted`: how many of the differing ones another estimator has counted. Whether they exceed
+      the limit is unknown.
+    - `of_clients`: how many match, but stay as they are because a client decides the window.
     """
 
     matching: int
@@ -54,8 +52,8 @@ class PolicyAdoption:
 def adopting(
     which: MemoryFilter, policy: Policy | None, apart: Collection[str] = ()
 ) -> PolicyAdoption:
-    """Return how many of the matching conversations a new policy would change, and how. A policy of
-    None means sending everything.
+    """Return how many of the matching conversations a new policy would change. A policy of None
+    means sending everything.
 
     Conversations with an ID in `apart` are left out. Raises UnknownEstimator.
     """
@@ -82,7 +80,9 @@ def adopting(
 
 
 def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
-    """Return the totals of the windows of conversations, with their costs under a policy."""
+    """Return how many messages and tokens memory has in each conversation, with the load under a
+    policy.
+    """
     totals = {row.pk: Totals(row.window_count, row.window_tokens) for row in rows}
     if policy.cost_of(NOTHING) is not None:
         return [each._replace(cost=policy.cost_of(each) or 0) for each in totals.values()]
@@ -101,15 +101,19 @@ def adopt_policy(
     seconds: float = ADOPTION_SECONDS,
     apart: Collection[str] = (),
 ) -> int:
-    """Set a policy for the matching conversations that have another policy, and return how many
-    were changed. Conversations in `apart` are not changed.
+    """Set a policy for matching conversations, and return how many were changed. Raises
+    InvalidValue, UnknownEstimator.
 
-    A policy of None means sending everything: each conversation keeps its policy, but the limit
-    only measures and evicts nothing. Two kinds of conversations are left out: those whose clients
-    decide the window, and those that cannot be changed now, such as during an import.
+    A policy of None means sending everything: the conversations keep their policies, but these
+    evict nothing any more.
 
-    The call ends after about `seconds`; call the function again for the rest. Raises InvalidValue,
-    UnknownEstimator.
+    Some conversations are not changed:
+
+    - those that have the policy already, and those in `apart`;
+    - those whose clients decide the window;
+    - those that cannot be changed now, such as during an import.
+
+    The call ends after about `seconds`. Call the function again for the rest.
     """
     policy = check_policy(policy) if policy is not None else None
     changed = 0
@@ -123,10 +127,10 @@ def adopt_policy(
 
 
 def having_another(which: MemoryFilter, policy: Policy | None) -> MemoryQuerySet:
-    """Return the matching conversations with a policy other than `policy`, sorted by ID.
+    """Return the matching conversations that setting `policy` would change: those with another
+    policy, sorted by ID. A policy of None means sending everything.
 
-    A `policy` of None means sending everything: conversations that already send everything are left
-    out. Conversations whose clients decide the window are left out, too.
+    Conversations whose clients decide the window are left out.
     """
     rows: MemoryQuerySet = which.rows().exclude(decided_by_clients()).order_by("id")
     if policy is None:

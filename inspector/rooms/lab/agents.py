@@ -1,5 +1,5 @@
-"""The tool with which agents measure limits: which needed facts each limit would have kept in
-memory, and the cost of each limit.
+"""The tool with which agents compare limits: how many needed facts each limit would have held, and
+at which cost.
 """
 
 from __future__ import annotations

@@ -58,9 +58,7 @@ class _Priced(serializers.Serializer[Any]):  # it reads, and has no row
 
 
 class RecallRequest(_Priced, Body):
-    """The body of a request: conversations in one of the formats, and the policies to compare on
-    them.
-    """
+    """The body of a request: conversations in one of the formats, and the policies to measure."""
 
     conversations = serializers.ListField(
         child=fields.MessagesField(),
@@ -76,8 +74,8 @@ class RecallRequest(_Priced, Body):
     policies = fields.PoliciesField()
 
     def validate(self, attrs: JsonValue) -> JsonValue:
-        """Return the values of the request with `said` added: the parsed messages of each
-        conversation. Raises InvalidField with the position of an invalid conversation.
+        """Return the request with `said` added: the messages of each conversation. Raises
+        InvalidField, which names the invalid conversation.
         """
         attrs["said"], before = [], 0
         for number, values in enumerate(attrs["conversations"]):

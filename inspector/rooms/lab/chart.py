@@ -1,5 +1,5 @@
-"""The chart of the lab: the share of needed facts held against the cost, with a point for each
-policy.
+"""The chart of the lab. A point is a policy: the share of needed facts that it would have held,
+against its cost.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
-    """The size of the chart on one kind of screen: its frame, margins, and the radius `r` of
-    points.
-    """
+    """A size of the chart for one kind of screen: frame, margins, and the radius `r` of points."""
 
     css: str
     width: float
@@ -74,9 +72,7 @@ PHONE = Size("front--phone", 358, 320, left=44, top=22, below=46, right=10, r=3.
 
 
 class Frontier:
-    """Draws the chart of the lab in one size. Each point is an option of the `advice`: a policy
-    with its cost and its share of facts held.
-    """
+    """Draws the chart of the lab in one size, with a point for each policy of the `advice`."""
 
     def __init__(
         self,
@@ -173,7 +169,9 @@ class Frontier:
         self._label(today, rows, ROW if below < self.size.foot else 0)
 
     def _is_as_today(self, point: Option, low_water: Decimal) -> bool:
-        """Return whether a window has this depth, and no other option."""
+        """Return whether the policy of a point is trimmed to this share (`low_water`) and has no
+        other options.
+        """
         policy = point.policy
         if policy is None or policy.snap_to_user or policy.whole_results:
             return False
@@ -188,7 +186,9 @@ class Frontier:
             yield x, y, to_x, to_y
 
     def _dot(self, css: str, point: Option, r: float) -> Dot:
-        """Return a circle, on a wide screen with a title; an option that is dominated has none."""
+        """Return a circle. On wide screens, today's policy, the advised policy and other good
+        options have a title.
+        """
         advice = self._advice
         if self.size is not WIDE or point not in (advice.today, advice.pick, *advice.others):
             return Dot(css, *self._at(point), _px(r), "")
@@ -205,8 +205,10 @@ class Frontier:
         return Dot("d-lib", *self._at(mark), _px(self.size.r), shown)
 
     def _label(self, point: Option | Mark, rows: Sequence[tuple[str, str]], dy: float = 0) -> None:
-        """Add a label of rows, each with its class, at the first place around a point where it
-        touches no other label and no line. A line may cross a row that has a class, if need be.
+        """Add a label for a point, where it touches no other label and no line. Each row has a text
+        and a class.
+
+        If there is no such place, a line may cross a row that has a class.
         """
         found = (each for more in LOWER for each in self._places(point, rows, dy + more))
         places = [each for each in found if self._is_free(each[1])]
@@ -223,7 +225,7 @@ class Frontier:
     def _places(
         self, point: Option | Mark, rows: Sequence[tuple[str, str]], dy: float
     ) -> Iterator[tuple[str, Box]]:
-        """Yield the places of a label right and left of a point, above and below it."""
+        """Yield the possible places of a label: right, left, above and below the point."""
         x, y = map(float, self._at(point))
         width, gap = LETTER * max(len(text) for _, text in rows), self.size.r + 8
         height = 14 + ROW * (len(rows) - 1)
@@ -234,7 +236,7 @@ class Frontier:
         yield "middle", (left, y + gap, right, y + gap + height)
 
     def _is_free(self, box: Box) -> bool:
-        """Whether a box is in the frame and touches no label."""
+        """Return whether a box is within the frame and touches no label."""
         inside = box[0] >= self.size.left - 20 and box[2] <= self.size.width
         return inside and box[3] <= self.size.foot and not any(_touch(box, o) for o in self._boxes)
 
@@ -264,8 +266,8 @@ class Frontier:
 
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
-        """The area of the chart where options hold enough facts and save enough, as x, y, width and
-        height of a rectangle. None if every cost on the chart is too high.
+        """The part of the chart where policies hold enough facts and save enough, as x, y, width
+        and height. None if no cost on the chart is low enough.
         """
         most = 1 - self._advice.goals.saving
         if most <= self._least_cost:

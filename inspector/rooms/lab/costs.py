@@ -34,18 +34,16 @@ def costs_more() -> Q:
 
 
 def began_step() -> str:
-    """Return the name of a database column. The column has the step from which on a conversation
-    costs more than sending everything.
-
-    Return "" if no provider in use has a known price.
+    """Return the name of the database column with the step from which on a conversation costs more
+    than sending everything. Return "" if no provider in use has a price.
     """
     provider = provider_that_prices()
     return f"keptcost__{provider.name}_step" if provider else ""
 
 
 def how_much_more(memory_id: str) -> str:
-    """Return in words how much more a conversation costs than sending everything. Return "" if the
-    conversation costs no more, or if its cost is unknown.
+    """Return in words how much more a conversation costs than sending everything. Return "" if it
+    costs no more, or if the cost is unknown.
     """
     card = advice_on(memory_id)
     return card.how_much_more if card else ""

@@ -1,9 +1,9 @@
-"""The figures from which advice is derived, such as how many needed facts each limit would have
-held.
+"""Figures of conversations from which advice is derived, such as how many needed facts each limit
+would have held.
 
-The figures of each conversation are stored, as numbers without texts. For other policies than the
-usual ones, they are computed on request. The cost relative to sending everything is stored for each
-provider with a price, so that lists can be filtered by this cost.
+The figures for the usual policies are stored, without any texts. Figures for other policies are
+computed on request. The cost relative to sending everything is stored too, for each provider with a
+price, so that lists can be filtered by cost.
 """
 
 from __future__ import annotations
@@ -65,11 +65,10 @@ REFUSING = "A provider in use"
 
 
 class FiguresKeeper(Keeper):
-    """Stores for each conversation the figures from which advice is derived, and the cost relative
-    to sending everything.
+    """Stores the figures of each conversation for advice, and its cost relative to sending
+    everything.
 
-    The newest 5,000 messages of a conversation are measured, or fewer if replaying policies would
-    take too long.
+    The newest 5,000 messages are measured; fewer if the replays would take too long.
     """
 
     model = KeptCost
@@ -104,10 +103,8 @@ def _decides(policy: Policy | None) -> bool:
 
 
 def kind_of(memory: Memory) -> Policy:
-    """Return a policy of the kind and with the options that the lab tries with other limits: the
-    policy of the conversation.
-
-    Return a token window if no policy decides what is in memory.
+    """Return the policy that the lab tries with different limits: the policy of the conversation,
+    made to evict. If a client decides the window, return a token window.
     """
     policy = memory.policy
     if can_decide(policy):
@@ -116,8 +113,8 @@ def kind_of(memory: Memory) -> Policy:
 
 
 def _limits(memory: Memory, kind: Policy) -> set[int]:
-    """Return limits that are tried beside the usual ones: today's, and those that would have kept
-    what came up again lately.
+    """Return further limits to try: today's limit, and limits that would have kept the facts of the
+    latest incidents.
     """
     found = {kind.limit} if _decides(memory.policy) else set()
     for incident in list(known_incidents(memory.pk))[-KEEPING:]:
@@ -128,7 +125,9 @@ def _limits(memory: Memory, kind: Policy) -> set[int]:
 
 
 def written(memory: Memory, kind: Policy, figures: Figures) -> str:
-    """Return figures as JSON, with the kind of policy that they are about."""
+    """Return figures as JSON, together with the kind of policy that was tried and the number of
+    messages.
+    """
     value = {"kind": text_of_policy(kind), "said": memory.said_count, **figures.to_dict()}
     return json.dumps(value, separators=(",", ":"))
 
@@ -148,7 +147,7 @@ def _columns(
 
 
 def _priced(name: str, usually: UsualCache) -> Provider:
-    """Return a provider with the details of the model in use, if that is known."""
+    """Return a provider, with the prices of the model in use if this model is known."""
     found = providers()[name]
     return found.for_model(usually.model) if usually.provider == name else found
 
@@ -156,10 +155,10 @@ def _priced(name: str, usually: UsualCache) -> Provider:
 def relative_costs(
     sent: Sequence[Call], everything: Sequence[Call], provider: Provider
 ) -> list[int]:
-    """Return, for each call, the cost of all calls up to this call, as whole percent of sending
-    everything.
+    """Return for each call what all calls so far cost, in whole percent of sending everything.
 
-    A relative cost is rounded to two decimals, as in comparisons: 1.21 becomes 121.
+    `sent` and `everything` are the prompts as sent, and with the whole history. 121 means 21 % more
+    than sending everything.
     """
     prices = Prices(ONE, provider.cached, provider.write)
     bills = (Sizes.of(calls).bills(provider.rules) for calls in (sent, everything))
@@ -178,15 +177,14 @@ def _step_of(memory: Memory, seq: int) -> int | None:
 def figures_now(
     ids: Collection[str], policies: Mapping[str, Policy], rules: CacheRules | None = None
 ) -> list[Measured]:
-    """Return conversations with their stored figures, sorted by ID. For a single short
-    conversation, outdated figures are first computed again and stored. Within a database snapshot,
-    they are returned as they are.
+    """Return the stored figures of conversations, sorted by ID.
 
-    `policies` maps the ID of a conversation to a policy whose figures are wanted. If they are not
-    stored, they are computed, but not stored. If `rules` are not the usual rules of the prompt
-    cache, all figures are computed.
+    If `ids` is a single short conversation, outdated figures are first computed and stored again.
+    This does not happen within a database snapshot.
 
-    Computing ends after about a second. Conversations that then remain have no figures.
+    Two arguments ask for figures that are not stored: `policies` maps a conversation ID to another
+    policy, and `rules` are other rules of the prompt cache. These figures are computed for about a
+    second, and not stored. Conversations for which the time is too short have None as figures.
     """
     rows = list(_kept(ids))
     waits = [each for each in rows if not each.is_current and each.said <= QUICK_MESSAGES]
@@ -210,8 +208,8 @@ def figures_now(
 
 
 def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Measured:
-    """Return a conversation with figures under one policy, or under all that are `tried`: the kept
-    ones if they have it, else of the same messages.
+    """Return a conversation with its figures under `policy`, or under all `tried` policies if
+    `policy` is None. Stored figures are used if they have the policy.
     """
     assert each.figures is not None
     if policy is not None:
@@ -229,10 +227,10 @@ def _computed(each: Measured, tried: TriedPolicies, policy: Policy | None) -> Me
 
 
 def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
-    """Return whether the stored figures of a conversation would include all policies in `tried`.
+    """Return whether the figures that are stored for a conversation would include all policies in
+    `tried`.
 
-    `policy` is the policy of the conversation. Its kind decides which policies are tried when
-    figures are stored.
+    `policy` is the policy of the conversation. Stored figures are about this kind of policy.
     """
     kind = policy.enforced() if can_decide(policy) else None
     own = tried_of_kind(kind or tried.kind, (), tried.rules)
@@ -242,15 +240,17 @@ def answers_of(policy: Policy | None, tried: TriedPolicies) -> bool:
 
 
 def kept_figures(ids: Collection[str]) -> Iterator[Measured]:
-    """Yield conversations with their stored figures, sorted by ID. A conversation without stored
-    figures has None as its figures.
+    """Yield conversations with their stored figures, sorted by ID. `figures` is None if no figures
+    are stored.
     """
     return (row.measured for row in _kept(ids))
 
 
 class _Row(NamedTuple):
-    """A conversation with its stored figures. `is_current`: the figures are of its newest step.
-    `said` is the number of messages in its history now, where `measured.said` is that of then.
+    """A conversation with its stored figures. `is_current` means that they are of the newest step.
+
+    `said` is the number of messages in the history now. `measured.said` is the number when the
+    figures were computed.
     """
 
     measured: Measured
@@ -285,7 +285,7 @@ _Stored = tuple[Memory, KeptRow | None, bool]
 
 
 def _stored(ids: Sequence[str]) -> Iterator[list[_Stored]]:
-    """Yield the rows of conversations, in the order of these ids, some at once."""
+    """Yield lists of rows of conversations, in the order of `ids`."""
     refused = _refused()
     if len(ids) == 1 and refused is None:  # as for each page of a conversation
         memory = read_memory(ids[0])
@@ -304,16 +304,16 @@ def _is(condition: Q) -> ExpressionWrapper[Q]:
 
 
 def _refused() -> Q | None:
-    """Return the condition for windows that a provider in use would refuse now; None if no provider
-    refuses any.
+    """Return the database condition for memories that a provider in use would reject; None if
+    rejections are not counted.
     """
     flag = next((each for each in flags() if each.name == "refused"), None)
     return flag.where if flag is not None and flag.counts else None
 
 
 class _Read(NamedTuple):
-    """The figures of a kept row, the policies tried, and the number of messages that were in
-    history then. All are None for an altered row.
+    """The figures of a stored row, the policies tried, and the number of messages at that time. All
+    are None for an altered row.
     """
 
     figures: Figures | None = None
@@ -327,8 +327,8 @@ def _read(row: KeptRow | None, rules: CacheRules) -> _Read:
 
 @lru_cache(maxsize=64)
 def _parsed(content: str, rules: CacheRules) -> _Read:
-    """Return the figures in a kept row. The latest ones are known, for a page that is loaded again
-    and again while its conversation stays as it is.
+    """Parse the figures of a stored row. The latest results are cached, for pages that are loaded
+    repeatedly.
     """
     with suppress(ValueError, TypeError, LookupError, AttributeError):
         values = json.loads(content)

@@ -1,8 +1,8 @@
 """Measures the memories of agent frameworks on stored conversations: how many needed facts each
 memory would have held, and the cost of its prompts.
 
-The figures of a conversation are computed on request, a few conversations at a time, and stored
-until the conversation changes.
+The figures are computed on request, for a few conversations at a time. They are stored until the
+conversation changes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ RULES = 1  # raise it with each change of what is measured
 
 @dataclass(frozen=True)
 class FrameworksQuery:
-    """A question to the lab about agent frameworks: which conversations to measure, the settings of
-    the strategies (ways to trim memory), and the rules of the prompt cache.
+    """A question to the lab about agent frameworks.
+
+    `fleet` says which conversations are measured. `settings` has the limits for the frameworks'
+    strategies (ways to trim memory). `rules` are those of the prompt cache.
     """
 
     fleet: FleetQuery
@@ -47,14 +49,14 @@ class FrameworksQuery:
 
     @cached_property
     def installed(self) -> Sequence[Strategy]:
-        """The strategies of installed frameworks. Chatmemory's own windows are measured elsewhere
-        in the lab.
-        """
+        """The strategies whose packages are installed, without the windows of chatmemory itself."""
         return [each for each in _of_others() if each.is_installed]
 
     @property
     def key(self) -> str:
-        """A digest of everything that the figures depend on, including the versions of packages."""
+        """A digest of all that the figures depend on, including the versions of the frameworks'
+        packages.
+        """
         versions = [(each.name, each.version) for each in self.installed]
         sizes = self.settings.tokens, self.settings.messages
         text = f"strategies {RULES} {MOST_MESSAGES} {sizes} {self.rules} {versions}"
@@ -66,12 +68,11 @@ def _of_others() -> list[Strategy]:
 
 
 class Mark(NamedTuple):
-    """The figures of a strategy, shown as a point of the chart and a row of the table.
+    """The figures of a strategy: a point of the chart, and a row of the table.
 
-    `held` of the `needed` facts would have been in memory. `share` is the share of needed facts
-    held, and `cost` the cost relative to sending everything. `with_summaries` is the relative cost
-    including the calls that write summaries. `share`, `cost` and `with_summaries` are means over
-    conversations, so that each conversation counts the same.
+    `held` of the `needed` facts would have been in memory. The other figures are means over
+    conversations: the `share` of needed facts held, the `cost` relative to sending everything, and
+    this cost `with_summaries`, if the calls that write summaries count too.
     """
 
     strategy: Strategy
@@ -102,8 +103,11 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Frameworks:
-    """The figures about agent frameworks computed so far. `found` maps the ID of a conversation to
-    its figures, by the name of the strategy. `chosen` is the number of conversations to measure.
+    """The figures of agent frameworks that were computed so far. `chosen` is the number of
+    conversations to measure.
+
+    `found` has the figures of each measured conversation: by conversation ID, then by name of the
+    strategy.
     """
 
     query: FrameworksQuery
@@ -124,8 +128,8 @@ class Frameworks:
         return [each for each in _of_others() if not each.is_installed]
 
     def marks(self, prices: Prices, left_out: Collection[str] = ()) -> list[Mark]:
-        """Return a point for each strategy, the cheapest first. Conversations in `left_out` do not
-        count.
+        """Return the mean figures of each installed strategy, the cheapest first. Conversations in
+        `left_out` do not count.
         """
         out = frozenset(left_out)
         values = [each for id, each in self.found.items() if id not in out]
@@ -155,7 +159,9 @@ def _bills(figures: JsonMap) -> Iterator[Bill]:
 
 
 def frameworks(query: FrameworksQuery) -> Frameworks:
-    """Return the figures computed so far for the chosen conversations."""
+    """Return the stored figures of the chosen conversations; conversations that are not measured
+    yet have none.
+    """
     chosen = chosen_of(query.fleet)[1]
     return Frameworks(query, len(chosen), _known(query, chosen))
 
@@ -182,8 +188,8 @@ def compute(query: FrameworksQuery, seconds: float = SECONDS) -> None:
 
 
 def _measured(query: FrameworksQuery, id: str) -> JsonDict:
-    """Return the figures of a conversation for each strategy, without those that failed. There are
-    none for a conversation that cannot be read.
+    """Return the figures of a conversation for each strategy that did not fail; empty for an
+    unreadable conversation.
     """
     values: JsonDict = {}
     try:

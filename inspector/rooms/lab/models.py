@@ -1,4 +1,4 @@
-"""Tables of the lab: numbers that can be computed again."""
+"""Tables of the lab. They have only numbers, which can be computed again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from chatmemory.managers import TableManager
 
 
 class Figures(models.Model):
-    """The figures of a conversation that were computed for one question to the lab, such as a kind
-    of policy with a limit. `key` is a digest of the question.
+    """The figures of a conversation for one question to the lab, such as for an unusual limit.
+    `key` is a digest of the question.
 
-    The figures are valid as long as the ledger of the conversation has the same `state`. The
-    function `state_of` in `reads` makes this text.
+    The figures are valid only for one `state` of the ledger; see `reads.state_of`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")
@@ -41,13 +40,13 @@ class Figures(models.Model):
 
 
 class KeptCost(KeptRow):
-    """The cost of a conversation's prompts in percent of sending everything, at the cache price of
-    each provider.
+    """What a conversation's prompts cost at each provider's prices, in percent of sending
+    everything.
 
-    The columns `openai`, `anthropic` and `gemini` have the cost. `openai_step` is the step from
-    which on the cost at OpenAI is at least `figures.OVER` percent; null if the cost is lower. The
-    other steps are alike. All these columns are null if a client decides the window, or after few
-    calls.
+    `openai` is the cost at OpenAI. `openai_step` is the step from which on this cost is at least
+    `figures.OVER` percent; null if it is lower. The columns of other providers are alike.
+
+    All are null if a client decides the window, or after only few calls.
     """
 
     openai = models.IntegerField(null=True)

@@ -39,12 +39,13 @@ APART = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT, LeftOut.CLIENT)  # not changed wit
 
 class Way(NamedTuple):
     """A row of the table of policies, with its figures in words. `name` is the policy. `note` says
-    why the policy is listed: "your policy today", "chosen limit", "suggested" or "".
+    why the policy is listed, such as "your policy today"; it may be "".
 
-    `cost` is relative to sending everything, and `money` is the price of 1,000 calls. `is_over`
-    means that the policy costs more than sending everything. `cells` are the other figures.
-
-    `by_index` says how many of the lost facts an index of exact terms still listed.
+    - `cells`: the figures without a field of their own.
+    - `cost`: the cost relative to sending everything.
+    - `money`: the price of 1,000 calls.
+    - `is_over`: whether the policy costs more than sending everything.
+    - `by_index`: how many of the lost facts an index of exact terms still listed.
     """
 
     name: str
@@ -58,8 +59,8 @@ class Way(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A line of the panel that compares today's policy with the suggestion. `name` is the name of a
-    figure, such as "Held", and `was` its value today. `now` is its value with the suggestion.
+    """A line of the panel that compares today's policy with the advised policy. `name` is such as
+    "Held". `was` is the value today, and `now` the value with the advised policy.
     """
 
     name: str
@@ -73,8 +74,8 @@ def _has_index(policy: Policy | None) -> bool:
 
 
 class GroupRow:
-    """A row of the table of groups. It shows which limits the group's conversations need, and the
-    advice for the group. `policy` is the advised policy as text.
+    """A row of the table of groups: the limits that the group's conversations need, and the advice.
+    `policy` is the advised policy as text; "" if nothing is to be changed.
     """
 
     def __init__(self, name: str, members: Sequence[Measured], advice: Advice, link: str) -> None:
@@ -106,7 +107,7 @@ class GroupRow:
 
 
 def _suggested(advice: Advice) -> tuple[str, str]:
-    """Return what is suggested for a group, and a note about it."""
+    """Return the advice for a group in a few words, and a note or ""."""
     if advice.verdict is Verdict.KEEP:
         return "keep today’s policy", ""
     if advice.verdict is Verdict.CLIENT or advice.pick is None:
@@ -124,8 +125,8 @@ def _change(today: Option | None, pick: Option, shown: Callable[[Option], str]) 
 def reached(members: Iterable[Measured], advice: Advice) -> list[str]:
     """Return the IDs of the `members` that would get the advised policy.
 
-    Left out are outliers (conversations very unlike the rest), conversations with a limit in
-    another unit, and conversations whose clients decide the window.
+    Not reached are outliers (conversations very unlike the rest), conversations whose limit counts
+    in another unit, and conversations whose clients decide the window.
     """
     apart = {id for reason in APART for id in advice.measured.left_out.get(reason, ())}
     return [each.id for each in members if each.id not in apart]
@@ -208,8 +209,8 @@ class FleetPage:
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """The points of agent frameworks in the chart: needed facts held, and cost, for the counted
-        conversations.
+        """The figures of agent frameworks as points of the chart. Conversations that the advice
+        leaves out do not count.
         """
         if self.frameworks is None:
             return []
@@ -230,9 +231,7 @@ class FleetPage:
 
     @property
     def figures(self) -> Iterator[Figure]:
-        """Yield the lines of the panel: each has a figure under today's policy and under the
-        advised policy.
-        """
+        """Yield the lines of the panel that compares today's policy with the advised policy."""
         pick, today, everything = self.advice.pick, self.advice.today, self.everything
         if pick is None or everything is None:
             return
@@ -261,23 +260,21 @@ class FleetPage:
 
     @property
     def pick_policy(self) -> str:
-        """The policy that is advised for all conversations, as text; "" if none is."""
+        """The advised policy for all conversations, as text; "" if none is advised."""
         return self.card.policy if self.reached else ""
 
     @cached_property
     def reached(self) -> list[str]:
-        """The IDs of the conversations that get the policy if somebody sets one for all
-        conversations on the page.
-        """
+        """The IDs of the conversations that get the policy when somebody sets a policy for all."""
         return reached((each.measured for each in self.found.known), self.advice)
 
     @property
     def apart(self) -> list[str]:
-        """The IDs of the conversations on the page that do not get the policy if somebody sets one
-        for all.
+        """The IDs of the conversations that do not get the policy when somebody sets a policy for
+        all.
 
-        These are outliers, conversations with a limit in another unit, and conversations outside of
-        the chosen group.
+        These are outliers, conversations whose limit counts in another unit, and conversations
+        outside the chosen group.
         """
         reasons = (LeftOut.OUTLIER, LeftOut.OTHER_UNIT)
         left_out = self.advice.measured.left_out
@@ -298,8 +295,8 @@ class FleetPage:
 
     @cached_property
     def ways(self) -> list[Way]:
-        """The rows of the table: the policy in force, the advice, other policies, the limit in the
-        URL, and sending everything.
+        """The rows of the table of policies: today's policy, the advised policy, others, the limit
+        in the URL, and sending everything.
         """
         advice, rows, named = self.advice, list[Way](), set[str]()
         for option, note, css in self._named():
@@ -340,8 +337,8 @@ class FleetPage:
 
     @property
     def names_facts(self) -> bool:
-        """Whether a policy of the table has an index of exact terms, so that the table needs a
-        column for it.
+        """Whether the table needs a column for the index: whether a policy of the table has an
+        index of exact terms.
         """
         return any(way.by_index for way in self.ways)
 
@@ -377,8 +374,8 @@ class FleetPage:
         return [row for row in self.groups if row.policy and row.changed]
 
     def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:
-        """Return the effect of adopting the advice for some groups. Return None if no installed
-        feature measures conversations.
+        """Return the effect of adopting the advice for the groups in `rows`. Return None if no
+        installed feature measures conversations.
         """
         return preview_of(
             {id: row.advice.pick.policy for row in rows for id in row.changed if row.advice.pick},
@@ -397,8 +394,8 @@ class FleetPage:
 
     @property
     def shown_policy(self) -> Policy | None:
-        """The policy whose lost facts are listed. It is the policy with the limit in the URL.
-        Without a limit in the URL, it is the advised policy, or else today's policy.
+        """The policy whose lost facts are listed: with the limit in the URL, else the advised
+        policy, else today's policy.
         """
         if self.address.limit:
             limit = max(self.address.limit, self.kind.least_limit)
@@ -407,7 +404,7 @@ class FleetPage:
         return next((each.policy for each in options if each and each.policy), None)
 
     def _compared(self, each: LossExample) -> str:
-        """Return the address that compares a conversation, or shows it."""
+        """Return the URL that compares policies on a conversation, or shows the conversation."""
         address = page_url("compare", each.id)
         if not address:
             return conversation_url(each.id, msg=each.needed)

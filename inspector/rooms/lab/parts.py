@@ -1,5 +1,5 @@
-"""The lab's parts of the conversation page: the cost of the conversation, and the tokens that an
-eviction made providers bill again.
+"""The lab's parts of the conversation page: what the conversation costs, and what an eviction costs
+in the next prompt.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from inspector.shell.state import ConversationState
 
 
 class Rebilled(NamedTuple):
-    """What an eviction costs in the next prompt, in tokens. `freed` is the size of the messages
-    that left memory.
+    """What an eviction means for the next prompt, in tokens. `freed` is the size of the evicted
+    messages.
 
-    `again` is the size of the older messages after the first evicted message. They are no longer in
-    the prefix shared with the previous prompt, so that they are billed at the full price again.
+    The messages after the first evicted message are no longer in the prefix shared with the
+    previous prompt. They are billed at the full price again; `again` is their size.
     """
 
     freed: int
@@ -30,9 +30,8 @@ class Rebilled(NamedTuple):
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the lab's parts of the conversation page. The first says how much more the conversation
-    costs than sending everything. The second says how many tokens are billed again after an
-    eviction.
+    """Yield the lab's parts of the conversation page: advice about the conversation's cost, and
+    what an eviction costs in the next prompt.
     """
     card = None if view.is_simulated or not view.is_live else advice_of(view)
     if card and card.is_worth_a_line:
@@ -42,9 +41,10 @@ def parts(view: ConversationState) -> Iterator[Part]:
 
 
 def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
-    """Yield the bill of the step that is shown, if the message left there to make room.
+    """Yield what an eviction costs in the next prompt, if the selected message left memory at the
+    shown step to make room.
 
-    Without any tokens that are new to the provider again, there is no bill.
+    Nothing is yielded if no tokens are billed again.
     """
     change = view.selection.left_by
     left = change.eviction_of(message.seq) if change else None
@@ -59,8 +59,9 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
-    """Return how many tokens an eviction freed, and how many tokens are billed again. Billed again
-    are the older messages that come after the first evicted message.
+    """Return how many tokens an eviction freed, and how many tokens the next prompt bills again.
+
+    These are the tokens of the older messages that come after the first evicted message.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

@@ -51,12 +51,13 @@ _PREFIX = declared_pattern(r"\A[^\W\d_]+[-_/:.]")
 
 @dataclass(frozen=True)
 class FleetQuery:
-    """A question to the lab: which conversations, which kind of policy, and which rules of the
-    prompt cache. The limit of `kind` is ignored.
+    """A question to the lab: which conversations, and which kind of policy. `kind` is a policy
+    whose limit is ignored.
 
-    `sample` is the number of conversations to draw at random by `seed`; 0 means all. With a
-    `group`, only conversations of this group count. `limit` is one more limit to measure, if the
-    URL has one.
+    - `sample`: how many conversations are drawn at random by `seed`; 0 for all.
+    - `limit`: a further limit to measure, or None.
+    - `rules`: the rules of the prompt cache.
+    - `group`: the name of a group, to measure only its conversations; "" for all.
     """
 
     which: MemoryFilter
@@ -77,8 +78,8 @@ class FleetQuery:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A conversation that the lab has chosen. Its figures are valid only for the `state` of its
-    ledger.
+    """A conversation that the lab measures. `state` identifies the state of its ledger; figures are
+    valid for one state only.
     """
 
     id: str
@@ -88,7 +89,9 @@ class Chosen:
 
     @property
     def decides(self) -> bool:
-        """Whether the conversation's policy decides what is in memory, and not a client."""
+        """Whether the conversation's policy decides what is in memory; False if a client
+        decides.
+        """
         return can_decide(self.policy) and not self.policy.meters_only
 
     @property
@@ -106,11 +109,13 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class LossExample:
-    """A conversation in which a policy would have lost many facts, with one example.
+    """A conversation in which a policy would have lost many facts, with one of these facts.
 
-    `lost` of the `recalls` (facts needed again) would not have been in memory. The example `fact`
-    was last mentioned in the message with the number `source`. It was needed again in the message
-    with the number `needed`. `at` is the number of measured messages before the message `needed`.
+    - `lost`: how many of the `recalls` (facts needed again) would not have been in memory.
+    - `fact`: one of the lost facts.
+    - `source`: the message that last mentioned the fact before it was lost.
+    - `needed`: the message that needed the fact again.
+    - `at`: how many measured messages come before the message `needed`.
     """
 
     id: str
@@ -124,11 +129,12 @@ class LossExample:
 
 @dataclass(frozen=True)
 class Fleet:
-    """The figures of the chosen conversations computed so far.
+    """The figures of the chosen conversations that were computed so far.
 
-    `matching` is the number of conversations that the filter finds. `ids` are the chosen
-    conversations, and `known` are the chosen conversations that have figures. `tried` are the
-    policies of the question.
+    - `matching`: how many conversations the filter finds.
+    - `ids`: the chosen conversations.
+    - `known`: the chosen conversations that have figures.
+    - `tried`: the policies that are measured.
     """
 
     matching: int
@@ -147,8 +153,8 @@ class Fleet:
 
     @cached_property
     def groups(self) -> dict[str, list[Measured]]:
-        """The conversations by group (a label or the beginning of the ID), the largest first.
-        Conversations without a group come last.
+        """The conversations of each group, the largest group first. Conversations without a group
+        come last.
         """
         members: defaultdict[str, list[Measured]] = defaultdict(list)
         for each in self.known:
@@ -158,15 +164,15 @@ class Fleet:
 
 
 def is_label(group: str) -> bool:
-    """Return whether a group is formed by a label, and not by the beginning of IDs."""
+    """Return whether a group is a label. Other groups are beginnings of IDs."""
     return group != OTHERS and not _PREFIX.fullmatch(group)
 
 
 def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int | None]:
-    """Return two limits: the first would have held all needed facts in half of the counted
-    conversations, and the second in nine of ten. Both are None if no conversation needs a limit.
+    """Return two limits: the first would have held all needed facts in half of the conversations,
+    the second in nine of ten.
 
-    Conversations that `scope` left out are not counted.
+    Both are None if no facts were needed. Conversations that `scope` leaves out do not count.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -175,10 +181,10 @@ def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int
 
 
 def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
-    """Return the number of matching conversations, and the conversations to measure, sorted by ID.
-    These are all matching conversations, or a sample.
+    """Return the number of matching conversations, and the conversations to measure: all of them or
+    a sample, sorted by ID.
 
-    If the query has a group, only its conversations of this group are returned and counted.
+    If the query has a group, only conversations of this group are counted and returned.
     """
     matching, chosen = _drawn(query)
     if not query.group:
@@ -212,10 +218,10 @@ def state_of(row: Memory) -> str:
 
 
 def group_of(row: Memory) -> str:
-    """Return the group of a conversation: its first label, or else the beginning of its ID up to a
-    separator, or else OTHERS.
+    """Return the group of a conversation: its first label, else the beginning of its ID up to a
+    separator, else OTHERS.
 
-    A branch has a label that names the step at which the branch began. This label forms no group.
+    The label that a branch gets automatically is not used as a group.
     """
     for name, value in sorted(user_labels(row.labels).items()):
         if not (row.branched_from and name == BRANCH_LABEL):
@@ -225,7 +231,7 @@ def group_of(row: Memory) -> str:
 
 
 def tried_of(query: FleetQuery) -> TriedPolicies:
-    """Return the policies to measure for a question, including the limit in its URL."""
+    """Return the policies to measure for a query, including a policy with the limit in the URL."""
     return tried_of_kind(query.kind, {query.limit} if query.limit else (), query.rules)
 
 
@@ -237,13 +243,17 @@ def usual_kind(which: MemoryFilter) -> str:
 
 
 def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
-    """Return the conversations without figures of their current state."""
+    """Return the chosen conversations whose figures must be computed: no figures are stored for
+    their current state.
+    """
     return [each for each, found in measured_now(query, chosen).items() if found.figures is None]
 
 
 @one_snapshot()
 def fleet(query: FleetQuery) -> Fleet:
-    """Return the figures of the chosen conversations that are known so far, from one snapshot."""
+    """Return the figures that are known so far of the chosen conversations, from one database
+    snapshot.
+    """
     matching, chosen = chosen_of(query)
     found = measured_now(query, chosen).items()
     known = tuple(Known(each, measured) for each, measured in found if measured.figures)
@@ -252,9 +262,10 @@ def fleet(query: FleetQuery) -> Fleet:
 
 @one_snapshot()
 def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExample]:
-    """Return the conversations that lost the most facts under a policy, each with one example.
+    """Return the conversations that would lose the most facts under a policy, each with one lost
+    fact.
 
-    Only these conversations are read again, and only a part of a very long conversation.
+    Only the latest messages of a very long conversation are searched.
     """
     tallies = ((each, each.tally(policy)) for each in measured)
     losing = (
@@ -268,11 +279,11 @@ def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExam
 
 
 def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Measured]:
-    """Return the figures that are known now, by chosen conversation. The figures are None if none
+    """Return the figures of each chosen conversation, as known now. `figures` is None if no figures
     are known.
 
-    The stored figures of a conversation are used if they are up to date and include the policies of
-    the question. Otherwise, figures that were computed for this question are used, if any.
+    The figures come from the conversation's row if it is up to date and has all policies of the
+    query. Otherwise they come from an earlier computation for the same query, if there was one.
     """
     tried = tried_of(query)
     kept = {each.id: each for each in kept_figures([each.id for each in chosen])}
@@ -296,7 +307,7 @@ def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Me
 
 
 def answers(known: Measured, tried: TriedPolicies) -> bool:
-    """Return whether the stored figures of a conversation include all policies in `tried`."""
+    """Return whether the stored figures of a conversation have all policies in `tried`."""
     own = known.tried
     if own is None:
         return False

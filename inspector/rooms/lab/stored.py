@@ -1,5 +1,5 @@
-"""Sums over many stored conversations: facts needed again and held, advice, and what their memories
-consist of.
+"""Sums over stored conversations: needed facts held, figures for advice, and tokens in memory by
+kind of message.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def recall_of_stored(
     most: int | None = None,
     rules: CacheRules = NO_BOUNDS,
 ) -> Recalls:
-    """Return how many needed facts each policy would have held in the matching conversations. The
-    result also has the measurements from which advice is derived.
+    """Return how many needed facts each policy would have held in the matching conversations, and
+    the figures for advice.
 
-    Conversations are read one after the other. A conversation deleted meanwhile is left out. Raises
-    InvalidValue if there are more than `most` messages, and UnknownEstimator.
+    Conversations are read one after the other; those deleted meanwhile are left out. Raises
+    UnknownEstimator, and InvalidValue for more than `most` messages.
     """
     rows = which.rows().order_by("id").values_list("id", "said_count")
     if most is not None and (amount := sum(count for _, count in rows)) > most:
@@ -64,9 +64,8 @@ def recall_of_stored(
 
 
 def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured]:
-    """Yield the matching conversations with the figures that the lab shows for them.
-
-    Missing figures are computed, but not stored.
+    """Yield the matching conversations with their figures for advice. Missing figures are computed,
+    but not stored.
     """
     kind = policies_from_text(f"{usual_kind(which) or TokenWindow.kind}:{ANY_LIMIT}")[0]
     assert kind is not None
@@ -87,8 +86,8 @@ def measured_stored(which: MemoryFilter, rules: CacheRules) -> Iterator[Measured
 
 
 def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
-    """Yield the matching conversations, for measuring strategies. Conversations deleted meanwhile
-    are left out.
+    """Yield the matching conversations in the form in which strategies of agent frameworks are
+    measured. Conversations deleted meanwhile are left out.
     """
     for id in which.rows().order_by("id").values_list("id", flat=True):
         with suppress(MemoryNotFound):
@@ -96,19 +95,16 @@ def conversations_stored(which: MemoryFilter) -> Iterator[Conversation]:
 
 
 def stored_conversation(id: str, latest: int = MEASURED_MAX) -> Conversation:
-    """Return the latest messages of a conversation, to measure strategies with. Raises
-    MemoryNotFound.
+    """Return the `latest` messages of a conversation, in the form in which strategies of agent
+    frameworks are measured. Raises MemoryNotFound.
     """
     messages, history = messages_and_history(id, DEFAULT_ESTIMATOR, latest)
     return conversation_of(messages, history=history)
 
 
 def budget_of_all(ids: Sequence[str]) -> Budget:
-    """Return the tokens that many conversations together have in memory, by kind of message, such
-    as tool results.
-
-    Only the stays (periods in memory) that have not ended are read, so messages that left memory
-    take no time.
+    """Return how many tokens the given conversations have in memory together, by kind of message,
+    such as tool results.
     """
     tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
     for first in range(0, len(ids), ROWS_AT_ONCE):

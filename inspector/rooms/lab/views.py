@@ -1,5 +1,5 @@
-"""The requests of the lab: show and compute figures, and adopt advice. A request that computes or
-changes works for a second or two, and the next request continues.
+"""The requests of the lab: show figures, compute figures, and adopt advice. Long work is done in
+slices: each request works for a second or two, and the next request continues.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def lab(request: HttpRequest) -> HttpResponse:
 
 
 def _address_in(parameters: Mapping[str, str]) -> FleetAddress:
-    """Read an address, or a form in its place."""
+    """Read the settings of the lab from the parameters of a URL or of a form."""
     return FleetAddress.read(parameters).with_usual_kind(parameters)
 
 
@@ -96,8 +96,8 @@ def _csv(address: FleetAddress) -> HttpResponse:
 
 @require_POST
 def adopt_for_many(request: HttpRequest) -> HttpResponse:
-    """Show which conversations a policy would change. A confirmed POST changes as many as it can in
-    a short time; a further POST continues.
+    """Show which conversations a policy would change. A confirmed POST changes them, for a short
+    time; the next POST continues.
     """
     address = _address_in(request.POST.dict())
     if address.problem:
@@ -134,7 +134,7 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
 
 
 def _policy_of(request: HttpRequest, address: FleetAddress) -> list[Policy | None]:
-    """Return the policy of the form, or the policy of the address; an empty list without any.
+    """Return a list with the policy in the form, or with the limit in the URL. Empty without both.
     Raises InvalidValue.
     """
     if text := request.POST.get("policy", ""):
@@ -144,8 +144,8 @@ def _policy_of(request: HttpRequest, address: FleetAddress) -> list[Policy | Non
 
 @require_POST
 def fix(request: HttpRequest) -> HttpResponse:
-    """Show the advice for each group. A confirmed POST adopts the advice for as many conversations
-    as it can in a short time; a further POST continues.
+    """Show the advice for each group. A confirmed POST adopts the advice, for a short time; the
+    next POST continues.
     """
     address = _address_in(request.POST.dict())
     if address.problem:

@@ -1,5 +1,5 @@
-"""Computes and stores figures of the lab, and sets the policies that the lab advises. Each call
-does as much as it can in about a second.
+"""Computes and stores figures of the lab, and sets the advised policies. Each call works for about
+a second, and the next call continues.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ QUESTIONS_KEPT = 50
 
 
 def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
-    """Compute and store figures of the chosen conversations; return how many conversations remain.
+    """Compute and store missing figures of the chosen conversations. Return how many conversations
+    remain without figures.
 
-    The call ends after about `seconds`, and computes at least one conversation. A conversation that
-    is deleted or changed in between is left out.
+    The call ends after about `seconds`, but computes at least one conversation. A conversation that
+    is deleted or changed meanwhile is skipped.
     """
     tried = tried_of(query)
     key = query.key(tried)
@@ -66,8 +67,8 @@ def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
 
 
 def _is_kept(each: Chosen, tried: TriedPolicies) -> bool:
-    """Let the keeper make the figures of a conversation, and return whether they answer the
-    question.
+    """Bring the stored figures of a conversation up to date, and return whether they have all
+    policies in `tried`.
     """
     if not answers_of(each.policy, tried):
         return False
@@ -95,10 +96,10 @@ def _figures(each: Chosen, tried: TriedPolicies) -> Figures | None:
 
 
 def forget_old_figures() -> None:
-    """Delete figures that were computed for a question to the lab and are no longer needed.
+    """Delete figures that were computed for old questions to the lab.
 
-    The figures of the 50 newest questions are kept, except for questions that were last computed
-    more than 30 days ago.
+    The figures of the 50 newest questions are kept, unless they were computed more than 30 days
+    ago.
     """
     last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
     questions = list(last.order_by("-last").values_list("key", "last"))
@@ -109,10 +110,11 @@ def forget_old_figures() -> None:
 
 
 def keep_values(key: str, found: Mapping[Chosen, JsonMap]) -> None:
-    """Store the figures of conversations. `key` identifies the question to the lab for which the
-    figures were computed.
+    """Store the figures of conversations for one question to the lab. `key` identifies the
+    question.
 
-    A conversation that has changed since it was read, or that is being changed, is left out.
+    A conversation that has changed since it was read is left out, and also one that is being
+    changed.
     """
     if found and not models.Figures.objects.filter(key=key).exists():
         forget_old_figures()
@@ -136,13 +138,14 @@ def _is_unchanged(each: Chosen) -> bool:
 
 
 def adopt(policies: Mapping[str, Policy | None], actor: str = "", seconds: float = SECONDS) -> int:
-    """Set policies, and return how many conversations remain. `policies` maps the ID of a
-    conversation to its new policy.
+    """Set the policy of each conversation in `policies`, which maps IDs to policies. Return how
+    many conversations remain. Call the function again for these.
 
-    A policy of None means sending everything: the conversation keeps its policy, but the limit only
-    measures and evicts nothing. Conversations that cannot be changed now, such as during an import,
-    are left out. Conversations whose clients decide the window are left out, too. The call ends
-    after about `seconds`; call the function again for the rest.
+    A policy of None means sending everything: the conversation keeps its policy, but the policy
+    evicts nothing any more.
+
+    Left out are conversations that cannot be changed now, such as during an import, and those whose
+    clients decide the window. The call ends after about `seconds`.
     """
     chosen = database.in_list("id", list(policies))
     rows = Memory.objects.filter(chosen).exclude(decided_by_clients())
