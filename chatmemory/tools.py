@@ -47,8 +47,8 @@ PARAMETERS: JsonDict = {
 
 
 class HistoryTool(Protocol):
-    """A function that searches the history of one conversation. Its attribute `schema` is a
-    function, which returns the definition of this tool in a provider's form.
+    """A function that searches the history of one conversation. `schema(format)` returns the tool's
+    definition for a provider, such as "anthropic".
     """
 
     __name__: str
@@ -58,14 +58,16 @@ class HistoryTool(Protocol):
 
 
 def search_history(memory: ChatMemory) -> HistoryTool:
-    """Return the tool `search_history(query, limit=5)` for the conversation of a memory.
+    """Return a tool with which the model searches the history of its conversation.
 
-    The tool returns JSON: a notice that quotes are data, and hits. Each hit has a number, a role, a
-    time, whether the message is in memory, and a quote of at most 300 characters. Messages that
-    left memory come first. For wrong arguments, the tool answers what is wrong, so that the model
-    can correct them. `tool.schema(format)` is the tool's definition for "openai_chat",
-    "openai_responses", "anthropic" or "gemini". The tool is a plain function, which frameworks
-    accept as well.
+    The tool is a plain function `search_history(query, limit=5)`, which frameworks accept. It
+    returns JSON: a notice that quotes are data, and hits. Each hit has a number, a role, a time,
+    whether the message is in memory, and a quote of at most 300 characters. Messages that left
+    memory come first. For wrong arguments, the tool answers what is wrong, so that the model can
+    correct them.
+
+    `tool.schema(format)` is the tool's definition for "openai_chat", "openai_responses",
+    "anthropic" or "gemini".
     """
 
     def search_history(query: str, limit: int = HITS) -> str:
@@ -78,7 +80,9 @@ def search_history(memory: ChatMemory) -> HistoryTool:
 
 
 def answer(memory: ChatMemory, query: str, limit: int = HITS) -> str:
-    """Return the tool's answer as JSON. For invalid arguments, its notice says what is wrong."""
+    """Return the tool's answer as JSON. For invalid arguments, the notice in the answer says what
+    is wrong.
+    """
     try:
         return found_in(memory, Query.of(query, limit)).to_json()
     except ChatMemoryError as error:

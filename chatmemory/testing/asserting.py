@@ -1,4 +1,4 @@
-"""The recorded conversations that a test reads, and the assertions about them."""
+"""Recorded conversations, and the assertions that a test makes about them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def read_runs(
 def _named(
     file: TranscriptFile, format: str, printer: Printer, is_strict: bool
 ) -> Iterator[tuple[str, str, Transcript]]:
-    """Yield the conversations of a file with their names, by default the file's, and for a branch
-    the name of the one that it parts from.
+    """Yield each conversation of a file as (name, root, transcript).
+
+    A conversation without its own name is named after the file. `root` is the name of the session
+    from which a branch comes, and "" for a conversation that is no branch.
     """
     root = ""
     try:
@@ -72,7 +74,7 @@ def _refuse(what: str) -> None:
 
 def policy_of(policy: PolicyOrText) -> Policy | None:
     """Return the policy that a text names, such as `token_window:4000,low_water=0.5`; None for
-    `everything`. Raises InvalidValue for several policies.
+    `everything`. Raises InvalidValue if the text does not name exactly one policy.
     """
     if not isinstance(policy, str):
         return policy
@@ -83,10 +85,11 @@ def policy_of(policy: PolicyOrText) -> Policy | None:
 
 
 class Runs(Sequence[Recorded]):
-    """Recorded conversations, replayed under one policy. Each conversation must meet an assertion,
-    but costs and summaries are judged by their sums over all conversations.
+    """Recorded conversations, replayed under one policy.
 
-    A failed assertion raises AssertionError with sentences in the inspector's words.
+    An assertion must be true of each conversation. Only costs and summaries are judged by their
+    sums over all conversations. A failed assertion raises AssertionError with sentences in the
+    inspector's words.
     """
 
     def __init__(self, what: str, runs: Sequence[Recorded]) -> None:
@@ -107,11 +110,10 @@ class Runs(Sequence[Recorded]):
         self._assert_of_each(lambda run: judging.why_not_in_memory(run, phrase, at))
 
     def assert_no_incident(self, kind: str | Sequence[str] | None = None) -> None:
-        """Assert that there is no incident, in which a fact or a tool call left memory and came up
-        again.
+        """Assert that no fact or tool call was needed again after it had left memory.
 
-        By default all kinds of incidents count, otherwise only the named kinds, such as
-        `user_repeated` or `forced`.
+        `kind` names the kinds of incidents that count, such as `user_repeated`. By default all
+        kinds count.
         """
         __tracebackhide__ = True
         self._assert_of_each(lambda run: judging.incidents_in(run, judging.kinds_of(kind)))
@@ -132,11 +134,12 @@ class Runs(Sequence[Recorded]):
         cached: float | str | None = None,
         write: float | str | None = None,
     ) -> None:
-        """Assert that the prompts cost at most this share of sending everything, with the
-        provider's prompt cache.
+        """Assert that the prompts cost at most this share of sending everything. Cached input
+        tokens count with their lower price.
 
-        Costs are counted with the ratios between the provider's prices. If you give `input`,
-        `cached` or `write`, your prices for a million tokens are used.
+        By default the provider's prices are used. `input`, `cached` and `write` are your own prices
+        for a million tokens: full input tokens, cached input tokens, and tokens written to the
+        prompt cache.
         """
         __tracebackhide__ = True
         given = (None if each is None else Decimal(str(each)) for each in (input, cached, write))
@@ -148,8 +151,10 @@ class Runs(Sequence[Recorded]):
         """Assert that the summaries in agents' sessions contain at least this share of the exact
         terms that were needed again.
 
-        `level` chooses the terms that count: `all` terms, or only terms that the assistant had been
-        `told`. `rare` counts only told terms that at most two sessions mention.
+        `level` chooses which terms count:
+        - `all`: every exact term.
+        - `told`: terms that came from a user or a tool, not from the assistant.
+        - `rare`: told terms that at most two sessions mention.
         """
         __tracebackhide__ = True
         self._assert(lambda: judging.not_in_summaries(self._runs, level, share))
@@ -174,8 +179,9 @@ class Runs(Sequence[Recorded]):
 
 
 def runs_of(what: str, runs: Sequence[Recorded], *, name: str | None = None) -> Runs:
-    """Return the conversation of a file: the only one, or the one with this name. Raises
-    InvalidValue. `what` names the file in errors.
+    """Return one conversation of a file: the only conversation, or the conversation called `name`.
+
+    `what` names the file in errors. Raises InvalidValue if no conversation, or more than one, fits.
     """
     found = [run for run in runs if name is None or run.name == name]
     if len(found) == 1:

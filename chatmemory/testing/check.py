@@ -37,7 +37,10 @@ ALL = "all conversations"
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check, for one conversation or for all: a sentence about each failure."""
+    """The result of one check: `sentences` about its failures, empty if it passed.
+
+    `name` is the name of the check, and `conversation` the name of the checked conversation.
+    """
 
     conversation: str
     name: str

@@ -109,8 +109,8 @@ def differences(before: Figures, now: Figures) -> list[Difference]:
 
 
 def worsened(key: str, found: Sequence[Difference]) -> str:
-    """Return all differences in a few lines if any figure is worse, else "". `key` is the name of
-    the entry.
+    """Return "" if no figure is worse. Otherwise return all differences in a few lines, also those
+    for the better. `key` is the name of the baseline's entry.
     """
     worse = [each for each in found if each.is_worse]
     if not worse:
@@ -125,9 +125,7 @@ def _number(value: float) -> str:
 
 
 class Baseline:
-    """A baseline file, which has the figures of an earlier run. Figures without an entry are added
-    when the file is written.
-    """
+    """A JSON file with the figures of an earlier run, to compare new figures with."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -135,8 +133,9 @@ class Baseline:
         self.added: dict[str, Figures] = {}
 
     def compare(self, key: str, now: Figures) -> list[Difference]:
-        """Return how the figures differ from the entry `key` of the baseline. If there is no such
-        entry, `write` will add an entry with the figures.
+        """Return how the figures differ from the entry `key` of the baseline.
+
+        If there is no such entry, return [], and `write` will add the entry.
         """
         before = self._known.get(key)
         if before is None:

@@ -75,7 +75,10 @@ def _why_missing(run: Recorded, phrase: str, step: int, mentions: Sequence[int])
 
 
 def _lost(run: Recorded, phrase: str, step: int, before: Sequence[int]) -> Forgotten | None:
-    """Return the last departure of some messages up to a step; None if none was ever in memory."""
+    """Return how a phrase left memory: the last eviction up to `step` of a message in `before`.
+
+    `before` are the numbers of the messages that contain the phrase. None if none of them left.
+    """
     sayers = set(before)
     left = [
         (each.left, each.number, each.reason)
@@ -185,8 +188,10 @@ def _place(run: Recorded, numbers: Sequence[int]) -> str:
 
 
 def prompts(run: Recorded) -> Iterator[tuple[int, list[int]]]:
-    """Yield a pair for each prompt: the number of its answer, and the numbers of the messages in
-    the prompt. The window at the end comes last, as the prompt of the next answer.
+    """Yield each prompt as a pair: the number of the answer to the prompt, and the numbers of the
+    messages in the prompt.
+
+    The last pair is the window at the end, as the prompt of an answer still to come.
     """
     arriving = {each.number: each.step for each in run.arrivals}
     step = 0
@@ -276,7 +281,9 @@ def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
 def _cheaper(
     runs: Sequence[Recorded], at_most: float, rules: CacheRules, prices: Prices
 ) -> Iterator[str]:
-    """Yield the advice, if what it picks costs no more than is allowed."""
+    """Yield a line with the recommended policy, if this policy costs at most the share
+    `at_most`.
+    """
     kind = kind_to_try(run.policy for run in runs)
     measured = (
         measured_of(run.name, run.history, tried_for(kind, [run.policy], rules), run.policy)

@@ -29,10 +29,14 @@ from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy
 class Recorded:
     """A recorded conversation, replayed from an empty window under one policy.
 
-    The policy None keeps everything. `words` are terms that count as facts. Messages and steps are
-    numbered from 1; a message that the policy ignores or refuses makes no step. A session has
-    branches if its user went back to an earlier message (a rewind). For a branch, `root` is the
-    name of the session, else "".
+    - `policy` None keeps everything.
+    - `words` are terms that count as facts.
+    - `session` is an agent's session with its compactions, if the file is from a coding agent.
+    - `root` is the name of the session from which a branch comes, else "". A session has branches
+      if its user went back to an earlier message (a rewind).
+
+    Messages and steps are numbered from 1. A message that the policy ignores or refuses makes no
+    step.
     """
 
     name: str
@@ -69,7 +73,7 @@ class Recorded:
 
     @property
     def arrivals(self) -> Sequence[StepMessage]:
-        """The messages that entered memory and so made a step, in order."""
+        """The messages that entered memory, in order. Each made one step."""
         return self._replayed[0]
 
     @property

@@ -23,8 +23,8 @@ def as_test(
 ) -> str:
     """Return the text of a pytest test, with the command that exports its conversation.
 
-    `about` is a part of the test's name, and `assertions` are calls such as `holds("A-1182",
-    at=45)`. `why` becomes a comment in the test: what happened in the stored conversation.
+    `about` becomes a part of the test's name. `assertions` are calls such as `holds("A-1182",
+    at=45)`. `why` becomes a comment in the test, such as what happened in the stored conversation.
     """
     file = f"runs/{_NO_NAME.sub('-', memory_id).strip('-')[:60] or 'run'}.json"
     name = _NO_NAME.sub("_", f"{memory_id[:40]} {about}").strip("_").lower()[:80]

@@ -35,9 +35,8 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
-    """Return the placeholder that replaces a tool result: an answer to the same call, with `text`
-    instead of the result. If the result was redacted, the placeholder keeps its text `[redacted
-    #12]`.
+    """Return the placeholder of a tool result: an answer to the same tool call, with `text` instead
+    of the result. The placeholder of a redacted result has the text `[redacted #12]`.
 
     Raises InvalidMessage for a message that is not a tool result.
     """

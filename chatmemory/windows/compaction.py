@@ -42,9 +42,9 @@ def compact(
 ) -> Transition:
     """Return the transition in which `summary` replaces the `covered` messages.
 
-    By default the summary takes the position of the first covered message. With `place` 3, the
-    summary comes after the first three messages that stay. Raises NotCompactable if the window is
-    over its limit afterwards.
+    By default the summary takes the position of the first covered message. `place` is another
+    position: the number of staying messages before the summary. Raises NotCompactable if the window
+    is over its limit afterwards.
     """
     entries = list(window)
     chosen = set(covered)
@@ -108,8 +108,8 @@ def compact_with_terms(
 
 
 def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
-    """Raise NotCompactable if a summary cannot replace the `covered` messages together, such as a
-    tool call without its results.
+    """Raise NotCompactable if a summary cannot replace the `covered` messages, such as a tool call
+    without its results.
 
     `entries` is the whole window, with messages loaded.
     """
@@ -137,9 +137,9 @@ def all_but_last(
     """Return the messages that a summary replaces if the last `messages` messages, or `tokens`
     tokens, stay.
 
-    A leading system message and pinned messages stay, too, but an earlier summary is replaced. A
-    tool call stays with its results, so that more messages may stay than `messages`, and fewer
-    tokens than `tokens`.
+    A leading system message and pinned messages also stay. An earlier summary is replaced. A tool
+    call stays with its results, so the limit is not met exactly: more messages than `messages` may
+    stay, and fewer tokens than `tokens`.
     """
     end = len(entries) - messages if messages is not None else _fitting(entries, tokens or 0)
     end = max(0, min(end, len(entries)))
@@ -154,7 +154,9 @@ def all_but_last(
 
 
 def _fitting(entries: Sequence[Entry], tokens: int) -> int:
-    """Return the position from which on all messages, in whole groups, take at most `tokens`."""
+    """Return the index from which all later messages together have at most `tokens`. A tool call is
+    not separated from its results.
+    """
     starts = group_starts(entries)
     kept, position = 0, len(entries)
     while position:
@@ -180,8 +182,8 @@ def appended_terms(terms: Iterable[str]) -> str:
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     """Return the summary as a message: its text, followed by the exact terms to preserve.
 
-    An attribute marks the message as a summary, so that it is not evicted even from a store that
-    keeps only messages. Raises InvalidMessage for a blank text.
+    An attribute marks the message as a summary. The mark keeps the message from eviction even after
+    a store that keeps only messages. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")

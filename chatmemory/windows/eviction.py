@@ -2,12 +2,12 @@
 
 `oldest_first` is the rule of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory: while
 the window is over its limit, its oldest message is evicted. A system message is skipped only if it
-is the first message; anywhere else it is evicted like any other message. Tool results directly
-after an evicted tool call leave with the call.
+is the first message. Tool results directly after an evicted tool call leave with the call.
 
-Three rules are not LangChain4j's and apply only where a policy or a pin asks for them. Pinned
-messages are skipped like a leading system message. The newest message may be spared. The rest of a
-turn that lost its beginning may leave as well.
+Three rules are not LangChain4j's, and apply only if a policy or a pin asks for them:
+- Pinned messages are skipped.
+- The newest message may be spared.
+- The rest of a turn that lost its beginning may leave.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from chatmemory.windows.window import NOTHING, Costs, Entry, Totals, Weighable, 
 class Reason(StrEnum):
     """The reason why a message left the window.
 
-    - CAPACITY: there was no room.
+    - CAPACITY: the window was over its limit.
     - ORPHANED: the tool call of this tool result left.
-    - REPLACED: a new system message came.
+    - REPLACED: a new system message replaced this system message.
     - CLEARED: memory was cleared.
     - SET: the message is not in the list that replaced the window.
-    - MOVED: the message only changed its position or attributes.
+    - MOVED: the message stays, but its position or attributes changed.
     - TURN: the beginning of the message's turn left.
     - SUMMARIZED: a summary replaced the message.
     - STUBBED: a placeholder replaced this tool result.
@@ -61,14 +61,14 @@ class Reason(StrEnum):
 
 
 class CannotFit(StrEnum):
-    """The reason why a message cannot stay although everything that can leave has left.
+    """The reason why an added message cannot stay even after all possible evictions.
 
-    - TOO_BIG: it is larger than the limit.
-    - TOO_BIG_BESIDE_SYSTEM: it is larger than the room beside the system message.
+    - TOO_BIG: the message is larger than the limit.
+    - TOO_BIG_BESIDE_SYSTEM: the message is larger than the room beside the system message.
     - SYSTEM_TOO_BIG: the system message is larger than the limit.
     - SYSTEM_FILLS: the system message leaves no room for even an empty message.
-    - NO_ROOM_BESIDE_PINS: it would fit without the pinned messages. Such an add is refused today;
-      steps of earlier versions may have this reason.
+    - NO_ROOM_BESIDE_PINS: the pinned messages leave no room. Only steps of earlier versions have
+      this reason; today the add is refused.
     """
 
     TOO_BIG = "TOO_BIG"
@@ -96,10 +96,13 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 class Eviction(NamedTuple):
     """An entry that leaves the window, and the reason.
 
-    `because` is the message that caused the eviction: the tool call of a result, a new system
-    message, a summary or a placeholder. For an interrupted tool call, `because` is the added
-    message that removed the call. `misfit` says why an added message was too large to stay. Only a
-    `ChangeResult` sets `misfit`.
+    `because` is the message that caused the eviction:
+    - for a tool result, its evicted tool call;
+    - for a system message, the new system message;
+    - for a replaced message, the summary or placeholder;
+    - for an interrupted tool call, the message whose add removed the call.
+
+    `misfit` says why an added message was too large to stay. Only a `ChangeResult` sets `misfit`.
     """
 
     entry: Entry
@@ -125,16 +128,16 @@ class Eviction(NamedTuple):
 
     @property
     def because_seq(self) -> int | None:
-        """The number (seq) of the message that caused the eviction; None if no message did. Also
-        None for a placeholder, which has no number of its own.
+        """The number (seq) of the message that caused the eviction. None if no message did, or if a
+        placeholder did: placeholders have no number.
         """
         if self.because is None or self.reason is Reason.STUBBED:
             return None
         return self.because.seq or None
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
-        """Return the same eviction with entries replaced, such as by entries with a loaded message.
-        `entries` maps an entry to the equal entry that replaces it.
+        """Return the same eviction with other entry objects, such as entries with loaded messages.
+        `entries` maps each entry to an equal entry that takes its place.
         """
         if self.entry not in entries and self.because not in entries:
             return self
@@ -145,11 +148,12 @@ class Eviction(NamedTuple):
 def oldest_first(
     head: Head, is_over: Callable[[Totals], bool], spares_newest: bool = False
 ) -> Iterator[Eviction]:
-    """Evict the oldest message until `is_over` is False for the totals of the remaining messages.
-    Yields the evictions. A leading system message always stays.
+    """Evict the oldest messages until `is_over` is False for the totals of the remaining messages.
+    Yields the evictions.
 
-    With `spares_newest`, the newest message stays as well. If the newest message is a tool result,
-    its tool call and the other results of the call stay, too.
+    A leading system message and pinned messages stay. With `spares_newest`, the newest message
+    stays as well; if the newest message is a tool result, its tool call and the call's other
+    results stay.
     """
     while is_over(head.totals):
         oldest = head.oldest
@@ -159,7 +163,7 @@ def oldest_first(
 
 
 def rest_of_turn(head: Head) -> Iterator[Eviction]:
-    """Evict the oldest messages up to the first user message, and yield the evictions. Nothing
+    """Evict the oldest messages before the first user message, and yield the evictions. Nothing
     leaves if there is no user message.
     """
     oldest = head.oldest
@@ -170,11 +174,10 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 def rest_of_question(head: Head) -> Iterator[Eviction]:
-    """Evict the rest of the turn whose user message was evicted last: the messages up to the next
-    user message or the end. Yields the evictions.
+    """Evict the answers to the user message that was evicted last, and yield the evictions.
 
-    The message that is being added stays. Its question may have left because pinned user messages
-    fill the limit.
+    The answers are the messages up to the next user message or the end. Pinned messages and the
+    message being added stay.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:
@@ -185,12 +188,12 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """The messages of a window that remain while a change is decided, and their totals. The totals
-    include the costs under a policy.
+    """The messages that remain in a window while the effect of a change is computed. `totals` are
+    their number, tokens and costs.
 
-    The window itself does not change, and is read only as far as needed. A kind of policy with its
-    own rule of eviction takes messages by position with `peek`, `pop` and `evict`. Positions do not
-    count pinned messages. The rules of this module use indices, which count all messages.
+    The window itself does not change, and is read only up to the message that is needed. Policies
+    with their own rule of eviction use *positions*, which do not count pinned messages: see `peek`,
+    `pop` and `evict`. The other methods use *indices*, which count all messages.
     """
 
     def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:
@@ -233,7 +236,7 @@ class Head:
 
     @property
     def pinned(self) -> Totals:
-        """The totals of the pinned messages, as far as the window was read."""
+        """The totals of the pinned messages among the messages read up to now."""
         found = NOTHING
         for entry in self._read:
             if entry.pinned:
@@ -261,8 +264,8 @@ class Head:
         return index
 
     def at(self, index: int) -> Entry | None:
-        """Return the message at an index, or None after the last message. Reads the window as far
-        as needed.
+        """Return the message at an index, or None after the last message. Reads more of the window
+        if necessary.
         """
         read = self._read
         while index >= len(read):
@@ -288,10 +291,8 @@ class Head:
         return None
 
     def is_of_newest(self, index: int) -> bool:
-        """Return whether the message at an index is the newest message.
-
-        A tool call and its results count as one: all of them are the newest if no other message
-        follows.
+        """Return whether the message at an index is the newest message. A tool call and its results
+        count as one message.
         """
         behind = index + 1
         if self._read[first_of_group(self._read, index)].has_calls:
@@ -390,8 +391,8 @@ def first_of_group(entries: Sequence[Weighable], position: int) -> int:
 
 
 def group_starts(entries: Sequence[Weighable]) -> list[int]:
-    """Return a position for each message: for a tool result, the position of its tool call; for any
-    other message, its own. `first_of_group` does the same for a single position.
+    """Return for each message the position where its group starts. A tool result is in the group of
+    its tool call; any other message starts a group of its own.
     """
     starts: list[int] = []
     call: int | None = None

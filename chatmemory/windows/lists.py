@@ -1,22 +1,19 @@
-"""Interprets lists that a client sends as a whole: which single add explains a list, or which
-messages stayed, moved and left.
+"""Interprets a list of messages that a client sends as a whole: was one message added, or which
+messages stayed, moved and left?
 
 A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
-and sends the whole list. The service does not tell its limit. So this module tries every possible
-add under every limit with `admit`. An add is inferred if it is the only add that results in the
-list. The adds are tried for a policy without options and for a policy that recovers interrupted
-tool calls. If earlier lists show which of these policies the client has, that policy is tried
-first.
+and sends the whole list. The service does not send its limit. So `inferred_add` tries every
+possible add under every limit. If exactly one add results in the list, this add is recorded. The
+adds are tried with and without the recovery of interrupted tool calls.
 
-If no add or more than one add explains a list, the list was set as a whole. A list that only lost
-messages at its end was also set as a whole. Its last message is where it was before, so perhaps no
-message was added. The messages of a list that was set are matched with the messages of the previous
-list, the known messages.
+If no add or several adds explain a list, the list was set as a whole. The same is true of a list
+that only lost messages at its end. The messages of such a list are matched with the messages of the
+previous list (the known messages).
 
-Two messages are the same if their whole JSON is equal. A message may differ from the known message
-at its position only in attributes. Such a message counts as the known message with changed
-attributes, even if all attributes are gone. Some sources do not tell the attributes of a message
-("open attributes"). A message with open attributes counts as a known message with any attributes.
+Two messages are the same if their whole JSON is equal. A message that differs from a known message
+only in attributes may count as the known message with changed attributes. Some sources do not tell
+the attributes of a message ("open attributes"). Such a message equals a known message with any
+attributes.
 """
 
 from __future__ import annotations
@@ -43,11 +40,11 @@ IsSame = Callable[[Any, Any], bool]  # of two payloads, of one kind or the other
 
 
 class Payload(NamedTuple):
-    """The content of a message as a value for comparisons.
+    """The content of a message, as a value that can be compared.
 
     `bare` is the JSON of the message without its attributes. `attributes` is the JSON of the
     attributes with sorted names, or "" without attributes. The attributes of a custom message are
-    part of `bare`, because they are its content.
+    its content, and so a part of `bare`.
     """
 
     bare: str
@@ -55,8 +52,8 @@ class Payload(NamedTuple):
 
     @classmethod
     def of(cls, payload: str, beside: str | None = None) -> Payload:
-        """Return the comparable content of a message, given its JSON. If attributes are stored
-        separately, `beside` is their JSON.
+        """Return the comparable content of a message from its JSON, `payload`. Pass the JSON of the
+        attributes as `beside` if `payload` does not contain them.
         """
         if payload.startswith(_CUSTOM):
             return cls(_sorted(payload))
@@ -71,7 +68,7 @@ class Payload(NamedTuple):
 
     def counts_as(self, known: Payload) -> bool:
         """Return whether a client's message is the same as `known`, a message of the previous list.
-        If the source of the client's message does not tell attributes, they are not compared.
+        Attributes are ignored if the source of the client's message does not tell them.
         """
         return self == known or (self.is_open and self.bare == known.bare)
 
@@ -83,9 +80,9 @@ class Payload(NamedTuple):
 
 
 class OpenPayload(Payload):
-    """The content of a message whose source does not tell which attributes the message has.
+    """The content of a message whose source does not tell the attributes ("open attributes").
 
-    `==` compares such a message like a message without attributes. `counts_as` ignores attributes.
+    `counts_as` ignores attributes. `==` treats the message as a message without attributes.
     """
 
     @property
@@ -98,10 +95,14 @@ def _sorted(text: str) -> str:
 
 
 class _DownTo(MessageWindow):
-    """The limit of a client, inferred from its list: `limit` messages, which may be 0."""
+    """A message window with a limit that was inferred from a client's list. Unlike other limits,
+    the limit may be 0.
+    """
 
     def __post_init__(self) -> None:
-        """Accept 0, which no client can set: a message that is too large leaves nothing."""
+        """Accept the limit 0, for an empty list: the added message was too large and left at
+        once.
+        """
 
 
 # Placeholders for a message that left in the add that brought it: the list does not have it.
@@ -118,18 +119,17 @@ def inferred_add(
     is_same: IsSame = eq,
     recovers: bool | None = None,
 ) -> Transition | None:
-    """Return the only add that turns the window into the new list; None if no add does, or several
-    do.
+    """Return the add that turns the window into a client's new list; None unless exactly one add
+    does.
 
-    - The window must have no pinned messages, as LangChain4j has no pins.
-    - `before` and `after` are the payloads of the old and the new list, and `arrivals` the entries
-      of the new list. `is_same` compares a payload of the new list with a payload of the old list.
-    - `recovers` tells whether the client's policy removes interrupted tool calls; None if
-      earlier lists of the client did not show this.
+    - `before` and `after` are the payloads of the old and the new list.
+    - `arrivals` are the entries of the new list.
+    - `is_same` compares a payload of the new list with a payload of the old list.
+    - `recovers` tells whether the client's policy removes interrupted tool calls; None if unknown.
 
-    The returned transition has no policy, since the policy of the client is unknown. If the added
-    message left at once, the new list does not contain it. Then the transition has no arrival, only
-    the evictions.
+    The window must have no pinned messages, as LangChain4j has no pins. The transition has no
+    policy, because the client's policy is unknown. If the added message left at once, it is not in
+    the new list, and the transition has no arrival.
     """
     is_beginning = _are_same(after, before[: len(after)], is_same)
     found: dict[Hashable, Transition] = {}
@@ -146,8 +146,8 @@ def inferred_add(
 
 
 def _possible_policies(window: Window, recovers: bool | None) -> Sequence[Sequence[bool]]:
-    """Return whether the client's policy may recover interrupted calls: groups of answers, of which
-    a later one is for lists that no earlier one explains.
+    """Return the values of `recovers` to try: whether the client's policy removes interrupted
+    calls. The second group of values is tried only if no add of the first group explains the list.
     """
     if not interrupted_calls(list(window)):
         return [[False]]
@@ -171,10 +171,10 @@ def _possible_adds(
     is_beginning: bool,
     policies: Sequence[bool],
 ) -> Iterator[Transition]:
-    """Yield the adds after which the window may have as many messages as the new list.
+    """Yield the adds that a client may have made, under each limit that its list allows.
 
-    Messages that leave after the arrival left for want of room. If the limit was lowered before,
-    they left before the arrival; system messages and tool results are then treated differently.
+    The limit may have been lowered before the add. Then messages leave before the arrival, not
+    after it, and system messages and tool results are treated differently.
     """
     remaining = len(arrivals)
     for recovers in policies:
@@ -193,7 +193,9 @@ def _admit(
     is_first: bool = False,
     recovers: bool = False,
 ) -> Transition:
-    """Return the add under a limit before the message is appended and another after it."""
+    """Return the add under two limits: the limit before the message is appended, and the limit
+    after.
+    """
     before, after = (
         _DownTo(
             limit,
@@ -208,8 +210,9 @@ def _admit(
 def _possible_arrivals(
     arrivals: Sequence[Entry], is_beginning: bool, recovers: bool
 ) -> Iterator[tuple[Entry, bool]]:
-    """Yield the message that was added, and whether it goes to the head. A tool result that nobody
-    saw differs from other messages only under a policy that `recovers`.
+    """Yield each message that may have been added, with True if it goes to the head of the window.
+
+    The message may have left at once, and so be in no list: a made-up message stands for it.
     """
     yield _UNSEEN, False
     if recovers:
@@ -227,7 +230,9 @@ def _list_after(
     before: Sequence[Hashable],
     after: Sequence[Hashable],
 ) -> list[Hashable] | None:
-    """Return the payloads after an add, or None if a message of the new list left at once."""
+    """Return the payloads of the window after an add. None if the add contradicts the new list: a
+    listed message left, or a message that is not listed stayed.
+    """
     evicted = {eviction.entry for eviction in transition.evictions}
     (arrival,) = transition.arrivals
     if (arrival in _NOT_LISTED) != (arrival in evicted):
@@ -241,7 +246,7 @@ def _list_after(
 
 
 def _by_client(transition: Transition) -> Transition:
-    """Return the add as decided by the client, without an unknown message that left at once."""
+    """Return the add without policies and without made-up messages, which are in no list."""
     return transition._replace(
         policy=None,
         policy_before=None,
@@ -257,13 +262,14 @@ def summarized(
     new list has no new summary.
 
     `before` and `after` are the old and the new messages as JSON, and `types` are the types of the
-    new messages. The summary is the first message of the new list, or the second after an unchanged
-    system message. A summary is not in the old list, is not a system message, and replaces at least
-    two messages. All old messages behind the replaced messages must follow the summary in order;
-    more messages may follow.
+    new messages. The first new message is a summary in this case (the second, if an unchanged
+    system message is first):
+    - It is not in the old list, and is not a system message.
+    - It replaces at least two messages.
+    - All later old messages follow in order. New messages may follow them.
 
-    If the new list keeps no old message, the client may have dropped the old messages without a
-    summary. Then nothing may follow the summary, unless the client has `marked` the summary.
+    If no old message follows, nothing may follow: the client may have dropped all messages without
+    a summary. A summary that the client has `marked` needs no such check.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -278,12 +284,15 @@ def summarized(
 
 @dataclass(frozen=True)
 class Alignment:
-    """The messages that an old and a new list have in common, as two mappings from new positions to
-    old positions.
+    """Which message of a new list is which message of the old list: two mappings from new positions
+    to old positions.
 
-    `kept` messages are in the same order in both lists; `moved` messages are not. New positions in
-    neither mapping are arrivals; old positions in neither mapping have left. `slides` is True if
-    the new list is the old list without messages at the head, perhaps with new messages at the end.
+    - `kept`: messages in the same order in both lists.
+    - `moved`: messages in another order.
+    - `slides` is True if the new list is the old list without its first messages, perhaps with new
+      messages at the end.
+
+    New positions in neither mapping have arrived; old positions in neither mapping have left.
     """
 
     kept: dict[int, int]
@@ -297,17 +306,16 @@ class Alignment:
 
 
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
-    """Match the messages of a new list with the messages of an old list. Messages that are wholly
-    equal are matched first, then messages that differ only in attributes.
+    """Match the messages of a new list with the messages of an old list. Wholly equal messages are
+    matched first, then messages that differ only in attributes.
 
-    - `by_client` is True for the list of a client, and False for a list that was set as a whole.
-    - In the list of a client, a message with other attributes is matched only between the same
-      neighbors. Elsewhere, an equal text may be a repetition.
-    - Messages with open attributes are matched anywhere. In a list that was set as a whole, all
-      messages are matched anywhere.
-    - A list that only lost its end, and perhaps attributes, is matched position by position.
-    - If no message of the new list still has the attributes of an old message, the client drops
-      attributes. Then attributes are not compared.
+    `by_client` is True for a list that a client sends after each change. Then messages that differ
+    in attributes are matched only between the same neighbors, because elsewhere an equal text may
+    be a repetition. Messages with open attributes, and all messages if `by_client` is False, are
+    matched anywhere.
+
+    Attributes are not compared if the client drops them: no new message has the attributes of an
+    old message. A list that only lost its end is matched position by position.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -330,8 +338,8 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
 def _in_place(
     old: Sequence[Payload], new: Sequence[Payload], found: Alignment
 ) -> Iterator[tuple[int, int]]:
-    """Yield the new and the old positions of messages that are equal apart from attributes, not
-    aligned yet, and between the same two kept messages.
+    """Yield (new position, old position) of messages that differ only in attributes and stand
+    between the same two kept messages.
     """
     known = {*found.kept.values(), *found.moved.values()}
     ends = [*sorted(found.kept.items()), (len(new), len(old))]
@@ -345,15 +353,12 @@ def _in_place(
 
 
 def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match the messages of a new list with the messages of an old list. The lists are matched as a
-    slide if possible, else by their longest common subsequence.
+    """Match the messages of a list that a client trims with the messages of its previous list.
 
-    In a slide, messages leave the head of the old list, and new messages are appended. At least two
-    old messages stay, or all of them. A system message at the head of both lists may stay before
-    the slide.
-
-    Without a slide, equal messages are matched from the end. A list that only lost its end is
-    matched position by position.
+    If the new list is the old list without its first messages, perhaps with new messages at the
+    end, these are matched. A system message at the head may stay. At least two old messages must
+    remain, because two lists often share a single "ok". In all other cases, `rearrange` matches the
+    lists.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})
@@ -371,21 +376,21 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
 
 def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
-    """Match the messages of a new list with the messages of an old list, so that as many messages
-    as possible stay in order.
+    """Match the messages of a list that was set as a whole with the messages of the old list. As
+    many messages as possible stay in order.
 
-    Use this function for a list that was set as a whole. Use `align` for a list that may be the old
-    list without its oldest messages.
+    Use `align` for a list that may be the old list without its oldest messages.
     """
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, Alignment(kept, {})))
 
 
 def _slide(old: Sequence[Hashable], new: Sequence[Hashable]) -> int | None:
-    """Return the smallest k for which old[k:] is not empty and is a prefix of `new`.
+    """Return the smallest k for which old[k:] is not empty and is a prefix of `new`; None if there
+    is no such k.
 
-    Return None if there is no such k. The messages are compared as characters of two texts, which
-    takes 20 ms for 10,000 equal ones.
+    The lists are compared as texts with one character per message, which is fast: 20 ms for 10,000
+    equal messages.
     """
     letters: dict[Hashable, str] = {}
     texts = [
@@ -397,7 +402,9 @@ def _slide(old: Sequence[Hashable], new: Sequence[Hashable]) -> int | None:
 
 
 def _moves(old: Sequence[Hashable], new: Sequence[Hashable], found: Alignment) -> dict[int, int]:
-    """Match the remaining equal messages, from the end: they are in both lists, out of order."""
+    """Match the equal messages that are not matched yet, from the end of the lists on. They are in
+    both lists, in another order.
+    """
     free: dict[Hashable, list[int]] = defaultdict(list)
     for i in found.left(len(old)):
         free[old[i]].append(i)
@@ -409,13 +416,14 @@ def _moves(old: Sequence[Hashable], new: Sequence[Hashable], found: Alignment) -
 def _common_subsequence(
     old: Sequence[Hashable], new: Sequence[Hashable]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of positions of a longest common subsequence.
+    """Yield the pairs (position in `old`, position in `new`) of a longest common subsequence.
 
-    Of equal messages the later ones are matched, because windows lose their oldest: the table is
-    that of the reversed lists, and its last row is their head. There is a row for each prefix of
-    the reversed `old`, as an integer: bit j is 0 where the length grows from j to j + 1 messages of
-    the reversed `new` (Hyyrö, Bit-parallel LCS-length computation revisited, 2004). For two lists
-    of 10,000 messages it takes 0.2 s and 13 MB.
+    Of equal messages the last ones are matched, because windows lose their oldest messages. For two
+    lists of 10,000 messages it takes 0.2 s and 13 MB.
+
+    The method is Hyyrö's (Bit-parallel LCS-length computation revisited, 2004) on the reversed
+    lists. Each row is an integer for a prefix of the reversed `old`. Bit j is 0 where one more
+    message of the reversed `new` makes the subsequence longer.
     """
     places: defaultdict[Hashable, int] = defaultdict(int)
     for j, item in enumerate(reversed(new)):

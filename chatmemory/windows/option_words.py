@@ -1,4 +1,4 @@
-"""Puts the options of policies into a few words that follow the limit: `trimmed to 50 % when
+"""Names the options of a policy in a few words, to follow its limit: `trimmed to 50 % when
 full`.
 """
 

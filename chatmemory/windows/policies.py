@@ -2,10 +2,11 @@
 database.
 
 Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options, and a method
-`cost`. The cost of a message is the part of the limit that the message takes. Options are the
-dataclass fields other than `limit` and `estimator`. A kind may also override `overhead` and
-`evict`. Register your own kind in the entry point group "chatmemory.policies", in
-CHATMEMORY["POLICIES"], or with `KINDS.register`.
+`cost`, which returns how much of the limit a message takes. Options are the dataclass fields other
+than `limit` and `estimator`. A kind may also override `overhead` and `evict`.
+
+Register your own kind in the entry point group "chatmemory.policies", in CHATMEMORY["POLICIES"], or
+with `KINDS.register`.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ MOST_TERMS = 200  # of an index
 
 
 class Oversized(StrEnum):
-    """The treatment of a message that is larger than the limit allows.
+    """What happens to an added message that is larger than the limit allows.
 
-    - EVICT, LangChain4j's rule: the step that adds the message evicts all other messages that can
-      leave, and then the message itself.
+    - EVICT, LangChain4j's rule: the step evicts all messages that can leave, and then the added
+      message itself.
     - REJECT: the add raises OversizedMessage.
-    - KEEP: the newest message stays. If it is a tool result, its tool call and the other results of
-      the call stay, too.
+    - KEEP: the added message stays. If it is a tool result, its tool call and the call's other
+      results stay, too.
     """
 
     EVICT = "evict"
@@ -97,8 +98,8 @@ class TokenWindowOptions(WindowOptions, total=False):
 
 
 class TokenOptions(PolicyOptions, total=False):
-    """The options that `TokenWindow` takes as keyword arguments. `TokenWindow` explains them.
-    `fixed_overhead` is derived from the estimator.
+    """The options that `TokenWindow` takes as keyword arguments; `TokenWindow` and `Policy` explain
+    them.
     """
 
     clear_tool_results: int
@@ -112,26 +113,26 @@ class TokenOptions(PolicyOptions, total=False):
 class Policy(ABC):
     """A rule for the messages that leave memory: a limit, its unit, and options.
 
+    - `estimator` names the token count estimator: a model name, or a custom estimator's family.
+      Message windows have an estimator too, because pages show their tokens.
     - `always_keep_system_message_first`: a new system message goes to the head of the window, not
       to the end.
     - `low_water`: the share of the limit to which a window over the limit is trimmed. The newest
       message, with its tool call, leaves only if the limit has no room for it.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
-    - `oversized`: the treatment of a message that is larger than the limit allows.
-    - `meters_only`: the limit only measures. Nothing leaves or is refused, regardless of other
+    - `oversized`: what happens to a message that is larger than the limit allows.
+    - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever the other
       options.
     - `free_system`: system messages cost nothing, so that the whole limit is for the conversation.
     - `auto_recover_orphaned_tool_messages`: tool calls that were not answered completely are hidden
       from the model, and leave with the next add (see `recovery`).
 
-    A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
-    options leave out default values: never change the default of an option.
+    `label` is the kind's name on pages. `unit` is the unit of the limit ("tokens"), and
+    `short_unit` its abbreviation. `java_name` is the limit's name in LangChain4j's errors.
 
-    `estimator` names the token count estimator of the conversation (a model name, or a custom
-    estimator's family). Every policy has an estimator, because pages show tokens under a message
-    window too. `label` is the kind's name on pages, `unit` the unit of the limit ("tokens") and
-    `short_unit` its abbreviation. `java_name` is the limit's name in LangChain4j's errors. A field
-    with `metadata={"derived": True}` is stored, but not accepted from callers.
+    A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Default
+    values are not stored, so never change the default of an option. A field with
+    `metadata={"derived": True}` is stored, but not accepted from callers.
     """
 
     kind: ClassVar[str]
@@ -154,7 +155,7 @@ class Policy(ABC):
     auto_recover_orphaned_tool_messages: bool = False
 
     def __post_init__(self) -> None:
-        """Read the options, which may be JSON values. Raises InvalidValue."""
+        """Convert the options from JSON values if necessary. Raises InvalidValue."""
         check_limit(self.java_name or self.limit_name, self.limit)
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
@@ -191,9 +192,8 @@ class Policy(ABC):
 
     @abstractmethod
     def cost(self, message: Weighable) -> int:
-        """Return how much of the limit a message takes, by its type and its tokens.
-
-        The cost is never negative, and does not depend on the position of the message.
+        """Return how much of the limit a message takes, by its type and its tokens. Never negative,
+        and the same at every position.
         """
 
     def weigh(self, message: Weighable) -> int:
@@ -218,10 +218,10 @@ class Policy(ABC):
         return totals.cost + self.overhead if totals.count else 0
 
     def cost_of(self, totals: Totals) -> int | None:
-        """Return the cost of messages, given only their number and their tokens.
+        """Return the cost of messages, given only their number and their tokens; None, the default,
+        if these totals are not enough.
 
-        None, the default, means that these totals are not enough: `weigh` is then called for each
-        message. A kind that returns a number saves reading all messages of older conversations.
+        With None, every message is read and weighed. A kind that can return a number avoids this.
         """
         return None
 
@@ -243,10 +243,9 @@ class Policy(ABC):
 
     @property
     def choice(self) -> str:
-        """The words by which pages name the messages that the policy's own rule evicts, such as
-        `the oldest but the first two`. The words follow "was".
-
-        If empty, pages say "chosen by the policy's own rule".
+        """Words for the messages that this policy evicts first, such as `the oldest but the first
+        two`. Pages put them into "… was evicted". If "", pages say "chosen by the policy's own
+        rule".
         """
         return ""
 
@@ -262,8 +261,8 @@ class Policy(ABC):
 
     @property
     def least_limit(self) -> int:
-        """The smallest limit that a policy with this `low_water` accepts: `low_mark` must leave
-        room for more than the overhead.
+        """The smallest limit that a policy with this `low_water` accepts. With any smaller limit, a
+        trimmed window would have no room for a message beside the overhead.
         """
         share = Fraction(self.low_water)
         return 1 if share == 1 else ceil((self.overhead + 1) / share)
@@ -310,8 +309,8 @@ class Policy(ABC):
         return 0
 
     def trim(self, head: Head) -> list[Eviction]:
-        """Evict messages until the window is within its limit, and return the evictions. If the
-        window was over its limit, go on until its load is at most `low_mark`.
+        """Evict messages until the window is within its limit, and return the evictions. With
+        `low_water`, a window over its limit is trimmed further, to `low_mark`.
         """
         is_over = self.is_exceeded_by(head.totals)
         if self.meters_only or not (is_over or has_own_rule(type(self))):
@@ -322,8 +321,8 @@ class Policy(ABC):
         return evictions
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
-        """Evict the rest of a turn whose beginning was evicted, if the policy takes whole turns.
-        Returns the evictions.
+        """Evict the rest of a turn that lost its user message, and return the evictions. [] if the
+        policy does not take whole turns.
         """
         return list(rest_of_turn(head)) if self.takes_whole_turns else []
 
@@ -347,8 +346,8 @@ class Policy(ABC):
         return replace(self, meters_only=False) if self.meters_only else self
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
-        """Return the policy with its derived fields, such as the overhead, taken from the
-        estimator. A kind without derived fields returns itself.
+        """Return the policy with its derived fields, such as the overhead of a request, computed by
+        the estimator. The default returns the policy unchanged.
         """
         return self
 
@@ -381,7 +380,9 @@ def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:  # of any typ
 
 
 def has_own_rule(kind: type[Policy]) -> bool:
-    """Return whether a kind of policy decides by its own code which messages leave, or when."""
+    """Return whether a kind of policy overrides LangChain4j's rule: which messages leave, or when
+    the window is over its limit.
+    """
     return kind.evict is not Policy.evict or kind.is_exceeded_by is not Policy.is_exceeded_by
 
 
@@ -409,20 +410,16 @@ class MessageWindow(Policy):
 
 @dataclass(frozen=True)
 class TokenWindow(Policy):
-    """A policy that allows at most `limit` tokens, of which `fixed_overhead` are for the request
-    itself.
+    """A policy that allows at most `limit` tokens.
 
-    `clear_tool_results` is the number of newest tool results that are never cleared. A full window
-    first clears older tool results (see `clearing`). Messages leave only if clearing does not make
-    enough room. With 0, no tool result is cleared.
-
-    `index_terms` is the largest number of exact terms that the index lists. The index is a message
-    with terms of evicted messages (see `recall.index`). This option needs `low_water` below 1:
-    otherwise the index would be written anew at each add.
-
-    The overhead is the estimator's count for an empty list, because LangChain4j's
-    TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes the
-    overhead.
+    - `fixed_overhead` is the part of the limit that each request takes without any message. It is
+      the estimator's count for an empty list, as in LangChain4j's TokenWindowChatMemory.
+    - `clear_tool_results` is the number of newest tool results that are never cleared. A full
+      window first clears older tool results (see `clearing`), and evicts messages only if that is
+      not enough. With 0, no tool result is cleared.
+    - `index_terms` is the largest number of exact terms in the index, a message with terms of
+      evicted messages (see `recall.index`). With 0, there is no index. The option needs `low_water`
+      below 1: otherwise each add would write a new index.
     """
 
     kind: ClassVar[str] = "token_window"
@@ -486,9 +483,9 @@ class TokenWindow(Policy):
 class TurnWindow(Policy):
     """A policy that allows at most `limit` turns; the oldest turn leaves as a whole.
 
-    A turn begins with a user message. Messages before the first user message belong to no turn, and
-    leave with the first turn. A pinned user message, such as a summary, counts as a turn. An answer
-    leaves with its question if the question has no room.
+    A turn begins with a user message. Messages before the first user message leave with the first
+    turn. A pinned user message, such as a summary, counts as a turn. If a user message has no room,
+    its answer leaves with it.
     """
 
     kind: ClassVar[str] = "turn_window"
@@ -513,8 +510,8 @@ class TurnWindow(Policy):
 
 
 def _is_kind(item: object) -> bool:
-    """Return whether something is a kind. Raises TypeError for a kind with the methods of earlier
-    versions.
+    """Return whether something is a kind of policy. Raises TypeError for a kind that overrides
+    `load`, as kinds did in earlier versions.
     """
     if not (isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")):
         return False
@@ -541,10 +538,8 @@ def policy_kinds() -> dict[str, type[Policy]]:
 
 
 def check_limit(java_name: str, limit: object) -> None:
-    """Raise InvalidValue unless the limit is a positive integer. `java_name` is the limit's name in
-    the error.
-
-    The error has LangChain4j's text where LangChain4j makes the same check.
+    """Raise InvalidValue unless the limit is a positive integer. The error calls the limit
+    `java_name`, and has LangChain4j's text if LangChain4j makes the same check.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
@@ -554,10 +549,11 @@ def check_limit(java_name: str, limit: object) -> None:
 
 
 def exact_share(name: str, value: object) -> Decimal:
-    """Return a number above 0 and up to 1 as an exact decimal: 0.29 stays 0.29.
+    """Return a number above 0 and up to 1 as an exact decimal: the float 0.29 becomes
+    Decimal("0.29").
 
-    Raises InvalidValue, with `name` as the option's name, for other values and for too many
-    decimals.
+    Raises InvalidValue for other values and for too many decimals. `name` is the option's name in
+    the error.
     """
     try:
         share = Decimal(str(value)) if not isinstance(value, bool) else None

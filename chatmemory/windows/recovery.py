@@ -1,16 +1,14 @@
-"""Recovery: the model does not see tool calls that were not answered completely.
+"""Recovery: tool calls that were not answered completely are hidden from the model.
 
 A service that restarts while a tool runs leaves a tool call without its result, and providers
-reject each later request. With `auto_recover_orphaned_tool_messages` in the policy, reads leave out
-such a call and the results that did come. The next add of any message but a tool result evicts the
-call and these results.
+reject each later request. With the option `auto_recover_orphaned_tool_messages`, reads leave out
+such a call and its results. The next add evicts them, unless a tool result is added.
 
-A *block* is a message with tool calls, and the results directly after this message. Results without
-a call before them are no block.
+A *block* is a message with tool calls, and the results directly after this message:
 
 - With fewer results than calls, a block is *interrupted*.
 - With as many results as calls, a block is interrupted if the ids of the results are not the ids of
-  the calls. If an id is missing, blank or repeated, the block is complete.
+  the calls. Blocks with missing, blank or repeated ids are complete.
 - With more results than calls, a block is complete.
 
 Source of the rule, and of the option's name: LangChain4j's pull request 4668. Pull request 4820 has
@@ -39,8 +37,8 @@ _BLANK = "".join(map(chr, range(33)))  # what Java's String.trim removes
 class InterruptedCall(NamedTuple):
     """A message with tool calls whose results are incomplete, and the results that came.
 
-    `calls` is the number of results that the message needs. `is_last` means that no other message
-    follows: then the tools may still be running.
+    `calls` is the number of tool calls in the message. `is_last` means that no other message
+    follows, so that the tools may still be running.
     """
 
     call: Entry
@@ -62,8 +60,8 @@ class InterruptedCall(NamedTuple):
 
 
 def interrupted_calls(entries: Sequence[Entry]) -> list[InterruptedCall]:
-    """Return the interrupted tool calls of a window in order: the calls with incomplete results. A
-    call is left out if the call or one of its results is pinned.
+    """Return the interrupted tool calls of a window in order: the calls with incomplete results.
+    Calls that are pinned, or have a pinned result, are left out.
 
     The messages of tool calls and tool results must be loaded.
     """

@@ -22,21 +22,21 @@ Decide = Callable[[Window], Transition]
 class ChatMemoryStore(ABC):
     """A store of one list of messages per memory id.
 
-    Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
-    write to one memory, the last write wins; within one process, memories with the same store
-    object wait for each other.
+    Subclass it to keep messages anywhere. The three methods are LangChain4j's. Within one process,
+    changes to a memory wait for each other if they use the same store object. If several processes
+    write to one memory, the last write wins.
 
-    LangChain4j's system messages have no attributes. `keeps_system_attributes` is True for a store
-    that keeps attributes of system messages. With any other store, a memory reports that these
-    attributes are lost.
+    `keeps_system_attributes` is True for a store that keeps the attributes of system messages,
+    which LangChain4j does not have. With any other store, a memory reports that these attributes
+    are lost.
 
-    Memories use these optional members of a store:
+    A store may have these further members, which memories then use:
 
     - `transact(memory_id, decide)` locks the memory and passes its window to `decide`, which
       returns a transition. The transition is stored and returned. If `decide` raises, nothing is
       stored.
-    - `transact_all(memory_id, decisions)` makes a change like `transact` for each of several
-      functions, all or none.
+    - `transact_all(memory_id, decisions)` does the same for several functions: all changes are
+      stored, or none.
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
     - `get_history(memory_id)` returns the whole history.
     - `estimator` counts the tokens for memories without their own estimator.
@@ -64,8 +64,8 @@ class ChatMemoryStore(ABC):
 class SingleSlotChatMemoryStore(ChatMemoryStore):
     """A thread-safe store that keeps the messages of a single memory in this process.
 
-    The store keeps a window instead of a list, so that an add does not take longer with a longer
-    window. Its methods raise InvalidValue for the id of another memory.
+    The store keeps a window instead of a list, so that adds do not become slower as the window
+    grows. Its methods raise InvalidValue for the id of another memory.
     """
 
     keeps_system_attributes = True
@@ -124,8 +124,8 @@ _guard = Lock()
 
 
 def change_lock_of(store: object, memory_id: str) -> Any:  # an RLock: its class has no public name
-    """Return the lock (an RLock) that serializes changes to this memory, shared by all memories
-    with this store object and id.
+    """Return the lock (an RLock) that serializes changes to a memory. All memories with this store
+    object and id share the lock.
     """
     with _guard:
         return _change_locks.setdefault((id(store), memory_id), RLock())

@@ -1,4 +1,6 @@
-"""Reads policies from database rows. The kind of a stored policy may not be installed."""
+"""Reads policies from database rows. A stored policy may be of a kind that is not installed
+here.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from chatmemory.windows.window import Totals, Weighable, total
 
 @dataclass(frozen=True)
 class UnavailablePolicy(Policy):
-    """A stored policy that cannot decide, because its kind or one of its options is not installed.
+    """A stored policy whose kind, or one of its options, is not installed.
 
     Pages can show and replace such a policy. `load`, `cost`, `total` and `evict` raise
     PolicyUnavailable. `stored` are the options in the database.
@@ -64,7 +66,7 @@ class UnavailablePolicy(Policy):
 
 @cache
 def _unavailable(name: str) -> type[Policy]:
-    """Return a class for a kind that is not installed."""
+    """Return a class of policies for the name of a kind that is not installed."""
     return type("Unavailable", (UnavailablePolicy,), {"kind": name, "label": f"{name} (unknown)"})
 
 

@@ -7,16 +7,15 @@ same transitions.
 The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory:
 
 - An add trims the window, appends the message and trims again, reading the limit both times.
-- An added system message is ignored if it equals the first system message in the window. Otherwise
-  the added message replaces the first system message. The added message goes to the end, or to the
-  head if `always_keep_system_message_first` is set.
+- An added system message replaces the first system message in the window. If both are equal, the
+  add is ignored. The new system message goes to the end, or to the head if
+  `always_keep_system_message_first` is set.
 - A read returns the trimmed window and writes nothing back.
-- With `auto_recover_orphaned_tool_messages`, a read first leaves out interrupted tool calls. An add
-  of a tool result keeps these calls, and trims only once, after the append. Any other add evicts
-  these calls before the first trim.
+- With `auto_recover_orphaned_tool_messages`, a read leaves out interrupted tool calls, and an add
+  evicts them. Only an added tool result lets them stay, and then trims just once, after the append.
 
 Options of policies add rules. With `snap_to_user`, the rest of a turn that lost its beginning is
-evicted after the last trim of a change or a read. An add can be refused, and then changes nothing.
+evicted after the last trim. An add can be refused, and then changes nothing.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ from chatmemory.windows.window import NOTHING, Entry, Totals, Weighable, Window
 
 
 class Change(StrEnum):
-    """The kind of a transition, which is the effect of one change on a window.
+    """The kind of change that a transition makes to a window.
 
     - ADD adds a message.
     - SET replaces the whole list.
     - CLEAR empties the window.
-    - KEEP leaves the window as it is, in a step such as a new policy.
+    - KEEP leaves the window as it is, such as in the step of a new policy.
     - PIN pins or unpins messages.
     - COMPACT replaces messages by a summary.
     - CLEAR_RESULTS replaces old tool results by placeholders.
@@ -72,8 +71,8 @@ class Transition(NamedTuple):
     `before` and `after` the change.
 
     - `arrivals` has the added message of an ADD, or the whole new list of a change such as SET,
-      COMPACT or PIN. `arrivals` is empty if an add was ignored. An added message that left a
-      client's list at once is unknown (see `lists`), and also missing here.
+      COMPACT or PIN. It is empty if an add was ignored, and if the added message is unknown because
+      it left a client's list at once (see `lists`).
     - `evictions` are in the order in which they happen. An arrival may be among them: a message
       larger than the window leaves in the step that added it.
     - `policy_before` trims the window before the append of an add, and `policy` trims it
@@ -105,7 +104,9 @@ class Transition(NamedTuple):
 
     @property
     def has_room(self) -> bool:
-        """Whether all arrivals stay, and the resulting window is not over an enforced limit."""
+        """Whether all arrivals stay and the resulting window is within the limit. A limit that only
+        measures is not checked.
+        """
         policy = self.policy
         if policy is not None and not policy.meters_only and policy.is_exceeded_by(self.after):
             return False
@@ -113,7 +114,9 @@ class Transition(NamedTuple):
 
     @property
     def cannot_fit(self) -> CannotFit | None:
-        """The reason why an added message had to leave at once; None if the message stayed."""
+        """The reason why an added message left at once for lack of room; None if the message
+        stayed.
+        """
         if self.change is not Change.ADD or not self.evictions or not can_decide(self.policy):
             return None
         left = {each.entry.key for each in self.evictions if each.reason is Reason.CAPACITY}
@@ -124,8 +127,8 @@ class Transition(NamedTuple):
         return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
-        """Return the same transition with entries replaced, such as by entries with a loaded
-        message. `entries` maps an entry to the equal entry that replaces it.
+        """Return the same transition with other entry objects, such as entries with loaded
+        messages. `entries` maps each entry to an equal entry that takes its place.
         """
         return self._replace(
             arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
@@ -162,9 +165,10 @@ def admit(
 ) -> Transition:
     """Return the transition that adds the message `arrival` to the window.
 
-    `policy_again` returns the policy of the second trim, because LangChain4j calls its limit
-    provider twice per add. Raises OversizedMessage, and NoRoomBesidePins if the message would fit
-    only without the pinned messages.
+    `policy` trims before the message is appended. `policy_again` returns the policy for the trim
+    afterwards, by default the same: LangChain4j reads its limit twice per add. Raises
+    OversizedMessage, and NoRoomBesidePins if the message would fit only without the pinned
+    messages.
     """
     transition = admit_beside_pins(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
@@ -183,9 +187,8 @@ def admit_beside_pins(
     policy: Policy,
     policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
-    """Return the transition that adds a message, also if pinned messages leave no room for it.
-
-    In that case the message leaves at once, as in earlier versions; `admit` raises instead.
+    """Return the transition that adds a message, like `admit`. But if pinned messages leave no
+    room, the added message leaves at once, as in earlier versions, and nothing is raised.
     """
     head, evictions = _without_interrupted(window, arrival, policy)
     trimmed = [] if keeps_interrupted(policy, arrival) else policy.trim(head)
@@ -226,9 +229,8 @@ def admit_beside_pins(
 
 
 def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
-    """Return whether an add leaves interrupted tool calls (calls without all their results) in the
-    window although the policy removes them. A tool result leaves them there, because it may
-    complete them.
+    """Return whether interrupted tool calls stay in the window during this add, although the policy
+    removes them at other adds. They stay if a tool result is added, which may complete them.
     """
     return policy.recovers and arrival.type is MessageType.TOOL_EXECUTION_RESULT
 
@@ -236,7 +238,9 @@ def keeps_interrupted(policy: Policy, arrival: Entry) -> bool:
 def _without_interrupted(
     window: Window, arrival: Entry, policy: Policy
 ) -> tuple[Head, list[Eviction]]:
-    """Return the head of a window before an add, and the interrupted calls that leave for it."""
+    """Return the head of a window without the interrupted tool calls that an add removes, and the
+    evictions of these calls.
+    """
     totals = window.measure_with(policy)
     if not policy.recovers or keeps_interrupted(policy, arrival):
         return Head(window, totals, policy), []
@@ -262,8 +266,8 @@ def recovered(
     """Return the entries without interrupted tool calls (calls without all their results), and the
     evictions of those calls.
 
-    Nothing is removed unless the policy has `auto_recover_orphaned_tool_messages`. Tool calls and
-    results must have their messages. `because` is the message whose add removes the calls.
+    Nothing is removed unless the policy has `auto_recover_orphaned_tool_messages`. The messages of
+    tool calls and results must be loaded. `because` is the message whose add removes the calls.
     """
     calls = interrupted_calls(entries) if policy is not None and policy.recovers else []
     gone = in_interrupted_calls(calls)
@@ -272,7 +276,7 @@ def recovered(
 
 
 def _system_in_force(window: Window, evictions: Sequence[Eviction]) -> Entry | None:
-    """Return the first system message of a window that is not evicted, or None."""
+    """Return the first system message of a window that is not among the evictions, or None."""
     gone = {eviction.entry for eviction in evictions}
     return next((each for each in window.systems() if each not in gone), None)
 
@@ -360,8 +364,8 @@ def trim(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[Eviction]:
-    """Return the evictions of the messages that reads already hide, and that the next add will
-    evict.
+    """Return the evictions that the next add will make first. Reads already leave these messages
+    out.
 
     Interrupted tool calls come first, and then messages over a lowered limit. If the policy hides
     interrupted calls, the messages of tool calls and results must be loaded.
@@ -373,10 +377,10 @@ def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[E
 
 
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
-    """Return the evictions that come first once the window is full, however full the window is now.
+    """Return the first evictions once the window is full. The window need not be full now.
 
-    One message leaves, together with its tool results. With `low_water`, all messages that leave on
-    the way to the lower load are included.
+    These are the evictions of one message with its tool results. With `low_water`, they are all
+    evictions of the first trim. [] if the limit only measures, or if nothing can leave.
     """
     if policy.meters_only:
         return []
@@ -395,8 +399,8 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short, made-up message, to find out what an add would evict. It is a message of the
-    model, or a message of the user if messages of the model cost nothing under the policy.
+    """Return a short, made-up message, to find out what an add would evict: an assistant message,
+    or a user message if assistant messages cost nothing under the policy.
     """
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
@@ -415,7 +419,8 @@ def visible(window: Window, policy: Policy | None) -> list[Entry]:
     """Return the entries that the model sees: the entries that remain after the policy's trim. The
     window itself does not change.
 
-    Tool calls and results have their messages if the policy hides interrupted calls.
+    If the policy hides interrupted calls, the entries of tool calls and results have their
+    messages.
     """
     if policy is None:
         return list(window)
@@ -439,8 +444,8 @@ def why_it_cannot_fit(
 ) -> CannotFit:
     """Return the reason why a message could not stay in the window.
 
-    `remaining` are the totals of the messages that stay, without the message itself and the
-    `pinned` messages.
+    `remaining` are the totals of all other messages that stay, except the pinned messages. `pinned`
+    are the totals of the pinned messages.
     """
     cost = policy.weigh(message)
     if pinned.count and not policy.is_exceeded_by(remaining.plus(message, cost)):
@@ -467,8 +472,8 @@ def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
 def check_oversized(
     policy: Policy, system: Entry | None, message: Entry, index: int | None = None
 ) -> None:
-    """Raise OversizedMessage if the limit has no room for a message beside the system message. If
-    the message is in a list, the error names its place `index` in the list.
+    """Raise OversizedMessage if the limit has no room for a message beside the system message.
+    `index` is the message's position in a list, for the error.
     """
     if not is_oversized(policy, system, message):
         return
@@ -483,8 +488,8 @@ def check_oversized(
 
 
 def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) -> None:
-    """Raise OversizedMessage if a message of a list is too large for the limit beside the system
-    message. The error is about the first such message. Pinned messages are not checked.
+    """Raise OversizedMessage for the first message of a list that is too large for the limit beside
+    the system message. Pinned messages are not checked.
     """
     for index, message in enumerate(messages):
         if not message.pinned:
@@ -496,9 +501,8 @@ def refuse_beside_pins(
 ) -> NoReturn:
     """Raise NoRoomBesidePins for a message that would fit the limit if nothing were pinned.
 
-    `entries` are the messages in memory and the arriving message, and `evictions` tell which of
-    them would leave. The error lists three costs: of the arriving message, of its tool call, and of
-    the messages that would stay.
+    `entries` are the messages in memory and the arriving message. `evictions` are the evictions
+    that the add would make. The error adds up what the message and the remaining messages cost.
     """
     gone = {eviction.entry for eviction in evictions}
     kept = [entry for entry in entries if entry not in gone]
@@ -521,7 +525,9 @@ def refuse_beside_pins(
 
 
 def _left_with(arrival: Entry, evictions: Sequence[Eviction]) -> list[Entry]:
-    """Return the tool call with which a result leaves, and its other results."""
+    """Return the tool call with which an evicted result left, and the call's other results. [] if
+    the result left alone.
+    """
     call = next((each.because for each in evictions if each.entry == arrival), None)
     left = [each.entry for each in evictions if call in (each.entry, each.because)]
     return [entry for entry in left if entry != arrival] if call else []
@@ -532,7 +538,9 @@ def _with(system: Entry | None, message: Entry) -> list[Entry]:
 
 
 def _sums(policy: Policy, parts: dict[str, Totals]) -> str:
-    """Return `900 for the message + 3 for every request = 903 of 800 tokens`."""
+    """Return the costs as a sum, such as `900 for the message + 3 for every request = 903 of 800
+    tokens`.
+    """
     needed = policy.overhead + sum(part.cost for part in parts.values())
     terms = [f"{part.cost:,} for {name}" for name, part in parts.items() if part.count]
     if policy.overhead:

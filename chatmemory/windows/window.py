@@ -15,11 +15,10 @@ from chatmemory.messages.message import ChatMessage, MessageType
 
 
 class Totals(NamedTuple):
-    """The number of messages in a window, the sum of their tokens, and the sum of their costs under
-    a policy.
+    """The number of messages in a window, the sum of their tokens, and the sum of their costs.
 
-    A cost is the part of the policy's limit that a message takes (`Policy.weigh`). `cost` is 0 if
-    no policy has measured the messages. Neither sum includes the overhead of a request.
+    A message's cost is the part of a policy's limit that the message takes (`Policy.weigh`). `cost`
+    is 0 if no policy has measured the messages. The overhead of a request is not included.
     """
 
     count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nothing here calls
@@ -47,8 +46,8 @@ class Entry:
     """A message in a window, with the values by which eviction decides.
 
     - `message` is None if the store has not loaded the message. A system message is always loaded.
-    - Entries are equal if their keys (`key`) are equal, because a window may have equal messages
-      twice.
+    - `key` identifies the entry: entries with the same key are equal. A window may have equal
+      messages with different keys.
     - A `pinned` entry is never evicted.
     - `is_stub` is True for the placeholder of a cleared tool result (see `clearing`).
 
@@ -63,8 +62,8 @@ class Entry:
     - `overrides` is a text, or attributes, that memory shows instead of those in the history.
       `message` already has the overrides.
 
-    An entry is never changed. The class is not frozen, because frozen objects take three times as
-    long to make, and a window has thousands.
+    An entry is never changed. The class is not frozen only because frozen objects take three times
+    as long to make.
     """
 
     type: MessageType
@@ -89,8 +88,8 @@ class Entry:
 
     @property
     def is_injected(self) -> bool:
-        """Whether a client inserted the message into the window, such as a summary, so that it is
-        not in the history.
+        """Whether a client put the message into the window although nobody said it, such as a
+        summary. Then the message is not in the history.
         """
         return self.origin != SAID
 
@@ -124,11 +123,13 @@ class EntrySource(ABC):
 class Window:
     """The messages that the model sees next, as entries in order.
 
-    `source` is an iterable of entries, or an `EntrySource`, which is read from the head only as far
-    as needed. Pass `totals` with an `EntrySource`: without `totals`, all entries are read and added
-    up. `counted_by` names the estimator family that counted the tokens, or is None if they were not
-    counted. `measured_by` is the policy that gave `totals` its costs, or None. `users` are the
-    entries of user messages, or None until they were searched for.
+    - `source` is an iterable of entries, or an `EntrySource`, which is read from the head on
+      demand.
+    - `totals` are needed with an `EntrySource`: without them, all entries are read and added up.
+    - `counted_by` names the estimator family that counted the tokens; None if they were not
+      counted.
+    - `measured_by` is the policy that gave `totals` its costs, or None.
+    - `users` are the entries of user messages, or None before they are first needed.
     """
 
     # An add through a database reads only the first entries, since evictions start at the head:
@@ -199,7 +200,7 @@ class Window:
         return [*self._loaded(entries).values()]
 
     def _loaded(self, entries: Sequence[Entry]) -> dict[Entry, Entry]:
-        """Return entries of the window, each by itself and with its message."""
+        """Map each of these entries of the window to the same entry with its message loaded."""
         return {entry: entry for entry in self.with_messages()}
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
@@ -218,8 +219,8 @@ class Window:
     def measure_with(self, policy: Costs) -> Totals:
         """Return the totals with the costs of a policy.
 
-        The entries are read only if their costs are not known: no policy with equal costs has
-        measured the window before, and `Policy.cost_of` returns None.
+        All entries are read, unless the costs are known: a policy with equal costs has measured the
+        window before, or `Policy.cost_of` computes the cost from the totals.
         """
         if self.measured_by is None or not policy.costs_like(self.measured_by):
             cost = policy.cost_of(self.totals)

@@ -135,10 +135,10 @@ def checked_policies(values: Iterable[JsonValue]) -> list[Policy | None]:
 
 
 def policies_from_text(text: str) -> list[Policy | None]:
-    """Return the policies that a text names, separated by commas. The name `everything`, which
-    stands for sending everything, becomes None.
+    """Return the policies that a text names, separated by commas. `everything` becomes None.
 
-    An item with `=` is an option of the policy before the item. Raises InvalidValue and
+    An item with `=` is an option of the policy before it:
+    `token_window:4000,low_water=0.6,everything` names two policies. Raises InvalidValue and
     UnknownEstimator.
     """
     if not isinstance(text, str):
