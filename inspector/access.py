@@ -38,11 +38,10 @@ def is_local(request: HttpRequest) -> bool:
 
 
 def sign_in_url() -> str:
-    """Return the URL of the project's own sign-in page, or of the inspector's sign-in page if the
-    project has none.
+    """Return the URL of the project's own sign-in page, else of the inspector's sign-in page.
 
-    The project has its own sign-in page if it sets LOGIN_URL, or if a page is at Django's default
-    URL.
+    The project has its own page if it sets LOGIN_URL, or has a page at Django's default for
+    LOGIN_URL.
     """
     if settings.LOGIN_URL == global_settings.LOGIN_URL:
         try:
@@ -88,7 +87,8 @@ def make_token(user: User) -> str:
 
 
 def use_token(token: str) -> User | None:
-    """Return the user of a sign-in token and make the token invalid; None if it is invalid already.
+    """Return the user of a sign-in token, and make the token invalid. None if the token is already
+    invalid.
 
     If several requests use a token at the same time, only one of them gets the user.
     """

@@ -122,8 +122,8 @@ def _urls() -> Iterator[CheckMessage]:
 
 
 def _sign_in() -> Iterator[CheckMessage]:
-    """Warn of the inspector's sign-in page in a project whose first backend compares passwords: a
-    backend that limits wrong ones would come first.
+    """Warn if sign-in attempts are not limited: people sign in on the inspector's page, and
+    Django's own backend is the first that compares passwords.
     """
     backends = settings.AUTHENTICATION_BACKENDS
     compares = "django.contrib.auth.backends.ModelBackend"

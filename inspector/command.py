@@ -30,11 +30,11 @@ SETTINGS = "inspector.project.settings"
 
 
 class Named(NamedTuple):
-    """A command of `chatmemory`.
+    """An entry in the list of the commands of `chatmemory`.
 
-    `command` is the name of the command in manage.py, and `words` is its purpose in a few words. If
-    the command also works on files, `folder` is the folder of chatmemory that has the command's
-    module; otherwise `folder` is "".
+    `command` is the name of the same command in manage.py, and `words` says what the command does.
+    `folder` is the folder of chatmemory in which the command's code for files is; "" if the command
+    does not work on files.
     """
 
     command: str
@@ -137,13 +137,15 @@ def carry_out(name: str, arguments: Sequence[str]) -> None:
 
 
 def _collect_garbage_again() -> None:
-    """Collect garbage from now on, but never search what has been imported."""
+    """Turn garbage collection on, but exempt everything that has been imported up to now."""
     gc.freeze()
     gc.enable()
 
 
 def _report_on_files(name: str, arguments: Sequence[str]) -> None:
-    """Report on files and exit, if files are named and no option needs Django."""
+    """Report on files and exit. Return without effect if no file is named, or if an option needs
+    Django.
+    """
     from argparse import ArgumentParser  # the list of commands needs none
 
     report = import_module(f"chatmemory.{COMMANDS[name].folder}.{name}")
@@ -174,7 +176,9 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
 
 
 def _hook(arguments: Sequence[str]) -> None:
-    """Answer a hook and exit, without Django, whose import would take too long."""
+    """Run the command `chatmemory hook` and exit. Django is not imported, because that would take
+    too long.
+    """
     from argparse import ArgumentParser
 
     report = import_module("chatmemory.reports.hook")

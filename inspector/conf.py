@@ -58,8 +58,8 @@ class InspectorConfiguration:
     - `TRACES` is True to send traces, which needs the extra `otel`.
     - `LESSONS` is a folder with your own lessons (docs/lessons.md).
     - `EMBED` has the origins of the sites that may show lessons in their pages; empty for none.
-    - `LEAST_SAVING` is the percentage that a window must save to be advised, compared with the cost
-      of sending everything.
+    - `LEAST_SAVING` is the least saving of a recommended policy: a percentage of the cost of
+      sending everything.
     - `MANAGE` is how the commands that pages show begin, such as `python manage.py`.
     - `OPEN_FORM_BYTES` is the largest size of a form that needs no account. `FORM_BYTES` is the
       largest size of a form that needs an account.
@@ -69,8 +69,8 @@ class InspectorConfiguration:
     - `OTLP_BYTES` is the largest size of a request with OpenTelemetry traces (OTLP), unpacked.
     - `CALL_DAYS` is the number of days after which `vacuum` deletes model calls. With 0, model
       calls are kept as long as their conversation.
-    - `PRICES` has the price of a million input tokens by the beginning of a model's name. The name
-      `*` stands for any other model.
+    - `PRICES` maps the beginning of a model's name to the price of a million input tokens. `*`
+      stands for all other models.
     - `WHOLE_SITE` is True if every page of the project is the inspector's. Then all pages need an
       account, and have the inspector's headers, log lines, metrics and error pages.
     """

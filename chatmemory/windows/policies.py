@@ -243,8 +243,8 @@ class Policy(ABC):
 
     @property
     def choice(self) -> str:
-        """Words for the messages that this policy evicts first, such as `the oldest but the first
-        two`. Pages put them into "… was evicted". If "", pages say "chosen by the policy's own
+        """Words for the messages that the policy's own rule evicts, such as `the oldest but the
+        first two`. Pages write them after "was". If "", pages write "chosen by the policy's own
         rule".
         """
         return ""

@@ -15,13 +15,14 @@ from inspector.shell.room import View
 
 
 class Addresses:
-    """Builds the URLs of a conversation page. If the page answers a POST to another URL, its links
-    still lead to the page.
+    """Builds the URLs of a conversation page.
 
-    `tried` are the URL parameters of a simulation, which links preserve. Links to the live page
-    preserve these parameters only if the simulation `is_lasting`. `previous_step` and `next_step`
-    are the steps beside the shown step, and `first_step` is step 0. Each is None if the page cannot
-    go further in this direction.
+    - `tried` are the URL parameters of a simulation, which links to other steps preserve.
+    - `is_lasting` is True if links to the live page preserve these parameters, too.
+    - `first_step`, `previous_step` and `next_step` are steps to move to from the shown step. Each
+      is None if there is no such step.
+
+    The page may be the answer to a POST to another URL. Its links lead to the conversation page.
     """
 
     def __init__(self, view: View, is_posted: bool = False) -> None:
@@ -43,9 +44,7 @@ class Addresses:
 
     @cached_property
     def kept_parameters(self) -> dict[str, str]:
-        """The URL parameters that links preserve besides step and message: the unfolded sections,
-        and the parameters of highlights.
-        """
+        """The URL parameters of unfolded sections and of highlights, which links preserve."""
         opened = self.state.query.open
         return {**({"open": opened_text(opened)} if opened else {}), **self.marks.kept}
 
@@ -81,8 +80,8 @@ class Addresses:
 
     @property
     def follows(self) -> bool:
-        """Whether the page moves to the newest step when messages come. A page with a simulation or
-        an older step does not.
+        """Whether the page moves to the newest step when messages arrive. False for an older step
+        or a simulation.
         """
         return self.is_live and not self.tried
 
@@ -99,19 +98,17 @@ class Addresses:
     def link(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
-        """Return the URL of this page at a step, with the simulation and further parameters; see
-        `query`.
-        """
+        """Return the URL of this page at step `at`. `query` explains the parameters."""
         return self.url + self.query(at, keeps, msg, **parameters)
 
     def query(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
-        """Return the query string of this page at a step, with "?", or "" for the live page.
+        """Return the query string of this page at step `at`, with "?"; "" for the live page.
 
-        The query string has the parameters of the simulation and the unfolded sections, and
-        `parameters`. If `keeps` is True, the parameters of highlights are included. The comparison
-        with another step is included, unless the caller gives a parameter `with`.
+        `msg` selects a message. `parameters` are added, together with the parameters of the
+        simulation, the unfolded sections and the comparison with another step. The parameters of
+        highlights are only included if `keeps` is True.
         """
         stays_live = self.is_live and at == self.at
         place = {"at": None if stays_live else at} | chosen(msg)
@@ -125,7 +122,7 @@ class Addresses:
 
     @cached_property
     def _kept_query(self) -> str:
-        """The common end of the queries of all cells."""
+        """The end that the query strings of all cells have in common."""
         return self.query(self.at + 1).partition("&")[2]
 
     def fold_link(self, name: str) -> str:
@@ -140,11 +137,11 @@ class Addresses:
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:
-        """Return the URL of a cell of the timeline: a step and the message that arrived at the
-        step, or a draft message.
+        """Return the URL of a cell of the timeline. The URL selects a step, and the message that
+        arrived at the step, or a draft message.
 
-        A page has many cells, so the URLs are short: relative to the page, unless the page answers
-        a POST to another URL.
+        A page has many cells, so their URLs are relative and short. Only on a page that answers a
+        POST to another URL, they are complete.
         """
         if msg and msg < 0:
             return self.link(self.at, msg=msg)

@@ -1,4 +1,6 @@
-"""*Copy as test*: turns a statement of a page about a conversation into the code of a test."""
+"""*Copy as test*: turns a statement that a page makes about a conversation into the code of a
+test.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from chatmemory.testing import snippets
 def copied_test(
     memory_id: str, policy: Policy | None, about: str, assertions: Sequence[str], why: str = ""
 ) -> str:
-    """Return the code of a test with these assertions about a conversation under a policy; "" if no
-    policy decides the window.
+    """Return the code of a test that makes these assertions about a conversation. "" if there is no
+    policy, or its kind is not installed.
 
-    The test replays the history. If the policy only measures, the test enforces its limit. `about`
-    names the test, and `why` becomes a comment in the test.
+    The test replays the history under the policy. If the limit only measures, the test enforces it.
+    `about` names the test, and `why` becomes a comment in the test.
     """
     if not can_decide(policy):
         return ""
@@ -25,10 +27,10 @@ def copied_test(
 def copied_incident(
     memory_id: str, policy: Policy | None, kind: str, fact: str, message_count: int, why: str
 ) -> str:
-    """Return the code of a test, which asserts that no incident of this kind happens.
+    """Return the code of a test that asserts that no incident of this kind happens.
 
-    If a `fact` is given, the test also asserts that memory holds the fact after the first
-    `message_count` messages: the messages before the fact was repeated.
+    With a `fact`, the test also asserts that memory holds the fact just before it was repeated:
+    after the first `message_count` messages.
     """
     assertions = [snippets.holds(fact, message_count)] if fact else []
     asserted = [*assertions, snippets.no_incident(kind)]

@@ -18,8 +18,8 @@ _MEANING = {"Talk": "users, AI and tool calls"}  # of names that do not say it
 class Segment(NamedTuple):
     """A part of the bar, such as the part of the tool results.
 
-    `glyph` names the icon of the part, or is "". `percent` is its share of the whole bar. `start`
-    and `width` are its place on a bar that is WIDTH units wide.
+    `glyph` names the icon of the part, or is "". `percent` is the part's share of the whole bar.
+    `start` and `width` are its position and its width on a bar that is WIDTH units wide.
     """
 
     name: str
@@ -32,7 +32,9 @@ class Segment(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The tokens in words, after what the part contains if its name does not say it."""
+        """The tokens of the part, such as `120 tok`. An explanation of the part's name comes first
+        if the name needs one.
+        """
         tokens = f"{self.tokens:,} tok"
         return f"{_MEANING[self.name]}: {tokens}" if self.name in _MEANING else tokens
 
@@ -90,7 +92,7 @@ class BudgetBar:
 
     @property
     def whole_words(self) -> str:
-        """What fills the whole bar, in words."""
+        """What the full width of the bar stands for: `the limit`, or `the tokens in memory`."""
         if self.budget.limit is None or self.budget.used >= self.budget.whole:
             return "the tokens in memory"
         beside = " plus the system message" if self.budget.uncounted else ""

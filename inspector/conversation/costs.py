@@ -47,10 +47,10 @@ class CostsByStep:
 
 
 def costs_by_step(memory: MemoryRow, policy: Policy | None) -> CostsByStep | None:
-    """Return the sizes of history and memory after the steps of a conversation, in a policy's unit.
+    """Return the sizes of history and memory after each step of a conversation, in a policy's unit.
 
-    None if the sizes follow from the numbers of messages and tokens. Otherwise all stays (periods
-    of messages in memory) are read.
+    None if the sizes can be computed from the numbers of messages and tokens. Otherwise this
+    function reads all stays (periods of messages in memory).
     """
     if not can_decide(policy) or policy.cost_of(NOTHING) is not None:
         return None

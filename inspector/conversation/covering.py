@@ -18,8 +18,8 @@ class Covering:
     """The messages that a summary will replace: from position `first` to position `last` of a
     window, counted from 1.
 
-    Both positions may be given in any order. By default, all messages are chosen except for a
-    leading system message and the last four messages; a tool call stays with its results.
+    `first` may be larger than `last`. By default, the summary replaces all messages except a
+    leading system message and the last four messages. A tool call stays with its results.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class Covering:
     def cells(self) -> list[tuple[str, str]]:
         """The CSS classes and the words of each cell.
 
-        With more than CELLS messages, a cell represents several messages, and is shown as leaving
-        if its first message leaves.
+        With more than CELLS messages, a cell stands for several messages. Its look is that of the
+        first of them.
         """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)

@@ -1,5 +1,5 @@
-"""Describes in words what drafts or another limit would do, and what happens to messages over a
-limit.
+"""Describes in words what drafts or another limit would do, and what happens to messages that a
+lowered limit hides.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from chatmemory.windows.stored_policies import can_decide
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return a caption that says what simulated changes would do. The changes are drafts, together
-    with the limit that the simulation tries.
+    """Return a caption that says what simulated changes would do: added drafts, perhaps under
+    another limit.
 
     `outlook` compares memory before and after the simulation.
     """
@@ -61,7 +61,7 @@ def would_become_stubs(results: Sequence[int]) -> str:
 
 
 def _no_fit(change: ChangeResult, message: Eviction, also: str) -> Caption:
-    """Say that a message could not stay, and name the other effects of its add."""
+    """Say that an added message would not stay, and what else its add would do (`also`)."""
     detail = f"{why_no_fit(change, message)}{also}"
     if message.misfit is not None and message.misfit.is_of_system:
         cause = cause_of(message.reason, message.misfit).sentence_for(is_conditional=True)
@@ -114,7 +114,7 @@ def _difference(outlook: Outlook) -> str:
 
 
 def _nothing_leaves(outlook: Outlook, come: str = "") -> Iterator[str]:
-    """Yield sentences on an outlook in which nothing leaves that the model sees."""
+    """Yield sentences for an outlook in which no message leaves that the model sees now."""
     more = " more" if outlook.hidden else ""
     yield f"Nothing{more} would leave."
     if outlook.hidden:
@@ -124,7 +124,9 @@ def _nothing_leaves(outlook: Outlook, come: str = "") -> Iterator[str]:
 
 
 def _named(outlook: Outlook) -> str:
-    """Name the messages that leave first, then the ones that leave with them or come back."""
+    """Name the messages that leave, then the hidden messages that leave with them, and the messages
+    that come back.
+    """
     parts = [seqs(outlook.leaving)]
     if outlook.hidden:
         parts.append(_hidden(outlook, "with it" if len(outlook.leaving) == 1 else "with them"))
@@ -179,7 +181,7 @@ def over_limit(window: WindowView) -> str:
 
 
 def _what_exceeds(window: WindowView) -> str:
-    """Name the messages that cannot leave and are more than the limit."""
+    """Name the messages that cannot leave and together are larger than the limit."""
     kept = [row for row in window.rows if not row.pinned and row != window.first_system]
     names = {
         "the system message": window.first_system is not None,
@@ -227,7 +229,7 @@ def why_nothing_fits(window: WindowView) -> str:
 
 def one_beyond_limit(no_room: NoRoom | None) -> str:
     """Say what happens to a single message that a lowered limit hides. `no_room` is the reason why
-    no message can be added, or None.
+    the next add is impossible, or None if it is possible.
     """
     if no_room:
         no_add = capitalized(_NO_ROOM[no_room])
@@ -241,7 +243,7 @@ def one_beyond_limit(no_room: NoRoom | None) -> str:
 
 def beyond_tried_limit(no_room: NoRoom | None) -> str:
     """Say what would happen to a message that a simulated limit would hide. `no_room` is the reason
-    why no message could be added, or None.
+    why the next add would be impossible, or None if it would be possible.
     """
     if no_room:
         return f"The model would no longer see the message. {would_be_no_room(no_room)}"
@@ -254,5 +256,5 @@ def would_be_no_room(no_room: NoRoom) -> str:
 
 
 def leaving(count: int, will: str = "will") -> str:
-    """Say that `count` messages over the limit leave at the next add."""
+    """Say that `count` messages leave at the next add because they are over the limit."""
     return f"{counted(count, 'message')} over the limit {will} leave at the next add"

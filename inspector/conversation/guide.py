@@ -1,4 +1,5 @@
-"""A tour for new users: three stops in an example conversation, shown as a band above its timeline.
+"""A tour for new users: three stops in an example conversation. A band above the timeline explains
+the current stop.
 
 The band blocks nothing. It is shown while the URL has `?stop=`, and a cookie ends it for good.
 """
@@ -24,10 +25,10 @@ TEXT = 70  # characters of a message
 class Stop:
     """A stop of the tour.
 
-    `pane` is the pane of the conversation page to look at. `text` is shown on the conversation
-    page, and `short` on the first page. `at` and `msg` are the step and the message in the URL of
-    the stop. `seqs` are the two messages that the stop shows on the first page. `gone` is the
-    message that the model no longer sees, if any.
+    - `text` is shown on the conversation page, beside the `pane` to look at.
+    - `at` and `msg` are the step and the message in the stop's URL.
+    - `short` is the text of the stop on the first page, which also shows the two messages `seqs`.
+    - `gone` is the message that the model no longer sees, if any.
     """
 
     number: int
@@ -107,7 +108,7 @@ def is_ended(request: HttpRequest) -> bool:
 @dataclass(frozen=True)
 class FirstMessage:
     """A message that a stop of the tour shows on the first page. `is_gone` means that the model no
-    longer sees it.
+    longer sees the message.
     """
 
     seq: int

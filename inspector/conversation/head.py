@@ -77,13 +77,13 @@ class Head:
 
     @cached_property
     def kept(self) -> Amount:
-        """The size of memory."""
+        """The size of memory, without the messages that a lowered limit hides."""
         return self._measure.amount(self.window.totals)
 
     @cached_property
     def whole_history(self) -> Amount:
-        """The size of the whole history up to now. The page reserves space for this number, because
-        no earlier size has more digits.
+        """The size of the whole history up to now. The page reserves space for as many digits as
+        this number has.
         """
         memory = self.state.memory
         most = Totals(memory.said_count, memory.history_tokens)
@@ -125,15 +125,17 @@ class Head:
 
     @property
     def _limited(self) -> Totals:
-        """The totals of the messages that the model sees, or that only a limit hides."""
+        """The totals of all messages in memory except interrupted tool calls. Messages that a
+        lowered limit hides are included.
+        """
         window = self.window
         rows = window.rows + window.over_limit if window.interrupted else window.in_order
         return total_under(window.policy, rows)
 
     @property
     def forgotten(self) -> Amount:
-        """The size of the messages in history that are neither in memory nor hidden. Each message
-        has its original token count.
+        """The size of the messages in history that are neither in memory nor hidden, by their
+        original token counts.
         """
         return self._difference(
             history_totals(self.state, self._measure), kept_totals(self.state, self._measure)

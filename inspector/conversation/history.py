@@ -42,7 +42,8 @@ _ESCAPES = declared_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\
 class MessageLine:
     """A message as a row of the history or memory pane, with CSS classes.
 
-    A row's button sends the `number` of the message as `param`, which is `msg` or `draft`.
+    The row is a button that selects its message: `param` and `number` are the name and the value of
+    the URL parameter. `param` is `draft` for a draft message, else `msg`.
     """
 
     def __init__(
@@ -64,11 +65,15 @@ class MessageLine:
 class HistoryRow(MessageLine):
     """A row of the history pane.
 
-    A line with the `day` is above the first row of a day. `is_horizon` marks the row with which
-    memory starts, and `above` says what the model sees of the rows above. `is_stub` marks a tool
-    result that memory has as a placeholder, and `is_indexed` a message with terms in the index.
-    `said_at` is in the site's time zone. A draft has no `time`. `summarised` is the step at which a
-    summary replaced the message; `href` is the URL of this step.
+    - `day` is set on the first row of a day, and shown above this row.
+    - `is_horizon` marks the row at which memory starts. `above` says what the model sees of the
+      rows above it.
+    - `is_in` says whether the message is in memory. `is_stub` marks a tool result whose text was
+      cleared there.
+    - `is_indexed` marks a message whose exact terms are in the index.
+    - `said_at` is in the site's time zone. A draft has no `time`.
+    - `summarised` is the step at which a summary replaced the message; `href` is the URL of this
+      step.
     """
 
     drawn: ClassVar = (
@@ -124,9 +129,8 @@ class HistoryRow(MessageLine):
 
 
 class HistoryPane:
-    """Presents the history pane. `earlier` and `later` count the messages that it does not show.
-
-    `link` returns the URL of a step.
+    """Presents the history pane. `earlier` and `later` are the numbers of messages before and after
+    the shown part. `link` returns the URL of a step.
     """
 
     def __init__(self, state: ConversationState, link: Callable[[int], str]) -> None:
@@ -144,9 +148,8 @@ class HistoryPane:
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """The rows of the messages, then the rows of drafts. A mark shows where memory starts.
-
-        The first row always has a date, even if its day began before.
+        """The rows of the messages, then the rows of drafts. One row is marked as the start of
+        memory.
         """
         messages, horizon = self._state.shown.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
@@ -177,7 +180,7 @@ class HistoryPane:
 
     @property
     def around(self) -> tuple[int | None, int | None]:
-        """The numbers of the messages before and after the selected message, for links to both. A
+        """The numbers of the messages before and after the selected message, for links to them. A
         number is None if the pane shows no such message.
         """
         seqs = [None, *(row.row.seq for row in self.rows), None]
@@ -220,7 +223,7 @@ def _cut(text: str) -> str:
 
 
 def tag(state: ConversationState, row: MessageDetail) -> str:
-    """Return why a message is not in memory, in words; "" if it is."""
+    """Return why a message is not in memory, in words; "" if the message is in memory."""
     return "" if row.seq in state.in_window else _tag(state, row, row.departure(state.step.n))
 
 
@@ -252,8 +255,8 @@ def summarised(departure: StayDetail | None) -> int | None:
 
 
 def related(state: ConversationState) -> frozenset[int]:
-    """Return the numbers of the results if a tool call is selected, or the number of the tool call
-    if a result is selected. Empty for any other message.
+    """Return the numbers of the messages that belong to the selected tool call or tool result. For
+    a call these are its results, for a result its call. Empty for any other message.
     """
     selected = state.selection.row
     if selected is None or not _is_paired(selected):
@@ -277,5 +280,5 @@ def _call_ids(message: ChatMessage) -> set[str | None]:
 
 
 def _answered_id(message: ChatMessage) -> str | None:
-    """Return the id of the call that a tool result answers, or an empty string."""
+    """Return the id of the tool call that a tool result answers; "" if there is none."""
     return (message.id or "") if isinstance(message, ToolExecutionResultMessage) else ""

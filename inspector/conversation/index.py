@@ -24,11 +24,12 @@ class IndexTerms:
     """The exact terms of an index, each with the number of the last message that contained the
     term.
 
-    `first` has the terms that are shown at once, and `others` the terms that are shown after a
-    click. Both are grouped by label: the word that messages use for the term, such as "order
-    number". `fallen` are terms that the index remembers, but does not list, and `left_out` are
-    terms that somebody left out. With a `source`, only the terms of the message with this number
-    are included.
+    - `first` are the terms that are shown at once, and `others` the terms behind a click. Both are
+      grouped by label, the word that messages use for a term, such as "order number".
+    - `fallen` are terms for which the index message has no room.
+    - `left_out` are terms that somebody removed from the index message.
+
+    With a `source`, only the terms of the message with this number are included.
     """
 
     def __init__(self, index: Index, source: int | None = None) -> None:
@@ -63,8 +64,8 @@ class TermChoice(NamedTuple):
 
 
 def choices_of(shown: IndexInMemory, terms: IndexTerms, memory_id: str) -> list[TermChoice]:
-    """Return a choice for each of `terms` that the index in memory lists, or that somebody left
-    out. A redacted term has no choice.
+    """Return a choice for each term that can be left out of the index in memory, or be listed
+    again. Redacted terms have no choice.
     """
     numbers = {row.term: number for number, row in enumerate(shown.index.rows, 1)}
     return [
@@ -91,9 +92,7 @@ class IndexPreview(NamedTuple):
 
 
 def index_preview(change: ChangeResult) -> IndexPreview:
-    """Return how the index message would change if it was renewed by `change`, such as by leaving a
-    term out.
-    """
+    """Return how `change`, such as leaving a term out, would change the index message."""
     before, after = (
         next((found for each in entries if (found := index_of(each.message))), Index())
         for entries in ([each.entry for each in change.evicted], change.arrived)
@@ -104,8 +103,8 @@ def index_preview(change: ChangeResult) -> IndexPreview:
 
 
 class IndexRow:
-    """The row of the index in the memory pane. `tokens` is its size, and `selected` the number of
-    the selected message.
+    """The row of the index in the memory pane. `tokens` is the size of the index, and `selected`
+    the number of the selected message.
     """
 
     def __init__(self, state: ConversationState, index: Index, place: MessageView) -> None:

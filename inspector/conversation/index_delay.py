@@ -1,5 +1,5 @@
 """Finds when a message would have left memory if the policy had no index. The index takes room, so
-messages may leave earlier.
+messages may leave earlier because of it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ REPLAYED = {"add", "index", "stub", "labels", "redact"}
 
 
 def leaving_without_index(state: ConversationState) -> str:
-    """Say when the selected message would have left by the same policy without an index: `left 3
-    messages later`. Return "" if a replay of the history cannot tell.
+    """Say when the selected message would have left if the policy had no index: `left 3 messages
+    later`. "" if a replay of the history cannot find this.
     """
     step, row, left_by = state.stored.step, state.selection.row, state.selection.left_by
     policy = step.policy

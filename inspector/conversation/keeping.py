@@ -34,8 +34,8 @@ TRIED_TOO_LONG = (
 
 
 def asks_for_limit(query: ConversationQuery) -> bool:
-    """Return whether a page shows the limit that would have kept the message. That is so if the
-    section with this limit is unfolded, or a replay is requested.
+    """Return whether the page must find the limit that would have kept the message: its section is
+    unfolded, or somebody requested a replay.
     """
     return SECTION in query.open or query.replay
 
@@ -47,17 +47,17 @@ def left_for_room(view: ConversationState) -> bool:
 
 
 def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
-    """Return the limit that would have kept the selected message until it was next needed, or until
-    the shown step.
+    """Return the limit that would have kept the selected message until its fact was next needed. If
+    no need is known, that is until the shown step.
 
-    Installed features know when the message was needed. A policy that only measures is replayed as
-    if its limit were enforced. A long history is replayed only if the query asks for the replay.
+    A long history is replayed only if the query asks for the replay; otherwise the result is still
+    without a limit. A policy that only measures is replayed as if its limit were enforced.
 
     The result is None in these cases:
 
     - The message did not leave memory because the limit was reached.
     - A client left the message out, or the message is injected.
-    - The policy in force is not installed.
+    - There is no policy, or its kind is not installed.
     """
     row, left_by, step = view.selection.row, view.selection.left_by, view.stored.step
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
@@ -87,7 +87,7 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
 
 
 def _limit_for(answer: KeepingLimit, entries: Sequence[Entry]) -> Keeping | None:
-    """Return the limit that keeps the message to the end of a history."""
+    """Return the smallest limit under which the message is in memory after all of these entries."""
     position = next(i for i, entry in enumerate(entries) if entry.seq == answer.seq)
     most_adds = MOST_FOLLOWED if answer.needed else MOST_ADDS
     return smallest_limit(entries, position, answer.policy, most_adds)
@@ -165,7 +165,9 @@ def _subject(answer: KeepingLimit) -> str:
 
 
 def _for_the_fact(answer: KeepingLimit, limit: int) -> Iterator[str]:
-    """Yield the limit that the fact alone needed, where another message mentions it too."""
+    """Yield a sentence if a lower limit was enough to keep the forgotten fact, because a later
+    message mentions the fact too.
+    """
     fact = answer.need.fact if answer.need else None
     least = fact.keeping.limit if fact and fact.keeping else None
     if fact and least and least != limit and fact.last != answer.seq:

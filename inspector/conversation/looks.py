@@ -1,4 +1,6 @@
-"""The styles of messages by role. Shapes make roles recognizable without color, name and font."""
+"""The styles of messages by role. Each role has its own shape, and is recognizable without
+color.
+"""
 
 from __future__ import annotations
 
@@ -55,12 +57,16 @@ CssClass = str | Literal[False]
 
 
 def css_of(*names: CssClass) -> str:
-    """Join CSS classes into one text. Empty and false classes are left out."""
+    """Join CSS classes into one text. Empty texts and False are left out."""
     return " ".join([name for name in names if name])
 
 
 def with_ends(lives: Sequence[str]) -> list[str]:
-    """Add CSS classes for the first and last cell of each run of cells with the class `is-in`."""
+    """Mark the ends of runs of cells in memory: the first `is-in` cell of each run also gets
+    `is-first`, and the last gets `is-last`.
+
+    ["is-out", "is-in", "is-in"] -> ["is-out", "is-in is-first", "is-in is-last"]
+    """
     around = ["", *lives, ""]
     return [
         css_of(
@@ -83,10 +89,8 @@ class Pairable(Protocol):
 
 
 def pairing(rows: Sequence[Pairable | None], i: int) -> str:
-    """Return the CSS class of row `i` by its place among a tool call and its results. "" for any
-    other row.
-
-    The tool call has p-start, the last result p-end, and each result between p-mid.
+    """Return the CSS class by which row `i` is connected with a tool call and its results: p-start
+    for the call, p-mid for a result, p-end for the last result. "" for any other row.
     """
     row, following = rows[i], rows[i + 1] if i + 1 < len(rows) else None
     is_followed = following is not None and following.type is MessageType.TOOL_EXECUTION_RESULT
@@ -100,7 +104,7 @@ def pairing(rows: Sequence[Pairable | None], i: int) -> str:
 
 
 def pairings(rows: Sequence[Pairable | None]) -> list[str]:
-    """Return the CSS class of each row by its place among a tool call and its results (see
-    `pairing`). A row of None is not a message.
+    """Return for each row the CSS class that connects a tool call with its results (see `pairing`).
+    A row of None is not a message.
     """
     return [pairing(rows, i) for i in range(len(rows))]

@@ -1,5 +1,5 @@
-"""Sizes, limits and units of memory. If there is no policy, or its kind is not installed, they are
-in tokens.
+"""Sizes, limits and units of memory. Sizes are in tokens if there is no policy, or its kind is not
+installed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ FULL = 100.0
 
 @dataclass(frozen=True)
 class Amount:
-    """A size: `load` in a policy's unit, and `tokens` in tokens. `tokens` is None if the policy's
-    unit is tokens.
+    """A size: `load` in a policy's unit, and `tokens` in tokens. `tokens` is None if `load` is in
+    tokens already.
     """
 
     load: int
@@ -26,7 +26,7 @@ class Amount:
     tokens: int | None
 
     def __str__(self) -> str:
-        """The size with its unit, and with the tokens if the unit is another: `4 msg · 91 tok`."""
+        """The size in words, such as `4 msg · 91 tok`, or `91 tok` if the unit is tokens."""
         tokens = "" if self.tokens is None else f" · {self.tokens:,} tok"
         return f"{self.load:,} {self.unit}{tokens}"
 
@@ -38,11 +38,13 @@ def unit_of(number: int, unit: str) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a policy measures memory. Without a policy that decides, sizes are in tokens.
+    """How a policy measures memory.
 
-    `limit` is None without a policy that decides. `overhead` is the part of the size that every
-    request has. `costs` are the sizes by step, for a policy that cannot compute a size from the
-    numbers of messages and tokens alone.
+    - `unit` is the policy's unit, and `limit` its limit. If there is no policy, or its kind is not
+      installed, `unit` is tokens and `limit` is None.
+    - `overhead` is the part of the size that every request has.
+    - `costs` are sizes by step, which are needed if a size does not follow from the numbers of
+      messages and tokens.
     """
 
     policy: Policy | None
@@ -65,14 +67,18 @@ class Measure:
         return self.policy.weigh(message) if self.policy else message.tokens
 
     def history(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of the history up to a step, with its size in the policy's unit. The
-        size comes from `costs` if given, otherwise from `totals`.
+        """Return the totals of the history up to a step, with its cost in the policy's unit.
+
+        `totals` has the numbers of messages and tokens. The cost is computed from them, or taken
+        from `costs`.
         """
         return self._with_costs(totals, self.costs.history_at(step) if self.costs else None)
 
     def memory(self, step: int, totals: Totals) -> Totals:
-        """Return the totals of memory after a step, with its size in the policy's unit. The size
-        comes from `costs` if given, otherwise from `totals`.
+        """Return the totals of memory after a step, with its cost in the policy's unit.
+
+        `totals` has the numbers of messages and tokens. The cost is computed from them, or taken
+        from `costs`.
         """
         return self._with_costs(totals, self.costs.memory_at(step) if self.costs else None)
 
@@ -129,9 +135,8 @@ class Gauge:
 
 
 def history_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of the history up to the shown step, including drafts.
-
-    Each message has its original token count.
+    """Return the totals of the history up to the shown step, including drafts. The tokens are each
+    message's original count.
     """
     row = state.step.detail.row if state.step.detail else None
     totals = measure.history(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
@@ -141,11 +146,11 @@ def history_totals(state: ConversationState, measure: Measure) -> Totals:
 
 
 def kept_totals(state: ConversationState, measure: Measure) -> Totals:
-    """Return the totals of the messages that are in history and also stored in memory, including
-    hidden messages.
+    """Return the totals of the messages in memory that are also in history. Messages that a lowered
+    limit hides are included.
 
-    Each message has its original token count, as in `history_totals`. A cleared tool result counts
-    as its placeholder.
+    The tokens are each message's original count, as in `history_totals`. A cleared tool result
+    counts as its placeholder.
     """
     window, contents = state.window, state.contents
     original_tokens = {

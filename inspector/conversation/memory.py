@@ -30,12 +30,12 @@ BAR_HEIGHT = 3
 class MemoryPaneRow(MessageLine):
     """A row of the memory pane.
 
-    `past` is the size of all rows above, and `this` the size of this row. The bar beside the row
-    shows both sizes, one after the other. `soon` is a label if the message leaves first, such as
-    "leaves next".
-
-    A row at the top of the pane has the `list` "pinned", and a bar of its own: `bar` has its width,
-    `past` and `this`. The bars of all other rows are drawn together (see `LoadBars`).
+    - `this` is the size of the message, and `past` the size of all rows above. The bar beside the
+      row shows both, one after the other.
+    - `soon` is a label such as "leaves next" if the message is among the first to leave.
+    - `list` is "pinned" for a row at the top of the pane, else "kept".
+    - `bar` is (full width, `past`, `this`) for a row at the top, else None: the bars of all other
+      rows are drawn together (see `LoadBars`).
     """
 
     drawn: ClassVar = (
@@ -66,8 +66,8 @@ class MemoryPaneRow(MessageLine):
 
 
 class Elsewhere:
-    """Messages in memory that the pane does not show, before or after the shown part. A link leads
-    to the nearest of these messages, `seq`.
+    """Messages in memory before or after the part that the pane shows. A link leads to the nearest
+    of these messages, `seq`.
     """
 
     def __init__(self, rows: Sequence[MessageView], seq: int) -> None:
@@ -75,10 +75,11 @@ class Elsewhere:
 
 
 class JustEvicted:
-    """The messages that a change has evicted: rows for the first of them, the number of the others,
-    and the size of all.
+    """The messages that a change has evicted: rows for the first messages, the number of the other
+    messages, and the size of all.
 
-    `load` is in the unit of the policy at that time, and `amount` in tokens; both are negative.
+    `load` is the size in the unit of the policy at that time, and `amount` the size in tokens. Both
+    are negative.
     """
 
     def __init__(self, state: ConversationState, change: ChangeResult) -> None:
@@ -111,12 +112,14 @@ class JustEvicted:
 
 
 class LoadBars:
-    """The bars beside the rows of memory. Together they rise like a staircase to the limit.
+    """The bars beside the rows of memory, as SVG paths. Together they rise like a staircase.
 
-    The bars are SVG paths. Their box is `width` units wide, in the unit of the limit, and three
-    units high for each row. `track` has a bar of the full width for each row, `past` a bar for the
-    size of the rows above. `this` has a bar for the size of the row itself; a row that ends beyond
-    the limit has this bar in `over` instead.
+    - `track` has a bar of the full width for each row. The full width is the limit.
+    - `past` has a bar for the size of the rows above.
+    - `this` has a bar for the size of the row itself. In a row that ends beyond the limit, this bar
+      is in `over` instead.
+
+    The paths use a box of `width` units, in the unit of the limit, and three units of height a row.
     """
 
     def __init__(self, rows: Sequence[MemoryPaneRow], width: int) -> None:
@@ -131,9 +134,10 @@ class LoadBars:
 class MemoryPane:
     """Presents the memory pane.
 
-    `next_to_clear` are the tool results that are cleared before any message leaves. `next_to_leave`
-    are the messages that leave first if no result is cleared. `is_full` means that even the
-    shortest new message clears these results, or evicts these messages.
+    - `next_to_clear` are the tool results that will be cleared before any message leaves.
+    - `next_to_leave` are the messages that will leave first; empty if results will be cleared
+      first.
+    - `is_full` is True if the next add will do this, however short its message is.
     """
 
     def __init__(self, state: ConversationState, measure: Measure) -> None:
@@ -151,8 +155,8 @@ class MemoryPane:
 
     @property
     def top(self) -> list[MemoryPaneRow]:
-        """The rows at the top of the pane: first the leading system message. If memory has an index
-        of exact terms, the pinned messages and summaries before the index follow.
+        """The rows at the top of the pane: the leading system message, and the messages before the
+        index of exact terms, if memory has an index.
         """
         first = self._window.system_at_head
         places = [*([first] if first else []), *self._above_index]
@@ -167,8 +171,8 @@ class MemoryPane:
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
-        """The rows below the rows at the top. A long window is shown in part. Interrupted tool
-        calls are shown at their positions.
+        """The rows below the rows at the top, including interrupted tool calls. A long window is
+        shown in part.
         """
         rows, part, on_top = self._window.rows, self._state.shown.part, len(self._above_index)
         above = [*rows[: part.start + on_top], *filter(self._is_index, rows[part])]
@@ -178,9 +182,7 @@ class MemoryPane:
 
     @cached_property
     def index(self) -> IndexRow | None:
-        """The row of the index of exact terms, below the messages that always stay; None without an
-        index.
-        """
+        """The row of the index of exact terms; None without an index."""
         shown = self._state.contents.index
         place = next(filter(self._is_index, self._window.rows), None)
         return IndexRow(self._state, shown.index, place) if shown and place else None
@@ -203,7 +205,9 @@ class MemoryPane:
         return [row for row in rows if not self._is_index(row)]
 
     def _with_unseen(self, shown: list[MemoryPaneRow], past: int) -> list[MemoryPaneRow]:
-        """Return rows of the pane with those of interrupted tool calls between them."""
+        """Return the rows of the pane together with rows for interrupted tool calls, in window
+        order.
+        """
         window, part = self._window, self._state.shown.part
         places = {row.seq: place for place, row in enumerate(window.in_order)}
         first = places[window.rows[part.start - 1].seq] if part.start else -1
@@ -249,10 +253,8 @@ class MemoryPane:
 
     @property
     def next_others(self) -> str:
-        """The words after the first message that leaves, such as ` with #27, 88 tokens`. The words
-        name the messages that leave with the first, and the size of all.
-
-        The size is left out for a single message if the limit counts messages.
+        """The end of the sentence about the first message to leave: ` with #27, 88 tokens`. It
+        names the messages that leave with it, and the size of all.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""
@@ -263,8 +265,8 @@ class MemoryPane:
 
     @property
     def next_words(self) -> str:
-        """The label of the tool results that are cleared first. If no result is cleared, the label
-        of the messages that leave first.
+        """The label of the rows that are cleared or evicted first, such as "leaves next" or "first
+        to be cleared".
         """
         if self.next_to_clear:
             return "cleared next" if self.is_full else "first to be cleared"
@@ -296,8 +298,8 @@ class MemoryPane:
 
     @property
     def beyond(self) -> str:
-        """Sentences about the messages that a lowered limit hides, shown below the other
-        messages.
+        """Sentences about the messages that a lowered limit hides. The page shows them below the
+        rows.
         """
         return beyond_limit(self._window)
 
@@ -320,8 +322,8 @@ class MemoryPane:
 
     @property
     def just_evicted(self) -> JustEvicted | None:
-        """The messages that the shown change evicted; None if it evicted none. The policy at that
-        time may have been another.
+        """The messages that the shown step evicted, with sizes in the unit of the policy at that
+        time. None if it evicted none, or only replaced messages.
         """
         change = self._state.change
         is_leaving = change and change.evicted and not change.only_replaces
@@ -330,7 +332,7 @@ class MemoryPane:
     def _rows(
         self, places: Sequence[MessageView], past: int, is_on_top: bool = False
     ) -> list[MemoryPaneRow]:
-        """Return the rows of places; `past` is the load of the rows above them."""
+        """Return the rows of these messages. `past` is the size of all rows above them."""
         state, limit, width = self._state, self._measure.limit, self.bar_width
         next_css = "is-next is-due" if self.is_full else "is-next"
         rows = []
@@ -374,7 +376,9 @@ class MemoryPane:
 
 
 def _path(bars: Iterable[tuple[int, int, int]]) -> str:
-    """Return bars of (row, start, length) as a path; a bar is the middle third of its row."""
+    """Return bars of (row, start, length) as an SVG path. A bar fills the middle third of its row's
+    height.
+    """
     drawn = (
         f"M{start} {BAR_HEIGHT * row + 1}h{length}v1h-{length}z"
         for row, start, length in bars

@@ -40,8 +40,10 @@ MOVES = {
 
 @dataclass
 class StepLink:
-    """A button that moves the page to the step `to`; it is disabled if `to` is None. `name` is the
-    name of its icon. `by` is how many steps it moves, or 0 if that varies.
+    """A button that moves the page to the step `to`, or is disabled if `to` is None.
+
+    `name` is the name of its icon. `by` is the number of steps by which it moves, or 0 if this
+    number varies.
     """
 
     drawn: ClassVar = ("name", "label", "to", "by")
@@ -56,8 +58,8 @@ class StepLink:
 def page_of(
     memory_id: str, query: ConversationQuery, read: ReadValues, is_posted: bool = False
 ) -> ConversationPage:
-    """Return the page of a conversation. If the URL asks for another view, such as a simulation,
-    the page shows this view.
+    """Return the page of a conversation, or a view that the URL asks for instead, such as a
+    simulation.
 
     `read` has values that rooms (features) have already read; further values are added. Raises
     MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.
@@ -76,8 +78,8 @@ def page_of(
 
 
 class ConversationPage(Addresses, Head):
-    """Presents the page of a conversation at a step. A view such as a simulation can replace the
-    step.
+    """Presents the page of a conversation at a step, or a view that replaces the step, such as a
+    simulation.
 
     The page may be the answer to a POST to another URL.
     """
@@ -100,8 +102,8 @@ class ConversationPage(Addresses, Head):
 
     @property
     def live_query(self) -> str:
-        """The query string for the live stream of new steps. If the page waits for derived data,
-        the stream announces the data at once.
+        """The query string for the live stream of new steps. While the page waits for derived data,
+        the query string also makes the stream announce that data.
         """
         query = {"made": feed.microseconds(self.memory.created_at)}
         if self.is_live and any(part.awaits for part in self._parts):
@@ -127,7 +129,7 @@ class ConversationPage(Addresses, Head):
 
     @cached_property
     def parts(self) -> dict[str, list[Part]]:
-        """The parts that rooms (features) add, and the page's own links, by their places on the
+        """The links of the page, and the parts that rooms (features) add, by their place on the
         page.
         """
         parts = sorted([*OWN_LINKS, *self._parts], key=lambda part: part.order)

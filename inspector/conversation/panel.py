@@ -83,10 +83,10 @@ class Life:
 
 @dataclass(frozen=True)
 class Moved:
-    """Some of the messages that entered or left memory between two steps.
+    """Messages that entered, or that left, memory between two steps. Only some of them are shown.
 
-    `seqs` are the messages that are shown. `before` and `more` count the messages that are not
-    shown, before and after `seqs`.
+    `seqs` are the shown messages. `before` and `more` are the numbers of messages before and after
+    the shown messages.
     """
 
     seqs: tuple[int, ...]
@@ -99,7 +99,7 @@ class Moved:
 
     @classmethod
     def after(cls, past: int, seqs: Iterable[int]) -> Moved:
-        """Return the first few messages with a number above `past`."""
+        """Return a value that shows the first few of these messages with a number above `past`."""
         ordered = sorted(seqs)
         first = bisect_right(ordered, past)
         shown = tuple(ordered[first : first + MOVED_MAX])
@@ -107,7 +107,9 @@ class Moved:
 
 
 class Changes:
-    """The differences between memory at two steps, with the sizes of both in words."""
+    """The differences between memory at the shown step and at another step, with both sizes in
+    words.
+    """
 
     def __init__(self, state: ConversationState, other: WindowView) -> None:
         now, before, past = state.in_window, frozenset(other.seqs), state.query.past or 0
@@ -120,7 +122,9 @@ class Changes:
 
 
 class RawMessage(NamedTuple):
-    """A message as JSON in some format, and the parts that the format cannot express."""
+    """A message as JSON in another format, and the names of the parts that the format cannot
+    express (`lost`).
+    """
 
     value: object
     lost: list[str]
@@ -171,8 +175,8 @@ class Why:
 
     @property
     def life(self) -> Life:
-        """The periods in which the message was in memory, up to the shown step. A message that was
-        added later has no spans, only the step at which it first entered.
+        """The periods in which the message was in memory, up to the shown step. There are none for
+        a message that was added later.
         """
         at, end, visits = self._state.step.n, self._state.memory.last_step, self.row.visits
         if not visits or visits[0][0] > at:
@@ -190,7 +194,7 @@ class Why:
         """The exact terms to show for the selected message; None if there are none.
 
         For an index message, these are all terms of the index. For an evicted message, these are
-        the terms of this message in the current index: listed terms, and terms that somebody left
+        the terms that the index in memory has from this message, including terms that somebody left
         out.
         """
         if self.row.index is not None:
@@ -203,7 +207,7 @@ class Why:
 
     @property
     def index_choices(self) -> list[TermChoice]:
-        """The terms of the selected message that can be left out of the index in memory, or listed
+        """The terms of the selected message that somebody can leave out of the index, or list
         again.
         """
         state, shown, policy = self._state, self._state.contents.index, self._state.window.policy
@@ -222,7 +226,7 @@ class Why:
 
     @property
     def load(self) -> str:
-        """How full memory is: 683 of 800 tokens."""
+        """How full memory is, in words: `683 of 800 tokens`."""
         policy, totals = self._state.window.policy, self._state.window.totals
         if not can_decide(policy):
             return load_words(policy, totals)
@@ -286,16 +290,16 @@ class Why:
 
     @property
     def might_have_stayed(self) -> bool:
-        """Whether the message left because the limit was reached, so that a higher limit might have
-        kept it.
+        """Whether a higher limit might have kept the message: it left because the limit was
+        reached.
         """
         state = self._state
         return left_for_room(state) and not state.is_simulated and not state.simulation.is_replay
 
     @cached_property
     def would_keep(self) -> Explanation | None:
-        """An explanation of the limit that would have kept the message. None while the section with
-        this explanation is folded, and if the message did not leave because of the limit.
+        """An explanation of the limit that would have kept the message. None if the message did not
+        leave because of the limit, or while the section is folded.
         """
         if not self.might_have_stayed or not asks_for_limit(self._state.query):
             return None
@@ -304,10 +308,10 @@ class Why:
 
     @property
     def compare_url(self) -> str:
-        """The URL that compares the policy in force with the higher limit that would have kept the
-        message until it was needed. "" if there is no such limit.
+        """The URL that compares the policy in force with a higher limit, one that would have kept
+        the message until it was needed. "" if there is no such limit.
 
-        Both policies are compared over the history up to that moment.
+        The page compares them over the history up to that need.
         """
         answer = self._state.selection.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None
@@ -319,8 +323,8 @@ class Why:
 
     @property
     def can_replay(self) -> bool:
-        """Whether only a long replay, which nobody has requested yet, can find the limit that would
-        have kept the message.
+        """Whether somebody can request a long replay to find the limit that would have kept the
+        message.
         """
         answer = self._state.selection.would_keep
         return answer is not None and answer.deferred > 0
@@ -383,15 +387,15 @@ class Why:
 
     @property
     def quote(self) -> str:
-        """The text of the message without the name of its tool. The panel shows this name above the
-        text.
+        """The text of the message. A tool's name is left out, because the panel shows the name
+        above the text.
         """
         return self.row.readable if self.row.has_calls else self.row.text
 
     @property
     def tools(self) -> str:
-        """The name of the tool for a tool result, or the number of tool calls in words for a
-        message with tool calls. "" for other messages.
+        """The name of the tool for a tool result; for a message with tool calls, their number in
+        words. "" for other messages.
         """
         message = self.row.message
         if isinstance(message, ToolExecutionResultMessage):
@@ -410,7 +414,7 @@ class Why:
 
     @property
     def beyond(self) -> int:
-        """The number of characters that are left out even when the text is unfolded."""
+        """The number of characters that the page leaves out even if the text is unfolded."""
         return max(0, len(self.row.text) - UNFOLDED_MAX)
 
     @property
@@ -419,7 +423,9 @@ class Why:
 
     @cached_property
     def kept(self) -> dict[str, list[str]]:
-        """The names of the format-specific details that are stored with the message, by format."""
+        """The details that are stored with the message for one format only: their names by
+        format.
+        """
         return kept_in(getattr(self.row.message, "attributes", {}))
 
     @property
@@ -462,9 +468,7 @@ class Panel:
 
     @cached_property
     def changes(self) -> Changes | None:
-        """The differences between the shown step and the step it is compared with; None without a
-        comparison.
-        """
+        """The differences between the shown step and another step; None without a comparison."""
         other = self._state.step.compared
         return Changes(self._state, other) if other else None
 

@@ -20,7 +20,7 @@ from inspector.conversation.forecasts import would_become_stubs
 class NextToLeave(NamedTuple):
     """The messages that leave next: `now`, and `then`, after a message is pinned or unpinned.
 
-    `stubbed_then` are the tool results that would be cleared before the messages in `then` leave.
+    `stubbed_then` are the tool results that are cleared first, before the messages in `then` leave.
     """
 
     now: tuple[int, ...]
@@ -30,7 +30,7 @@ class NextToLeave(NamedTuple):
 
 @dataclass(frozen=True)
 class PinPreview:
-    """The effect of pinning a message, or of unpinning a message that `is_pinned` now.
+    """The effect of pinning a message, or of unpinning it if `is_pinned` is True.
 
     - `seqs` are the messages that are pinned together: a tool call and its results.
     - `pinned_load` is the part of the limit that pinned messages would take after the change, in
@@ -38,8 +38,8 @@ class PinPreview:
     - `room` is the size of the largest message that would still fit beside the pinned messages;
       below 1 if no message would fit.
     - `leaving` are the messages that leave next.
-    - `hidden` are messages that a lowered limit would hide only after the change, and `shown`
-      messages that the limit would no longer hide.
+    - `hidden` are messages that the change would hide, because they would be over the limit.
+      `shown` are messages that the change would bring back.
     """
 
     policy: Policy
@@ -54,15 +54,13 @@ class PinPreview:
 
 
 def pin_preview(window: WindowView, seq: int, waiting_call: int | None = None) -> PinPreview | None:
-    """Return what pinning a message would do, or unpinning the message if it is pinned.
+    """Return the effect of pinning a message, or of unpinning it if it is pinned. None if the
+    message cannot be pinned or unpinned:
 
-    Returns None
-
-    - if the conversation has no policy, or a policy whose kind is not installed;
-    - if the message is not in memory, is a system message, or belongs to a tool call that awaits
-      results (`waiting_call` is the number of this call, if any);
-    - for a message without a pin, if the policy only measures: nothing leaves, so that a pin has
-      no use.
+    - There is no policy, or its kind is not installed.
+    - The message is not in memory, is a system message, or belongs to a tool call that awaits
+      results. `waiting_call` is the number of this call, if any.
+    - The message has no pin and the policy only measures, so that a pin would have no effect.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     policy = window.policy
@@ -97,7 +95,7 @@ def _changed(window: WindowView, seqs: set[int], pinned: bool) -> WindowView:
 
 
 def _not_in(other: WindowView, window: WindowView) -> tuple[int, ...]:
-    """Return the messages that a lowered limit hides in one window, but not in another one."""
+    """Return the messages that a lowered limit hides in `window`, but not in `other`."""
     return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)
 
 

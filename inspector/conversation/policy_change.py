@@ -12,8 +12,8 @@ from inspector.conversation.forecasts import change_of_policy
 class PolicyChange:
     """What another policy would change in the messages that the model sees.
 
-    The policy may count tokens in another way. Then a memory of more than 5,000 messages is counted
-    again only with `recount`. Raises the exceptions of `simulation.simulate`.
+    If the other policy has another estimator, all messages must be counted again. More than 5,000
+    messages are only counted again with `recount`. Raises the exceptions of `simulation.simulate`.
     """
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:

@@ -17,7 +17,7 @@ _MARKUP = frozenset("*_`#|[>~-+1")
 
 
 class _Renderer(RendererHTML):
-    """Without headings, which would mix with the headings of the page."""
+    """Renders Markdown without headings, which would mix with the headings of the page."""
 
     def heading_open(self, *_: object) -> str:
         return "<p><b>"
@@ -48,8 +48,8 @@ def from_markdown(text: str) -> SafeString | None:
 def fields_of(text: str) -> list[tuple[str, str]] | None:
     """Return the names and values of a JSON object as text.
 
-    None for any other text, for an object with too many names, and for values that are nested more
-    than one level deep.
+    None for any other text, for an object with too many names, and for values that are nested too
+    deeply.
     """
     try:
         found = load_json(text)
@@ -64,7 +64,9 @@ def fields_of(text: str) -> list[tuple[str, str]] | None:
 
 
 def _in_words(value: object) -> str | None:
-    """Return a value of one level in words; None if it is deeper."""
+    """Return a JSON value in words; None if an object or list has further objects or lists
+    inside.
+    """
     if isinstance(value, dict):
         parts = [(name, _scalar(each)) for name, each in value.items()]
         is_flat = all(each is not None for _, each in parts)

@@ -77,7 +77,7 @@ def conversation_state(
 def _stored_state(
     stored: StoredState, query: ConversationQuery, read: ReadValues
 ) -> ConversationState:
-    """Return the state of a conversation that is already read, without its texts."""
+    """Return the state of a page from stored values, still without the texts of messages."""
     window, step = stored.window, _shown_step(stored, query)
     selection = _selection(stored, query.msg, step.detail)
     calls = calls_in(stored.memory.pk, window.in_order)
@@ -96,7 +96,9 @@ def _stored_state(
 
 
 def _shown_step(stored: StoredState, query: ConversationQuery) -> ShownStep:
-    """Return the step of a stored state, with those around it and the compared window."""
+    """Return the shown step with its surroundings: samples of other steps, evictions, and the
+    window of the compared step.
+    """
     memory, row = stored.memory, stored.step
     samples = step_samples(memory, row.n)
     previous = next((each for each in samples.part if each.step == row.n - 1), None)
@@ -110,7 +112,9 @@ def _shown_step(stored: StoredState, query: ConversationQuery) -> ShownStep:
 
 
 def _contents(stored: StoredState, selected: MessageDetail | None) -> WindowContents:
-    """Return the messages of a stored window that are no plain messages, without media."""
+    """Return which messages of the window are special: injected, recounted, cleared, summaries, the
+    index. Media are added later.
+    """
     memory_id, step = stored.memory.pk, stored.step
     original_tokens = recounted_tokens(step)
     rows = stored.window.rows
@@ -128,7 +132,7 @@ def _contents(stored: StoredState, selected: MessageDetail | None) -> WindowCont
 
 
 def _selection(stored: StoredState, seq: int | None, detail: StepDetail | None) -> Selection:
-    """Return the selected message, with the changes by which memory lost or cleared it."""
+    """Return the selected message, with the changes that evicted or cleared it."""
     row = message_in(stored.memory, seq) if seq else None
     if row is None:
         return Selection()
@@ -141,15 +145,17 @@ def _selection(stored: StoredState, seq: int | None, detail: StepDetail | None) 
 
 
 def _with_limits(state: ConversationState) -> Selection:
-    """Return the selected message, with what other limits would have done to it."""
+    """Return the selection, with what would have happened to its message under another limit or
+    without an index.
+    """
     without_index = leaving_without_index(state)
     would_keep = find_keeping_limit(state) if asks_for_limit(state.query) else None
     return replace(state.selection, without_index=without_index, would_keep=would_keep)
 
 
 def _with_texts(state: ConversationState) -> ConversationState:
-    """Return a state with the marks of rooms, the part of the history that it shows, the texts of
-    its rows, and the messages with media, most of which the history has.
+    """Return the state with texts: the highlights of rooms, a page of the history, the texts of all
+    rows, and the messages with media.
     """
     marks, window, detail = rooms.marks(state), state.window, state.step.detail
     memory_id, history = state.memory.id, _history(state, marks)
@@ -168,7 +174,7 @@ def window_part(window: WindowView, msg: int | None) -> slice:
     """Return the slice of the window that a page shows: the last messages, or the messages around
     the selected message `msg`.
 
-    A leading system message is not in the slice, because the page always shows it.
+    The slice does not include a leading system message, because the page always shows it.
     """
     first, end = 1 if window.system_at_head else 0, len(window.rows)
     chosen = window.seqs.index(msg) if msg in window.seqs else end
@@ -177,8 +183,8 @@ def window_part(window: WindowView, msg: int | None) -> slice:
 
 
 def _history(state: ConversationState, marks: Highlights) -> Page:
-    """Return a page of the history: before or after the message that the query names, else around
-    the selected message, else around the last marked one, else the end.
+    """Return a page of the history: before or after the message that the query names. By default,
+    return the messages around the selected or the last highlighted message, else the last messages.
     """
     query, step = state.query, state.stored.step
     marked = (seq for seq in marks.seqs if seq <= step.last_seq)
@@ -196,7 +202,9 @@ def _history(state: ConversationState, marks: Highlights) -> Page:
 
 
 def _left_by(memory: Memory, row: MessageDetail, detail: StepDetail | None) -> ChangeResult | None:
-    """Return the last change up to a step by which a message left, or None if it is in memory."""
+    """Return the change by which a message last left memory, up to the shown step; None if the
+    message is in memory.
+    """
     departure = row.departure(detail.row.n) if detail else None
     if departure is None or departure.left_step is None:
         return None
@@ -222,11 +230,10 @@ def texts_of(
     part: slice,
     changes: Iterable[ChangeResult],
 ) -> dict[int, str]:
-    """Return the beginnings of the texts that a page shows, by the number of the message. `known`
-    are texts that were already read.
+    """Return the beginnings of the texts that a page shows, by message number: of the messages in
+    `part` of the window, and of the first messages that `changes` evicted.
 
-    The page shows the messages in `part` of the window, and the first messages that the `changes`
-    evict.
+    `known` are texts that were already read.
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
@@ -248,7 +255,9 @@ def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]
 
 
 def _readable(frame: str | None, text: str) -> str:
-    """Return the readable text of a message, or the text if its frame is not there or corrupt."""
+    """Return the readable text of a message. Return `text` itself if the JSON `frame` is missing or
+    corrupt.
+    """
     try:
         message = message_from_frame(frame, text) if frame else None
     except InvalidMessage:

@@ -1,8 +1,7 @@
 """The timeline of a conversation: a chart of all steps, and a strip with a cell for each step
 around the shown step (the "playhead").
 
-Styles and templates call the timeline the tape. The timeline shows the steps in
-`ShownStep.samples`.
+Styles and templates call the timeline the tape.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ class Timeline:
     `last`.
 
     - `span` is the number of steps in the strip, and `before` the number of steps before the strip.
-    - `is_whole` means that the strip has all steps. Otherwise evictions are drawn below the chart.
-    - `at` is the shown step (the playhead) plus the number of drafts. At step 0, the playhead is at
-      the first cell.
-    - `dots` has the CSS class of an incident's dot by step. `marked` are the steps at which the
+    - `is_whole` means that the strip has all steps. Otherwise the chart also shows evictions.
+    - `at` is the position of the playhead: the shown step plus the number of drafts. At step 0, the
+      playhead is at the first cell.
+    - `dots` maps steps to the CSS class of an incident's dot. `marked` are the steps at which the
       fact of the incident left memory or was repeated.
     - `band` is an SVG path of the steps that a room (feature) highlights, and `band_words`
       describes these steps.

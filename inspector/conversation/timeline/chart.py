@@ -29,8 +29,10 @@ LABEL = 24
 
 
 class Point(NamedTuple):
-    """The sizes of history and memory after a step, in the policy's unit. `limit` is None if
-    another unit applied then. `forgotten` is how many messages have left memory so far.
+    """The sizes of history and memory after a step, in the policy's unit.
+
+    `limit` is None if the limit at that step had another unit. `forgotten` is how many messages
+    have left memory so far.
     """
 
     step: int
@@ -80,12 +82,13 @@ class DraftBar:
 
 
 class Chart:
-    """The SVG paths of the chart, from points in the order of steps. The axis of memory has a label
-    at `limit`, the limit of the shown step or a simulated limit.
+    """The SVG paths of the chart, made from points in the order of steps.
 
-    `limits` is the path of the limits in force, and `tried` the path of a simulated limit. A path
-    leaves out each limit above the chart. `base` is the height of the history's base line, which is
-    HEIGHT unless memory has its own axis.
+    - `limit` has a label on memory's axis. It is the limit of the shown step, or a simulated limit
+      if `is_tried` is True.
+    - `limits` is the path of the limits in force, and `tried` the path of a simulated limit. Limits
+      above the chart are not drawn.
+    - `base` is the y of the history's base line: HEIGHT, or less if memory has its own axis below.
     """
 
     def __init__(self, points: Sequence[Point], limit: int | None, is_tried: bool = False) -> None:
@@ -120,10 +123,10 @@ def chart_of(points: tuple[Point, ...], limit: int | None, is_tried: bool) -> Ch
 
 
 def points(state: ConversationState, measure: Measure) -> list[Point]:
-    """Return the points of the chart in the unit of the policy in force.
+    """Return the points of the chart, in the unit of the policy in force.
 
-    Drafts replace the steps after the shown step. A limit that is tried without drafts replaces the
-    limit of the shown step.
+    A simulation changes the points: drafts replace the steps after the shown step. Without drafts,
+    the shown step has the simulated limit.
     """
     part = state.step.samples.part
     stored = _measured(state.step.samples.outline.values() or part, measure)
@@ -141,7 +144,9 @@ def points(state: ConversationState, measure: Measure) -> list[Point]:
 
 
 def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
-    """Return steps as a policy measures them. A limit in another unit is left out."""
+    """Return a point for each step, measured by a policy. Limits in another unit than the policy's
+    are left out.
+    """
 
     points: list[Point] = []
     for policy, run in groupby(steps, key=attrgetter("policy")):
@@ -163,7 +168,9 @@ def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
 def _drafts(
     state: ConversationState, measure: Measure, here: Point | None = None
 ) -> Iterator[Point]:
-    """Yield the points of the drafts, which follow the point of the state's step, if it has one."""
+    """Yield a point for each draft. `here` is the point of the shown step, to which drafts add;
+    None at step 0.
+    """
     after = {change.seq: change.after for change in state.simulation.changes or ()}
     history, forgotten = (here.history, here.forgotten) if here else (0, 0)
     for n, draft in enumerate(state.simulation.drafts, 1):
@@ -173,7 +180,9 @@ def _drafts(
 
 
 def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:
-    """Return the axes of history and memory. They are the same axis unless memory would be flat."""
+    """Return the axis of the history and the axis of memory. Both are the same axis, unless memory
+    would be too flat to see on it.
+    """
     history = max(1, *(point.history for point in points))
     memory = max(1, *(point.memory for point in points))
     limits = {each for each in (limit, *(p.limit for p in points)) if each}
@@ -202,13 +211,17 @@ def short_number(number: int) -> str:
 
 
 def _area(steps: Sequence[int], heights: Sequence[int], base: int) -> str:
-    """Return an area with its outline beside the box, and below it, where it is not seen."""
+    """Return an area under these heights as an SVG path. Its other sides are outside the chart, so
+    that only the upper outline is seen.
+    """
     last, below = steps[-1], base if base < HEIGHT else 2 * HEIGHT
     return f"M-{last} {below}V{heights[0]}h{last}{_stairs(steps, heights)}h{last}V{below}z"
 
 
 def _stairs(steps: Sequence[int], heights: Sequence[int]) -> str:
-    """Return lines from step 0 to the last; each height holds from the step before to its own."""
+    """Return lines from step 0 to the last step. Each height is drawn from the previous step to its
+    own step.
+    """
     path, at, level = "", 0, heights[0]
     for height, run in groupby(zip(steps, heights, strict=True), key=lambda pair: pair[1]):
         *_, (end, _) = run
@@ -219,7 +232,7 @@ def _stairs(steps: Sequence[int], heights: Sequence[int]) -> str:
 
 
 def _limits(points: Sequence[Point], scale: Scale) -> Iterator[str]:
-    """Yield the limit in force as lines, without those above the chart."""
+    """Yield the limits in force as lines. Limits above the chart are left out."""
     begin = 0
     for limit, run in groupby(points, key=lambda point: point.limit):
         *_, last = run
@@ -240,8 +253,8 @@ def _evictions(points: Sequence[Point]) -> str:
 
 
 def _labels(history: Scale, memory: Scale, limit: int | None) -> list[AxisLabel]:
-    """Return the labels of the axes' ends and of the limit. The limit replaces an end that would
-    touch it.
+    """Return the labels of the axes and of the limit. The label of an axis's end is left out if it
+    would touch the label of the limit.
     """
     top = short_number(memory.top)
     highest, lowest = memory.part(memory.top) + LABEL / 2, memory.part(0) - LABEL / 2

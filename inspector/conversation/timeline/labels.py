@@ -1,7 +1,7 @@
 """Positions labels so that they do not overlap at any width of the browser.
 
-The widths of texts are overestimated and the widths of strips underestimated. So labels that do not
-overlap here are even further apart on a page.
+Texts are assumed wider, and strips narrower, than they are. So labels that do not overlap here do
+not overlap on a page.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)
 
 @dataclass(frozen=True)
 class Label:
-    """A text at `x` percent of a row, shifted by `dx` pixels. `anchor` says which part of the text
-    is at this place: start, middle or end.
+    """A text at `x` percent of a row, shifted by `dx` pixels. `anchor` is the part of the text that
+    is at this position: start, middle or end.
     """
 
     drawn: ClassVar = ("x", "dx", "classes")
@@ -98,8 +98,8 @@ def round_distance(first: int, last: int, width: float, among: int = 0) -> int:
     """Return the smallest round distance between numbers at which their labels fit into `width`
     pixels.
 
-    `among` is the distance between labels that are already in the row, or 0. The returned distance
-    divides `among`, so that new labels stand between the old labels.
+    If the row already has labels, `among` is their distance, else 0. The returned distance divides
+    `among`, so that all labels have equal distances.
     """
     pixels = width / max(last - first + 1, 1)
     room = text_width(f"{last:,}") + GAP

@@ -41,13 +41,14 @@ DIGIT, INSET = 6.5, 3.0
 # Wide: a strip has a cell for each step, and its template draws one field after the other.
 @dataclass
 class Cell:
-    """A cell of the strip, for one step. `css` has the classes of its states, and `words` is its
-    tooltip.
+    """A cell of the strip, for one step.
 
-    If the step has several messages, `mark` is their number, or "+" if the number is too wide.
-    `dot` is the CSS class of a dot if the fact of an incident was said, left memory or was repeated
-    at the step. `flag` is the text of the flag that marks the shown step; "" for all other cells.
-    `is_start` marks the first cell if step 0 is shown.
+    - `css` has the CSS classes of its states, and `words` is its tooltip.
+    - `mark` is the number of messages if the step has several, or "+" if the number is too wide.
+    - `dot` is the CSS class of a dot. Dots mark the steps at which the fact of an incident was
+      said, left memory and was repeated.
+    - `flag` is the text of the flag on the shown step; "" for all other cells.
+    - `is_start` marks the first cell while step 0 is shown.
     """
 
     drawn: ClassVar = (*("step", "css", "words", "mark", "dot", "is_draft", "flag", "is_start"),)
@@ -142,7 +143,7 @@ def flag_of(state: ConversationState) -> str:
 
 
 def _drafted(state: ConversationState) -> Iterator[StepSample]:
-    """Yield a step for each draft."""
+    """Yield a sample of a step for each draft message."""
     for n, row in enumerate(state.simulation.drafts, 1):
         yield StepSample(
             step=state.step.n + n,
@@ -156,7 +157,7 @@ def _drafted(state: ConversationState) -> Iterator[StepSample]:
 
 
 def _mark(count: int, width: float) -> str:
-    """Return the number of several messages, or a plus if there is no room for it."""
+    """Return the number of messages of a step as text, or "+" if there is no room for it."""
     return str(count) if DIGIT * len(str(count)) <= width else "+"
 
 
@@ -187,7 +188,7 @@ def _words(
 
 
 def _look(column: StepSample) -> MessageStyle:
-    """Return the look of the message that arrived at a step."""
+    """Return the style of the message that arrived at a step."""
     if column.kind == Change.INDEX or column.arrival is None:
         return OF_INDEX
     return STYLES[column.arrival.type, column.arrival.has_calls]
@@ -216,7 +217,7 @@ def brackets(state: ConversationState) -> str:
 
 
 def _meet(one: range, other: range) -> bool:
-    """Return whether two ranges of numbers have some in common."""
+    """Return whether two ranges have a number in common."""
     return max(one.start, other.start) < min(one.stop, other.stop)
 
 
@@ -242,9 +243,10 @@ def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:
 
 
 def _names(strip: Sequence[Cell], head: int, beside: float) -> Iterator[Label]:
-    """Yield the names system, window, not said yet and left memory, if there are such cells.
+    """Yield labels that name the parts of the strip: system, window, not said yet, left memory.
 
-    The last may be at the end of its cells, or in their middle.
+    There are two labels "left memory", at the end and in the middle of its cells: the first that
+    fits is shown.
     """
     lives = [cell.css.split()[0] for cell in strip]
     if strip[0].step == 1 and lives[0] == "is-in" and strip[0].glyph == "system":
