@@ -18,8 +18,8 @@ LABEL_LENGTH = 255  # characters of a name
 
 
 def of_policy(kind: str) -> Q:
-    """Return the condition for conversations with a policy of this kind. CLIENT stands for no
-    policy: the client decides.
+    """Return the condition for conversations with a policy of this kind. The kind CLIENT selects
+    conversations without a policy, whose memory the client decides.
     """
     return Q(policy_kind=None if kind == CLIENT else kind)
 
@@ -41,7 +41,7 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic 
     def with_label(self, label: str) -> Self:
         """Select conversations with a label, given as `name` or `name:value`.
 
-        Names and values may contain colons, so that several splits are possible: all are tried.
+        Names and values may contain colons, so `a:b:c` is split at each colon in turn.
         """
         found, rows = Q(labels__has_key=label), self
         for place, letter in enumerate(label[: LABEL_LENGTH + 1]):
@@ -54,8 +54,8 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic 
 
 
 class TableManager(models.Manager[Row]):
-    """Manages rows of this library's database, even if routers would read them from another
-    database; see `database`.
+    """Manages rows in the library's database. Reads use this database, too, even if a router would
+    read from a replica.
     """
 
     def get_queryset(self) -> models.QuerySet[Row]:
@@ -67,8 +67,8 @@ class AnyMemoryManager(TableManager.from_queryset(MemoryQuerySet)):  # type: ign
 
 
 class MemoryManager(AnyMemoryManager):
-    """Manages all conversations except those that are being deleted, which nobody can read or
-    change.
+    """Manages the conversations that can be read and changed: all but those that are being
+    deleted.
     """
 
     def get_queryset(self) -> MemoryQuerySet:

@@ -33,9 +33,7 @@ class JsonField(NamedTuple):
 
     @property
     def n(self) -> int:
-        """The index in the innermost list of the path, such as the index of a block; 0 without a
-        list.
-        """
+        """The last list index in `path`: 3 for `content[3].text`. 0 if the path has no index."""
         return int(next(reversed(_INDEX.findall(self.path)), 0))
 
 
@@ -45,15 +43,16 @@ def _shape(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Limit:
-    """The values that are allowed in a field of a provider's JSON. `path` leads from a message to
-    the field.
+    """A limit for one field of a provider's JSON, such as the length of a tool call's id.
 
-    A text must match `pattern`. `least` and `most` bound the number of characters or items. `what`
-    is the field's name for people, and `but` says what is wrong with a text that does not match.
-
-    `kind`, `roles` and `without` restrict the limit to some messages. Their JSON must have the type
-    `kind`, must have one of the `roles`, or must lack the field that `without` names. With
-    `is_needed`, a missing value is a fault.
+    - `path`: the path from a message to the field, such as `tool_calls[].id`.
+    - `what`: the name of the field in sentences for people.
+    - `pattern`: a regular expression that a text must match as a whole. `but` says what is wrong
+      with a text that does not match.
+    - `least`, `most`: the smallest and the largest length of the text or list.
+    - `is_needed`: whether a missing field is a fault.
+    - `kind`, `roles`, `without`: the limit applies only to JSON of this `type`, with one of these
+      roles, and lacking the field named `without`. By default it applies to all JSON.
     """
 
     path: str
@@ -83,15 +82,17 @@ class Limit:
 
     @cached_property
     def parts(self) -> list[tuple[str, str | None]]:
-        """The names on the path, such as `tool_calls`, each with the type of the list items that
-        the path enters.
+        """The names on the path. Each name has the type of list items to enter: "" for items of any
+        type, None if no list is entered.
 
-        The type is "" for items of any type, and None if the name leads to no list.
+        "content[text].id" -> [("content", "text"), ("id", None)]
         """
         return [(each[1], each[2]) for each in _PART.finditer(self.path)]
 
     def places(self, value: JsonMap) -> Iterable[JsonField]:
-        """Return the values of the field in one message's JSON, with their paths."""
+        """Return the values of the field in the JSON of a message, with their paths. There are none
+        if the limit does not apply to this JSON.
+        """
         if self.kind and value.get("type") != self.kind:
             return ()
         if self.roles and value.get("role") not in self.roles:
@@ -102,7 +103,9 @@ class Limit:
 
 
 def limited(*limits: Limit) -> Callable[[ProviderWindow], Iterator[Fault]]:
-    """Return a check that finds values outside these limits, at most one fault per message."""
+    """Return a check that yields a fault for each message with a value outside these limits. A
+    message gets at most one fault.
+    """
     names = {limit.parts[0][0] for limit in limits}
     is_needed = any(limit.is_needed for limit in limits)
 
@@ -160,11 +163,14 @@ def _walked(place: JsonField, parts: Sequence[tuple[str, str | None]]) -> Iterat
 
 @dataclass(frozen=True)
 class Order:
-    """The order of roles in a provider's list of messages.
+    """The order of roles that a provider requires in its list of messages.
 
-    `after` maps a role to the roles that may follow; any role may follow a role without an entry.
-    `last` are the roles that may end the list. Several roles are separated by spaces. A tool result
-    may always follow a tool result. `results` is the role in which tool results are sent.
+    - `after`: for a role, the roles that may follow, separated by spaces. Any role may follow a
+      role that is not a key here.
+    - `last`: the roles that the last message may have, separated by spaces.
+    - `results`: the role in which tool results are sent.
+
+    A tool result may always follow another tool result.
     """
 
     after: Mapping[str, str]
@@ -195,8 +201,8 @@ class Order:
         return allowed is None or self.role(turn) in allowed.split()
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if the role of the last message may not end the provider's list. The fault
-        is pending: the next message ends it.
+        """Yield a fault if a list must not end with a message of the last message's role. The fault
+        is pending, because the next message will end it.
         """
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)

@@ -50,12 +50,15 @@ def lint(
     model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> list[Finding]:
-    """Return why a provider would reject or mishandle a window, in the order of the window.
+    """Return the reasons why a provider would reject or mishandle a window, ordered by message.
 
-    `provider` is "openai" (chat completions), "openai_responses", "anthropic", "gemini", "mistral",
-    "bedrock" (Converse) or "deepseek". A finding that depends on the model is `conditional`, unless
-    the `model` is named and known. The findings name messages by their `numbers`, by default from
-    1. Raises InvalidMessage for an item that is not a message, and InvalidValue for an unknown
+    - `provider`: "openai" (chat completions), "openai_responses", "anthropic", "gemini", "mistral",
+      "bedrock" (Converse) or "deepseek".
+    - `model`: without the name of a known model, a finding that depends on the model is
+      `conditional`.
+    - `numbers`: the numbers by which findings name the messages; 1, 2, 3… by default.
+
+    Raises InvalidMessage for an item that is not a message, and InvalidValue for an unknown
     provider.
     """
     return findings_in(turns_of(messages, provider, numbers), provider, model)
@@ -69,13 +72,15 @@ def repair(
     numbers: Sequence[int] | None = None,
 ) -> Repaired:
     """Repair a window so that a provider accepts it. Returns the new window, the changes that were
-    made, and the remaining findings.
+    made, and the remaining findings. A window without findings stays unchanged.
 
-    System messages move to the beginning if the provider wants them there. Results without a call,
-    and further results of the same call, are left out; a misplaced result moves behind its call. If
-    the provider rejects the messages before the first user message, they are left out. A call
-    without a result gets a placeholder. A window without findings is returned unchanged, and all
-    other messages keep their order. Raises the exceptions of `lint`.
+    - System messages move to the beginning if the provider requires this.
+    - A tool result without a tool call, and a second result of a tool call, are left out.
+    - A tool result that does not follow its tool call is moved there.
+    - A tool call without a result gets a placeholder as its result.
+    - Messages before the first user message are left out if the provider rejects them.
+
+    Raises the same exceptions as `lint`.
     """
     window = chat_messages(messages)
     shown = range(1, len(window) + 1) if numbers is None else numbers
@@ -89,23 +94,23 @@ def repair(
 
 
 def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
-    """Return the index of the AI message whose tool calls still await results at the end of a
-    window, or None.
+    """Return the index of the AI message at the end of a window whose tool calls still wait for
+    results. None if no tool call waits.
     """
     return waiting_turn(turns_of(messages, OPENAI))
 
 
 def waiting_turn(turns: Iterable[Turn]) -> int | None:
-    """Return the position of the turn whose tool calls still await results at the end of a window,
-    or None. A turn is a message in the linter's form.
+    """Return the position of the AI message at the end of a window whose tool calls still wait for
+    results. None if no tool call waits. A `Turn` is one message here.
     """
     dangling = ProviderWindow(turns, OPENAI).pairing.dangling
     return next((each.call.position for each in dangling if each.before is None), None)
 
 
 def example(window: Example, provider: str) -> list[ChatMessage]:
-    """Return the messages of a rule's example. The example may be written as JSON of the
-    provider.
+    """Return the messages of a rule's example window. Items that are not messages are read as JSON
+    in the provider's format.
     """
     values = [each for each in window if not isinstance(each, ChatMessage)]
     if values:
@@ -116,10 +121,10 @@ def example(window: Example, provider: str) -> list[ChatMessage]:
 
 
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
-    """Return the lines that show a small window, such as the example of a rule. Each message has
-    one or more lines.
+    """Return lines of text that show a small window, such as the example of a rule. Each message
+    takes one or more lines, and long lines are cut.
 
-    A message that keeps JSON of the provider is shown as this JSON. Long lines are cut.
+    A message that keeps its JSON from the provider is shown as this JSON.
     """
     lines = [line for turn in turns_of(messages, provider) for line in _lines(turn)]
     return [line if len(line) <= LINE else f"{line[:LINE]}…" for line in lines]
@@ -153,8 +158,8 @@ def _id(id: str | None) -> str:
 def turns_of(
     messages: Sequence[ChatMessage], provider: str, numbers: Sequence[int] | None = None
 ) -> list[Turn]:
-    """Return messages as turns, the linter's form of messages for a provider. Raises the exceptions
-    of `lint`.
+    """Return a `Turn` for each message: the form of a message that the linter checks for this
+    provider. Raises the same exceptions as `lint`.
     """
     if provider not in PROVIDERS:
         raise InvalidValue(f"unknown provider {provider!r}: one of {', '.join(PROVIDERS)}")
@@ -171,8 +176,8 @@ def turns_by_provider(
     providers: Iterable[str],
     numbers: Sequence[int] | None = None,
 ) -> dict[str, list[Turn]]:
-    """Return messages as turns (the linter's form) for each provider. Providers with the same
-    format share the same list.
+    """Return, for each provider, a `Turn` for each message: the form that the linter checks.
+    Providers with the same format share one list.
     """
     names = list(providers)
     of_format = {FORMATS_OF.get(name): name for name in names}
@@ -204,7 +209,9 @@ def _continues(own: JsonMap) -> bool:
 
 
 def _values(message: ChatMessage, format: str) -> tuple[JsonMap, ...]:
-    """Return a message as JSON values of a format, including values that go beside its list."""
+    """Return a message as JSON values of a format, including values outside the list of messages,
+    such as a system prompt.
+    """
     from chatmemory.formats import render_each
 
     rendering = render_each([message], format)
@@ -218,7 +225,9 @@ def _own_json(message: ChatMessage, format: str) -> JsonMap:
 
 
 def _optional(ids: Sequence[str | None], own: JsonMap) -> frozenset[str | None]:
-    """Return the ids of calls that the client need not answer: the tool runs at the provider."""
+    """Return the ids of the tool calls that need no result from the client, because the tool runs
+    at the provider.
+    """
     types = own.get("types")
     if isinstance(types, list) and len(types) == len(ids):
         types = dict(zip(ids, types, strict=True))

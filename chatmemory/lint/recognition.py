@@ -1,6 +1,4 @@
-"""Recognizes which rule of which provider an error refers to, by the known wording of such
-errors.
-"""
+"""Finds the provider rule that an error from a provider is about, by the known texts of errors."""
 
 from __future__ import annotations
 
@@ -21,8 +19,10 @@ _SPECIFIC = 12  # letters of an answer by which it can be recognized
 
 
 class Recognized(NamedTuple):
-    """A provider rule that an error refers to. `law` says how the provider treats the fault, and
-    `at` is the index of the message that the error names, or None.
+    """A provider rule whose known error text matches a provider's error. `at` is the index of the
+    message that the error names, or None.
+
+    `law` is the rule's entry for the `provider`.
     """
 
     rule: Rule
@@ -32,9 +32,10 @@ class Recognized(NamedTuple):
 
 
 def recognized(error: str) -> list[Recognized]:
-    """Return the rules whose error texts match an error, the most specific first; [] if none does.
+    """Return the rules whose known error texts match a provider's error, the most specific first;
+    [] if no rule matches.
 
-    The error is a text, or JSON that contains it.
+    `error` is the text of the error, or JSON with this text in a string.
     """
     texts, place = list(texts_in(error)), place_in(error)
     found: dict[tuple[str, str], tuple[int, Recognized]] = {}

@@ -1,6 +1,6 @@
-"""The checks of provider rules that read the JSON which is sent, in the provider's format.
+"""The checks of provider rules that read the JSON as it is sent to the provider.
 
-Checks of a single field are data, see `limits`.
+Checks of a single field are in the module `limits`.
 """
 
 from __future__ import annotations
@@ -48,11 +48,10 @@ def _list_in(value: JsonValue, name: str) -> JsonList:
 
 
 def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages with a text part that a provider rejects beside other parts, such as an image
-    or a tool call: an empty text, or texts that are all blank.
+    """Find messages with an empty text part beside other content, such as an image or a tool call,
+    and messages with other content whose texts are all blank.
 
-    A blank text beside another text was accepted, as
-    https://github.com/LibreChat-AI/agents/pull/124 reports.
+    A blank text beside another text is accepted (https://github.com/LibreChat-AI/agents/pull/124).
     """
     for turn in sent.turns:
         texts = [
@@ -66,8 +65,8 @@ def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find an answer that is the last message and ends with a blank. The fault is pending: the next
-    message ends it.
+    """Find a last message from the assistant whose text ends with white space. The fault is
+    pending, because the next message will end it.
     """
     last = _last_answer(sent)
     text = _last_text(last) if last else ""
@@ -77,14 +76,16 @@ def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def answer_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find an answer that is the last message, so that the model would continue it (a prefill)."""
+    """Find a last message from the assistant. The model would continue this message (a prefill)."""
     if last := _last_answer(sent):
         what = f"The last message, {last.name}, is from the assistant (a prefill)."
         yield Fault([last], what, is_pending=True)
 
 
 def _last_answer(sent: ProviderWindow) -> Turn | None:
-    """Return the answer that ends the list, unless calls of the provider's own tools are open."""
+    """Return the last message of the provider's list if the assistant wrote it and it calls no
+    tool, else None.
+    """
     last = sent.listed[-1] if sent.listed else None
     is_answer = last is not None and last.type is _AI and not last.calls and last.message
     return last if is_answer else None
@@ -150,7 +151,7 @@ _BEGINNINGS = {
 
 
 def other_media_type(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find images whose bytes are of another type than the `media_type` that their JSON gives."""
+    """Find images whose bytes are of a type that differs from the `media_type` in their JSON."""
     for turn, block in _all_blocks(sent):
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, Mapping):
@@ -175,8 +176,8 @@ def _kind_of_bytes(data: JsonValue) -> str:
 
 
 def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find answers after the user's last message whose first tool call has no `thoughtSignature`,
-    which Gemini adds to its calls.
+    """Find AI messages in the current turn whose first tool call has lost its `thoughtSignature`.
+    Gemini sends this field with its tool calls.
     """
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
@@ -185,8 +186,8 @@ def unsigned_call(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsigned_earlier_call(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find answers before the user's last message whose first tool call has no `thoughtSignature`,
-    which Gemini adds to its calls.
+    """Find AI messages in earlier turns whose first tool call has lost its `thoughtSignature`.
+    Gemini sends this field with its tool calls.
     """
     current_turn = _start_of_turn(sent)
     for turn in _unsigned(sent):
@@ -219,8 +220,8 @@ def _calling(turn: Turn) -> dict[str, object]:
 
 
 def empty_part(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages without parts, and messages with a part that has only an empty text. A part
-    that has a signature besides is no fault.
+    """Find messages without parts, and messages with a part that has only an empty text. An empty
+    text in a part with a signature is allowed.
     """
     for turn in sent.turns:
         if isinstance(turn.message, UserMessage) and not text_of(turn.message).strip():
@@ -266,9 +267,7 @@ _TWICE = (
 
 
 def call_without_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find tool calls with an id that OpenAI made, without a reasoning item before them in the same
-    answer.
-    """
+    """Find tool calls with an id from OpenAI that follow no reasoning item of the same answer."""
     has_reasoning = False
     for turn, item in _items(sent):
         type, id = item.get("type"), item.get("id")
@@ -282,8 +281,8 @@ def call_without_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def stored_item(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find items that only OpenAI's storage can complete: reasoning with an id but without
-    encrypted content, and references to items.
+    """Find items whose content only OpenAI has stored: references to items, and reasoning items
+    with an id but without encrypted content.
     """
     for turn, item in _items(sent):
         is_bare = item.get("type") == "reasoning" and not item.get("encrypted_content")
@@ -323,8 +322,8 @@ SMALLEST_CONTEXTS = "|".join(
 
 
 def long_window(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find a window with more tokens than the model's context window. If the model is unknown or
-    not named, 128,000 tokens count, the smallest context window that is common.
+    """Find a window with more tokens than the model's context window. For an unknown model, and
+    without a model, the limit is 128,000 tokens.
     """
     known = known_model(sent.model)
     most = known.prompt if known else _SMALLEST
@@ -344,7 +343,9 @@ def _length(message: ChatMessage) -> int:
 
 
 def _counted(messages: list[ChatMessage], model: str) -> int:
-    """Return the number of tokens in the encoding of a model, or of gpt-4o for an unknown model."""
+    """Return the number of tokens, counted for this model, or for gpt-4o if the model is
+    unknown.
+    """
     try:
         estimator = OpenAiTokenCountEstimator(model.rpartition("/")[2])
     except UnknownEstimator:
@@ -371,10 +372,10 @@ def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def lone_reasoning(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find reasoning items of OpenAI that have lost the item to which the reasoning led, a text or
-    a call. That item must follow directly and have an id.
+    """Find reasoning items of OpenAI that are not directly followed by an item with an id. OpenAI
+    requires the text or tool call to which the reasoning led.
 
-    Other hosts of this API make different ids, and do not require the next item.
+    Reasoning items of other hosts have other ids and are not checked.
     """
     for turn, following in zip_longest(sent.turns, sent.turns[1:]):
         for item, after in zip_longest(turn.own, turn.own[1:]):
@@ -398,9 +399,7 @@ def developer_role(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def unsupported_file(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find sound or video in a part for files. The provider accepts sound and video only in other
-    parts.
-    """
+    """Find `input_file` parts that hold sound or video, which OpenAI does not accept as a file."""
     for turn in sent.turns:
         for value in turn.own:
             kinds = filter(None, map(_kind_of_file, _parts(value)))

@@ -31,11 +31,11 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class RepairChange:
-    """A change that a repair made or would make. `repair` is the name of the repair.
+    """A change that a repair made, or would make. `repair` is the name of the repair.
 
-    `what` describes the change in words that fit before and after the repair. `position` is the
-    index of the changed message in the original window. For a placeholder, `position` is the index
-    of its tool call.
+    `position` is the index of the changed message in the window before the repair. For an added
+    placeholder, `position` is the index of the tool call. `what` describes the change, such as
+    "moved directly after its tool call #3".
     """
 
     repair: str
@@ -45,11 +45,11 @@ class RepairChange:
 
 @dataclass(frozen=True)
 class Repaired:
-    """A repaired window. `sources` has the index of each message in the original window, or None
-    for a placeholder.
+    """The result of a repair: the messages of the repaired window, the changes that were `done`,
+    and the findings that are `left`.
 
-    `done` are the changes that were made. `left` are the remaining findings, with indices of the
-    repaired window.
+    `sources` has, for each message, its index in the window before the repair; None for an added
+    placeholder. The findings have indices of the repaired window.
     """
 
     messages: Sequence[ChatMessage]
@@ -60,8 +60,9 @@ class Repaired:
 
 @dataclass
 class BenchMessage:
-    """A message of a window in repair. `number` is its number for people, and `source` its index in
-    the original window, None for a placeholder.
+    """A message of a window in repair. `source` is the index of the message in the window before
+    the repair, or None for an added placeholder. `number` is the number by which people know the
+    message.
     """
 
     message: ChatMessage
@@ -137,7 +138,7 @@ def drop_results(sent: ProviderWindow, bench: Bench) -> None:
 
 def begin_with_user(sent: ProviderWindow, bench: Bench) -> None:
     """Leave out the messages before the first user message if the provider rejects them. System
-    messages stay.
+    messages are not left out.
     """
     first = first_user(sent)
     check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
@@ -163,12 +164,11 @@ def move_results(sent: ProviderWindow, bench: Bench) -> None:
 
 
 def add_placeholders(sent: ProviderWindow, bench: Bench) -> None:
-    """Add a placeholder for each tool call without a result. The text of the placeholder says that
-    the result is missing.
+    """Add a placeholder as the result of each tool call without a result. Its text says that the
+    result is missing.
 
-    An answer may have several messages with calls. If any of these calls has a result, the
-    placeholders come after all messages of the answer, beside the results. Otherwise each
-    placeholder directly follows its call.
+    The placeholder directly follows the tool call. If other tool calls of the same answer have
+    results, the placeholder comes after the whole answer, beside these results.
     """
     added: dict[int, list[BenchMessage]] = {}
     for left in sent.pairing.dangling:
@@ -204,7 +204,9 @@ def _tools_of(messages: Iterable[ChatMessage]) -> dict[str | None, str | None]:
 
 
 def _put_behind(bench: Bench, results: dict[int, list[BenchMessage]]) -> None:
-    """Put results behind calls, and behind the results that follow them directly."""
+    """Put `results` behind the messages at these indices, and behind the tool results that already
+    follow.
+    """
     moving = {id(place) for places in results.values() for place in places}
     found: list[BenchMessage] = []
     waiting: list[BenchMessage] = []

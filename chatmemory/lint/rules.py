@@ -1,5 +1,5 @@
-"""Provider rules, their laws, and the examination of a window. A law says how one provider treats
-the faults of a rule.
+"""Provider rules, their laws, and the functions that check a window. A law says how one provider
+treats a window that breaks the rule.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ _BRACES = declared_pattern(r"\{(\w+)\}")
 
 
 class Fault(NamedTuple):
-    """Messages that break a provider rule. `message` is a sentence about the fault.
+    """One place where a window breaks a provider rule. `message` is a sentence about the fault, and
+    `turns` are the messages at fault.
 
-    `turns` are the messages at fault, in the linter's form. `error` maps the names in braces in the
-    provider's error text to values. `is_repairable` is False if no repair applies. `is_pending`
-    means that the fault ends with the messages that must come next anyway, such as tool results.
+    - `error`: values for the names in braces in the provider's error text.
+    - `is_repairable`: whether a repair applies.
+    - `is_pending`: whether the fault ends with the messages that must come next, such as the
+      results of the last tool call.
     """
 
     turns: Sequence[Turn]
@@ -44,20 +46,19 @@ Example = Sequence[ChatMessage] | Sequence[JsonMap]
 # Wide: written by hand in the catalog, with a name beside each optional value.
 @dataclass(frozen=True)
 class Law:
-    """The behavior of one provider if a window has a fault: whether the provider rejects the
-    window, and how this is known.
+    """How one provider treats a window that breaks a rule, and how this is known.
 
-    `check` finds the faults if the provider has bounds of its own; None stands for the check of the
-    rule. `error` is the wording of the provider's error, with {at} for the position of the first
-    message at fault; "" if no wording is known. `source` is the URL of the report, and `date` is
-    the month of the report, "" if unknown. `conflict` describes another report that disagrees.
-
-    If the `severity` is "conditional", the law applies only under the `condition`, which is given
-    in words. If the condition is the model, `refusing` is a pattern of the models that reject the
-    window. `taking` is a pattern of the models that are known to accept the window.
-
-    The check may find more or fewer faults for a named model. Then `sure` is a pattern of the
-    models that reject each fault that is found without naming a model.
+    - `severity`: whether the provider rejects the window, or mishandles it. If "conditional", this
+      depends on the `condition`, a text for people.
+    - `error`: the text of the provider's error, with `{at}` for the position of the first message
+      at fault; "" if unknown.
+    - `source`: the URL that reports the behavior. `date` is the month of the report, "" if unknown.
+      `conflict` describes a report that disagrees.
+    - `check`: the function that finds the faults for this provider; None for that of the rule.
+    - `refusing`, `taking`: regular expressions for the names of models that reject the window, and
+      of models that accept the window.
+    - `sure`: as `refusing`, for faults that were found without the name of a model. Needed if
+      `check` finds other faults for a named model.
     """
 
     severity: Severity
@@ -74,8 +75,8 @@ class Law:
 
     @property
     def basis(self) -> Basis:
-        """The kind of source: a recorded exchange, an error that users reported, or
-        documentation.
+        """The kind of source: "recorded" for a recorded exchange, "reported" for an issue on
+        GitHub, else "documentation".
         """
         if self.source.startswith(RECORDED):
             return "recorded"
@@ -84,22 +85,24 @@ class Law:
 
     @property
     def dated(self) -> str:
-        """The month of the source, or words for a source without a date."""
+        """The month of the source, or "date not known"."""
         return self.date or "date not known"
 
     def severity_for(self, model: str | None) -> Severity | None:
-        """Return how severe a fault is that was found for this model; None if the model is known to
-        accept the fault. Without a model, the severity of the law is returned.
+        """Return how severe a fault is for this model; None if the model is known to accept the
+        fault. Without a model, return the severity of the law.
+
+        The fault must have been found by a check that knew the model.
         """
         if self.severity != "conditional" or not model:
             return self.severity
         return self._severity(self.refusing, model)
 
     def severity_for_any(self, model: str) -> Severity | None:
-        """Return how severe a fault is for this model, if the fault was found without naming a
-        model.
+        """Return how severe a fault is for this model; None if the model is known to accept the
+        fault.
 
-        Returns None if the model is known to accept the fault.
+        Use this for a fault that was found by a check without a model.
         """
         if self.severity != "conditional":
             return self.severity
@@ -112,25 +115,26 @@ class Law:
         return None if is_taken else "conditional"
 
     def answer(self, values: Mapping[str, object]) -> str:
-        """Return the provider's error text, with the names in braces replaced by these values."""
+        """Return the text of the provider's error, with the names in braces replaced by
+        `values`.
+        """
         return _BRACES.sub(lambda found: str(values.get(found[1], found[0])), self.error)
 
 
 # Wide: written by hand in the catalog, with a name beside each optional value.
 @dataclass(frozen=True)
 class Rule:
-    """A provider rule: what can be wrong with a window. `laws` says how each provider treats the
-    fault, by the provider's name.
+    """A provider rule: something that can be wrong with a window.
 
-    `check` is the function that finds the faults. The function's name is the `id` of the rule. If
-    every law has a check of its own, `check` is only the id. `bad` is a minimal window that breaks
-    the rule, and `good` is a window that does not break it. Both have messages, or JSON of the
-    `example_provider`.
-
-    `since` finds the step since which a window breaks the rule, and `began` says what happened at
-    this step. `repairs` are the names of the repairs that apply. `prevention` is advice;
-    `by_policy` means that the advice names an option of a policy. `is_listed` says whether the
-    doctor lists conversations that break the rule.
+    - `check`: the function that finds the faults; its name is the `id` of the rule. If each law has
+      a check, `check` is the id itself.
+    - `laws`: by the name of a provider, how this provider treats the fault.
+    - `bad`, `good`: a small window that breaks the rule, and a window that does not.
+    - `since`: the function that finds the step since which a window breaks the rule. `began` says
+      in words what happened at this step.
+    - `repairs`: the names of the repairs that apply.
+    - `prevention`: advice. With `by_policy`, the advice is an option of a policy.
+    - `is_listed`: whether the doctor lists conversations that break the rule.
     """
 
     check: Check | str
@@ -150,8 +154,8 @@ class Rule:
         return self.check if isinstance(self.check, str) else self.check.__name__
 
     def check_of(self, law: Law | None) -> Check:
-        """Return the function that finds faults by a provider's law; without a law, the check of
-        the rule itself.
+        """Return the function that finds the faults for a law: the check of the law, or else the
+        check of the rule.
         """
         check = (law and law.check) or self.check
         assert not isinstance(check, str), f"a law of {self.id} has no check"
@@ -159,8 +163,8 @@ class Rule:
 
     @property
     def example_provider(self) -> str:
-        """The provider in whose format the examples are written: the first provider that the rule
-        has a law for.
+        """The provider in whose format `bad` and `good` are written: the first provider in
+        `laws`.
         """
         return next(iter(self.laws), OPENAI)
 
@@ -168,13 +172,15 @@ class Rule:
 # Wide: the public result of lint(), of which programs read these names.
 @dataclass(frozen=True)
 class Finding:
-    """A reason why a provider would reject a window, or misunderstand it.
+    """A reason why a provider would reject or mishandle a window.
 
-    `positions` are the indices of the messages at fault, `message` is a sentence about the fault,
-    and `error` the wording of the provider's error. A `conditional` finding depends on its
-    `condition`. `repairs` are the names of the repairs that apply. `source` and `basis` come from
-    the `Law`. `is_pending` means that the fault ends with the messages that must come next anyway,
-    such as the results of a call.
+    - `positions`: the indices of the messages at fault.
+    - `message`: a sentence about the fault. `error` is the text of the provider's error.
+    - `condition`: what the finding depends on, if the `severity` is "conditional".
+    - `repairs`: the names of the repairs that apply.
+    - `source`, `basis`: the URL that reports the behavior, and the kind of this source.
+    - `is_pending`: whether the fault ends with the messages that must come next, such as the
+      results of the last tool call.
     """
 
     rule: str
@@ -191,29 +197,31 @@ class Finding:
 
 
 def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
-    """Return the findings of some rules in a window, in the order of the window."""
+    """Return the findings of these rules in a window, ordered by message."""
     applying = [(rule, law) for rule in rules if (law := rule.laws.get(sent.provider))]
     found = [finding for rule, law in applying for finding in _found(sent, rule, law)]
     return sorted(found, key=lambda each: each.positions[:1])
 
 
 def refusing(rules: Iterable[Rule], sent: ProviderWindow) -> Iterator[Rule]:
-    """Return the rules that the window's provider enforces: the provider rejects every window that
-    breaks such a rule.
+    """Yield the rules that the window's provider enforces for the window's model. The provider
+    rejects any window that breaks such a rule; this window need not break it.
     """
     return (rule for rule in rules if _refusing_law(rule, sent) is not None)
 
 
 def refuses(sent: ProviderWindow, rule: Rule) -> bool:
-    """Return whether the provider rejects the window because the window breaks this rule. This is
-    faster than `findings`.
+    """Return whether the provider rejects this window because of this rule. Faster than
+    `findings`.
     """
     law = _refusing_law(rule, sent)
     return law is not None and any(True for _ in rule.check_of(law)(sent))
 
 
 def _refusing_law(rule: Rule, sent: ProviderWindow) -> Law | None:
-    """Return the law of a window's provider, if the provider refuses what breaks the rule."""
+    """Return the law of the window's provider if its severity is "refused" for the window's model,
+    else None.
+    """
     law = rule.laws.get(sent.provider)
     return law if law and law.severity_for(sent.model) == "refused" else None
 
@@ -240,5 +248,7 @@ def _found(sent: ProviderWindow, rule: Rule, law: Law) -> Iterator[Finding]:
 
 
 def _under(condition: str, message: str) -> str:
-    """Return a sentence about a fault, with the condition under which the provider minds it."""
+    """Return the sentence about a fault with its condition, such as the models that reject the
+    fault.
+    """
     return f"{message.removesuffix('.')} ({condition})." if condition else message

@@ -1,8 +1,8 @@
-"""Finds the step since which a window breaks a rule, from the times at which messages came or left.
+"""Finds the step since which a window breaks a rule, from the steps at which messages came and
+left.
 
-Each rule of the catalog names one of these functions. A function gets the numbers of the messages
-at fault and returns the step since which they break the rule. None means that this step is
-uncertain: the order was changed later, or the known history does not reach back that far.
+Each rule names one of these functions in its field `since`. A function gets the numbers of the
+messages at fault. It returns None if the step is uncertain.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ _SILENT = (_SYSTEM, _CUSTOM)  # types that are no turn of a conversation
 
 
 class PastStay(NamedTuple):
-    """A stay of a message, which is one period in the window: from step `entered` to before step
-    `left`, or until now.
+    """A stay of a message in memory: from step `entered` until before step `left`. `left` is None
+    while the message is in memory.
 
-    `rank` orders a window. `n` numbers the stays in the order in which they began. `is_moved` is
-    True if the stay ended because the message went to another position, or was counted again.
+    `seq` is the number of the message, and `rank` its place in the order of the window. `n` numbers
+    stays in the order in which they began. `is_moved` is True if the stay ended because the message
+    moved in the window, or because its tokens were counted again.
     """
 
     n: int
@@ -39,8 +40,8 @@ class PastStay(NamedTuple):
 
     @property
     def was_seen(self) -> bool:
-        """Whether the message was in memory after the step that added it. This is False if the same
-        step also evicted the message.
+        """Whether the stay lasted at least until the next step. False if the step that added the
+        message also removed it.
         """
         return self.left is None or self.left > self.entered
 
@@ -50,10 +51,10 @@ class PastStay(NamedTuple):
 
 
 class Past:
-    """The times at which messages came into a window and left it, from step `known_from` on.
+    """The stays of a conversation's messages, from step `known_from` on.
 
-    `read_ids` takes message numbers. For each number, it returns the ids of the tool calls that the
-    message makes or answers. If there are too many messages to read, some may be missing.
+    `read_ids` takes numbers of messages, and returns the tool call ids that each message makes or
+    answers. Messages can be missing from its result.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class Past:
         self._ordered_since = max([known_from, *moved, *_inserted(found)])
 
     def _joined(self, stays: Iterable[PastStay]) -> list[PastStay]:
-        """Return stays by rank. Stays of one message that follow without a pause become one."""
+        """Return the stays, with stays of one message that directly follow each other joined into
+        one.
+        """
         found: dict[int, PastStay] = {}
         moved: dict[tuple[int, int], PastStay] = {}
         for each in sorted(stays, key=attrgetter("n")):
@@ -92,14 +95,15 @@ class Past:
         return self._in_window[seq]
 
     def entered_at(self, seq: int) -> int:
-        """Return the step since which a message has been in the window without a gap, at any
-        position.
+        """Return the step at which a message came into the window, where it has been since. Moves
+        within the window do not count.
         """
         return self._entered_at[self.stay(seq).n]
 
     def sure(self, step: int, *named: PastStay) -> int | None:
-        """Return `step` if the window's order is known from that step on, else None. Return None,
-        too, if one of the messages `named` came to its position at that step only by moving.
+        """Return `step` if the order of the window is known from this step on, else None.
+
+        Also None if one of the messages `named` moved in the window at this step.
         """
         if step < self._ordered_since:
             return None
@@ -107,8 +111,8 @@ class Past:
         return step if all(each == step for each in steps) else None
 
     def touching(self, seqs: Iterable[int], since: int) -> list[PastStay] | None:
-        """Return the messages that left after step `since` and have a tool call's id in common with
-        the messages `seqs`. None if the ids cannot be read.
+        """Return the messages that left after step `since` and share a tool call id with the
+        messages `seqs`. None if the ids cannot be read.
         """
         left = [each for each in self.left_after(since) if each.has_calls or each.type is _RESULT]
         if not left:
@@ -125,8 +129,8 @@ class Past:
 
 
 def _inserted(stays: Iterable[PastStay]) -> list[int]:
-    """Return the steps at which messages were put before present ones. A system message at the head
-    does not count: it changes no message's predecessor.
+    """Return the steps at which a message was put before a message that was already in the window.
+    A system message at the head does not count.
     """
     found, first = [], None
     for each in sorted(stays, key=attrgetter("rank"), reverse=True):
@@ -142,25 +146,27 @@ Since = Callable[[Past, Sequence[int]], int | None]
 
 
 def unknown(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return None: for this rule, the times of messages do not show the step."""
+    """Return None, for rules whose step cannot be found from the times of messages."""
     return None
 
 
 def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the message came: this message breaks the rule by itself."""
+    """Return the step at which a message came. For rules that a single message breaks."""
     return past.entered_at(seqs[0])
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the last of the messages came. Together they break the rule, at any
-    position in the window.
+    """Return the step at which the last of the messages came. For rules that messages break by
+    being in the same window.
     """
     return max(map(past.entered_at, seqs))
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which a second system message came. None if uncertain: the first of `seqs`
-    came after that step, or a system message has left since.
+    """Return the step at which the second system message came.
+
+    None if a system message left at or after this step, or if the message `seqs[0]` came after this
+    step.
     """
     step = sorted(map(past.entered_at, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))
@@ -182,8 +188,8 @@ def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which neither a user message nor a tool result directly precedes a tool
-    call. None if this step is uncertain.
+    """Return the step since which a tool call directly follows another AI message, or begins the
+    window. None if the step is uncertain.
     """
     stay = past.stay(seqs[0])
     if not stay.has_calls:
@@ -200,8 +206,8 @@ def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which a tool result lacks its call, because the result came without it
-    or the call left. None if this step is uncertain.
+    """Return the step since which the window has a tool result but not its tool call. None if the
+    step is uncertain.
     """
     stay = past.stay(seqs[0])
     calls = past.touching(seqs[:1], stay.entered)
@@ -211,8 +217,8 @@ def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which another message follows a tool call that has no result. None if
-    this step is uncertain.
+    """Return the step since which a tool call has no result although another message follows. None
+    if the step is uncertain.
     """
     call = past.stay(seqs[0])
     if not call.has_calls:
@@ -229,8 +235,8 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step since which a tool result does not directly follow its call, or the call has
-    another result. None if this step is uncertain.
+    """Return the step at which the later one of two messages came. For rules about a tool result
+    that does not follow its tool call, and about a second result. None if the step is uncertain.
     """
     one, other = (past.stay(seq) for seq in seqs[:2])
     if other.type is _AI and not other.has_calls:
@@ -243,10 +249,8 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which message `seqs[0]` came. Since then, the message that must follow it
-    is missing.
-
-    None if this step is uncertain, for example because a message directly after `seqs[0]` has left.
+    """Return the step at which the message `seqs[0]` came. For rules about a missing next message.
+    None if the step is uncertain, such as when a next message has left.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)
@@ -258,8 +262,8 @@ def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_no_user_was_left(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the last user message left, while other messages stayed in memory.
-    None if this step is uncertain.
+    """Return the step since which the window has messages, but no user message. None if the step is
+    uncertain.
     """
     users = (each.left or 0 for each in past.left if each.type is _USER)
     last = max(users, default=None)

@@ -11,7 +11,9 @@ LONGEST = 100_000  # characters of an error that are read
 
 
 def texts_in(error: str) -> Iterator[str]:
-    """Yield the error itself, and the strings in its JSON. Such strings may contain JSON again."""
+    """Yield the text of an error, and all strings in it if the text is JSON. A string that is JSON
+    itself yields its strings, too.
+    """
     error = error[:LONGEST]
     yield error
     try:

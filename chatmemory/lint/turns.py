@@ -1,8 +1,7 @@
-"""A window as a provider receives it, and the pairing of tool calls and results.
+"""A window as a provider receives it, and which tool results belong to which tool calls.
 
-Rules examine a `ProviderWindow`. Each `Turn` in it is one message, in the linter's form. Turns are
-made from messages, or from stored rows that have only types and ids of calls. For stored rows,
-rules about contents find nothing.
+A `ProviderWindow` has one `Turn` for each message. A turn is made from a message, or from a stored
+row with only the type and the tool call ids. Rules about contents find nothing in such rows.
 """
 
 from __future__ import annotations
@@ -44,14 +43,13 @@ _BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt besi
 class Turn(NamedTuple):
     """One message, in the form that provider rules check.
 
-    `position` is the index of the message in the window, and `number` is its number for people.
-    `calls` are the ids of its tool calls; the calls in `optional` need no result. `answers` is the
-    id of the call that a tool result answers. `joins` means that the message and the previous
-    message are parts of one answer.
-
-    `values` is the message in the provider's JSON. `is_own` means that the message keeps JSON of
-    the provider, which is then in `values`. `continues` is True if the request for this message
-    continued a response stored at OpenAI.
+    - `position`: the index of the message in the window. `number` is the number for people.
+    - `calls`: the ids of its tool calls. Those in `optional` need no result from the client.
+    - `answers`: for a tool result, the id of the tool call that it answers.
+    - `joins`: whether the message and the previous message are parts of one answer.
+    - `values`: the message as JSON in the provider's format. With `is_own`, this JSON came from the
+      provider.
+    - `continues`: whether the request for this message continued a response stored at OpenAI.
     """
 
     position: int
@@ -72,10 +70,8 @@ class Turn(NamedTuple):
 
     @classmethod
     def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
-        """Return a message in the linter's form, without its contents.
-
-        The result has only the type of the message, and the ids of the tool calls that the message
-        makes or answers.
+        """Return a turn with only the type of a message and its tool call ids. Its contents cannot
+        be checked.
         """
         match message:
             case AiMessage(tool_execution_requests=calls):
@@ -94,11 +90,10 @@ NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The tool calls of one message, and the results that have come so far.
+    """The message `call` with its tool calls, and the tool results found so far.
 
-    `call` is that message. `ids` are the calls without a result. `answered` maps the id of each
-    other call to its result. `before` is the message that came while calls still waited; None means
-    the end of the window.
+    `ids` are the tool calls without a result. `answered` maps the id of each other tool call to its
+    result. `before` is the first message after the tool results, or None at the end of the window.
     """
 
     def __init__(self, call: Turn = NO_CALL) -> None:
@@ -120,8 +115,8 @@ class Waiting:
 
     @property
     def open(self) -> list[str | None]:
-        """The ids of the tool calls that still must be answered. Calls whose result is optional are
-        left out.
+        """The ids of the tool calls that still need a result. Tool calls that run at the provider
+        need none.
         """
         return [id for id in self.ids if id not in self.call.optional] if self.is_open else []
 
@@ -137,11 +132,10 @@ class Waiting:
             self._open += id not in self.call.optional
 
     def take(self, result: Turn) -> bool:
-        """Accept a tool result if it answers one of the waiting calls. Returns whether the result
-        was accepted.
+        """Accept a tool result if it answers a waiting tool call. Returns whether it was accepted.
 
-        A result without an id answers the first call without an id, otherwise the first call
-        without a result.
+        A result without an id answers the first waiting tool call that has no id either. If there
+        is none, it answers the first waiting tool call.
         """
         id = result.answers
         if id is None and None not in self._places:
@@ -153,8 +147,8 @@ class Waiting:
         return True
 
     def settle(self, id: str | None) -> None:
-        """Mark the first waiting call with this id as answered. The id must be among the waiting
-        calls.
+        """Mark the first waiting tool call with this id as answered. There must be such a tool
+        call.
         """
         places = self._places[id]
         self._settled.add(places.popleft())
@@ -170,11 +164,12 @@ class Waiting:
 
 @dataclass
 class Pairing:
-    """Tool calls and results of a window that do not fit together.
+    """The tool calls and tool results of a window that do not fit together.
 
-    `orphans` are results without a call, and `dangling` are calls that wait for a result. `apart`
-    has pairs of a result and its call, if the result does not directly follow the call. `repeated`
-    has pairs of two results of one call: the further result, and the result that answered the call.
+    - `orphans`: tool results without a tool call.
+    - `dangling`: tool calls without a result.
+    - `apart`: a tool result that does not directly follow its tool call, with this call.
+    - `repeated`: a second result of a tool call, with the first result.
     """
 
     orphans: list[Turn] = field(default_factory=list)
@@ -184,11 +179,12 @@ class Pairing:
 
 
 class ProviderWindow:
-    """A window as one provider's model receives it, without custom messages. `has_left` is True if
-    any message has left the window.
+    """A window as a provider receives it. Custom messages are left out, because no provider gets
+    them.
 
-    `systems` are the system messages. `has_system_beside` says whether the provider receives the
-    system messages outside its list of messages.
+    `has_left` is True if a message has left the window. `systems` are the system messages.
+    `has_system_beside` says whether the provider takes system messages outside its list of
+    messages.
     """
 
     def __init__(
@@ -207,14 +203,16 @@ class ProviderWindow:
 
     @cached_property
     def listed(self) -> list[Turn]:
-        """The provider's list of messages, in the linter's form. Messages that the provider
-        combines are a single item.
+        """The items of the provider's list of messages. Messages that the provider combines are one
+        item, with the tool calls of them all.
         """
         return [_as_one(parts) for parts in self._parts.values()]
 
     @cached_property
     def _parts(self) -> dict[int, list[Turn]]:
-        """The turns that become one item of the provider's list, by the position of the first."""
+        """The messages that make up each item of the provider's list, by the position of the
+        first.
+        """
         found: dict[int, list[Turn]] = {}
         last: list[Turn] = []
         for turn in self.turns:
@@ -230,8 +228,8 @@ class ProviderWindow:
         return turn.joins or (is_ai and self.provider in COMBINING)
 
     def parts(self, turn: Turn) -> list[Turn]:
-        """Return the messages that the provider combines into one item of its list. `turn` is the
-        first of these messages.
+        """Return the messages that make up an item of the provider's list. `turn` is the first of
+        these messages.
         """
         return self._parts[turn.position]
 
@@ -240,8 +238,8 @@ class ProviderWindow:
         return {turn.position: place for place, turn in enumerate(self.listed)}
 
     def place(self, turn: Turn) -> int:
-        """Return the index of a turn in the provider's list, by which the provider's errors name
-        the turn.
+        """Return the index of a message in the provider's list. The provider's errors name the
+        message by this index.
         """
         return self._places.get(turn.position, turn.position)
 
@@ -284,7 +282,9 @@ class ProviderWindow:
             called.update(turn.calls)
 
     def _unpaired(self, found: Pairing) -> Iterator[Turn]:
-        """Yield the results that do not directly follow their call. All calls dangle so far."""
+        """Yield the tool results that do not directly follow their tool call. Fills
+        `found.dangling` with all tool calls.
+        """
         waiting = idle = Waiting()
         for turn in self.listed:
             if turn.type is not MessageType.TOOL_EXECUTION_RESULT:
@@ -301,7 +301,7 @@ class ProviderWindow:
 
 
 def _as_one(parts: Sequence[Turn]) -> Turn:
-    """Return one turn with the calls of several."""
+    """Return the first of several messages, with the tool calls of all of them."""
     if len(parts) == 1:
         return parts[0]
     calls = tuple(id for part in parts for id in part.calls)
@@ -311,8 +311,8 @@ def _as_one(parts: Sequence[Turn]) -> Turn:
 
 
 def _nearest(waiting: list[Waiting], result: Turn) -> Waiting | None:
-    """Remove and return the nearest waiting calls before a result, or else after it. `waiting` is
-    in the order of the window.
+    """Remove and return the waiting tool calls nearest before a tool result, or else after it. None
+    if none wait.
     """
     if not waiting:
         return None

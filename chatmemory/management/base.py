@@ -22,9 +22,9 @@ from chatmemory.recall.facts import Words
 class DatabaseCommand(BaseCommand):
     """Base class of the management commands.
 
-    Models and schema are checked before a command begins. An invalid argument, or an error of the
-    database or the output, is reported in one sentence. The command ends silently if nobody reads
-    its output any more, such as after `head`.
+    - Models and schema are checked before the command begins.
+    - An invalid argument, or an error of the database, is reported in one sentence.
+    - The command ends silently if the reader of its output has ended, such as `head`.
     """
 
     requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models, Tags.database)
@@ -63,15 +63,16 @@ class DatabaseCommand(BaseCommand):
 
 
 class Report(Protocol):
-    """The interface of modules that report on files, such as those of chatmemory/reports."""
+    """The interface of the modules in chatmemory/reports, which report on files."""
 
     def add_arguments(self, parser: ArgumentParser) -> None: ...
     def report(self, options: Options, printer: Printer, words: Words) -> int: ...
 
 
 class ReportCommand(DatabaseCommand):
-    """Base class of commands that report on the named files, without a database. Without files,
-    they report on the stored conversations if `of_stored` is overridden.
+    """Base class of commands that report on files, or without files, on the stored conversations.
+
+    Files are reported on by the module `about_files`, without a database.
     """
 
     about_files: Report
@@ -96,20 +97,22 @@ class ReportCommand(DatabaseCommand):
             raise SystemExit(code)
 
     def of_stored(self, options: Options, printer: Printer) -> int:
-        """Report on stored conversations, and return the exit code."""
+        """Report on stored conversations, and return the exit code. A subclass overrides this
+        method.
+        """
         raise NotImplementedError
 
 
 def wrong_arguments(message: str) -> CommandError:
-    """Return the error for a value, a file or a conversation that cannot be used. The command then
-    exits with 2, as for arguments that cannot be parsed.
+    """Return the CommandError for an argument that cannot be used, such as an unknown conversation.
+    The exit code is 2.
     """
     return CommandError(message, returncode=2)
 
 
 def check_ignored(option: str, others: Iterable[str], options: Options) -> None:
-    """Raise CommandError if `option` is given together with any of the `others`, which the command
-    would then ignore.
+    """Raise CommandError if `option` is given together with one of the options `others`. The
+    command would ignore those.
     """
     for other in others:
         if options[option] and options[other]:

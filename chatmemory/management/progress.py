@@ -13,10 +13,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 def progress(
     total: int, is_quiet: bool = False, is_forced: bool = False, done: str = ""
 ) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal, or anywhere if it `is_forced`, with the time left. The
-    context gives a function that advances the bar by a number of conversations.
+    """Show a progress bar, with the time left, while the block runs. The block gets a function that
+    advances the bar by a number of conversations.
 
-    `done` is what was done with them, such as "examined".
+    The bar is shown only on a terminal, or anywhere if `is_forced`. `done` is the last word of "5
+    of 20 examined".
     """
     text = f"{{task.completed:,}} of {{task.total:,}} {done}".strip()
     columns = TextColumn(text), BarColumn(), TimeRemainingColumn()

@@ -17,8 +17,10 @@ _EVERY = 1.0  # seconds between two writes of the file
 
 @dataclass
 class Verified:
-    """The state of a verification in the order of ids: how many conversations were `verified`, and
-    their contradictions. `after` is the id of the last verified conversation.
+    """The state of a verification, which goes through the conversations in the order of their ids.
+
+    `after` is the id of the last verified conversation, and `verified` the number of conversations
+    so far. `contradictions` are those found so far.
     """
 
     after: str = ""
@@ -29,9 +31,8 @@ class Verified:
 class Slice:
     """A part of a verification of all conversations, in the order of their ids.
 
-    With a `file`, the slice continues after the last conversation that the file names; otherwise it
-    begins with the first conversation. It ends after `seconds`; if `seconds` is None, the slice
-    ends after the last conversation.
+    The slice begins after the last conversation that `file` names, or without a file, with the
+    first. It ends after `seconds`, or if `seconds` is None, with the last conversation.
     """
 
     def __init__(self, file: Path | None, seconds: int | None) -> None:
@@ -46,8 +47,8 @@ class Slice:
         return self._end is not None and monotonic() >= self._end
 
     def add(self, memory_id: str, found: Contradiction | None) -> None:
-        """Count a verified conversation with its contradiction, if any. The file is written if the
-        last write is more than a second ago.
+        """Count a verified conversation, and remember its contradiction if there is one. The file
+        is written about once a second.
         """
         self.so_far.after = memory_id
         self.so_far.verified += 1
@@ -57,9 +58,7 @@ class Slice:
             self.keep()
 
     def keep(self) -> None:
-        """Write the state to the file. If the process is killed, the next slice continues from this
-        state.
-        """
+        """Write the state to the file, from which the next slice continues."""
         if self._file:
             draft = self._file.with_name(f"{self._file.name}.new")
             draft.write_text(json.dumps(asdict(self.so_far)), "utf-8")

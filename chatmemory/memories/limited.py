@@ -33,7 +33,7 @@ from chatmemory.windows.store import ChatMemoryStore
 
 
 class _LimitedChatMemory(ChatMemory):
-    """A memory whose policy depends only on the limit, and is made again when that changes."""
+    """A memory whose policy depends only on the limit. A changed limit makes a new policy."""
 
     _policy: Policy | None = None
 
@@ -82,14 +82,15 @@ class MessageWindowChatMemory(_LimitedChatMemory):
 
 
 class TokenWindowChatMemory(_LimitedChatMemory):
-    """A memory of as many of the latest messages as fit into `max_tokens`. No message is cut.
+    """A memory of the latest messages that together have at most `max_tokens` tokens. No message is
+    shortened.
 
     - The rules for system messages and tool results are those of MessageWindowChatMemory.
-    - A message larger than the window is evicted at once, with all messages before it except a
-      leading system message.
+    - A message larger than the limit is evicted at once, and so are all messages before it, except
+      a leading system message.
     - `max_tokens`: an int, or a function that takes the memory id and is called on every use.
-    - Each message is counted once. The counts of the estimator must add up: a list costs what an
-      empty list costs, plus the sum of its messages.
+    - The counts of the estimator must add up: a list costs what an empty list costs, plus the sum
+      of its messages. Each message is counted once.
 
     Source of the rules: LangChain4j's TokenWindowChatMemory.
     """
@@ -122,7 +123,7 @@ class TurnWindowChatMemory(_LimitedChatMemory):
     """A memory of the last `max_turns` turns. A turn is a user message and all messages up to the
     next user message.
 
-    - The oldest turn leaves as a whole when a user message begins a turn beyond the limit.
+    - If a new user message begins a turn beyond the limit, the oldest turn leaves as a whole.
     - The rules for system messages and tool results are those of MessageWindowChatMemory.
     - `max_turns`: an int, or a function that takes the memory id and is called on every use.
     """

@@ -1,6 +1,7 @@
-"""The base class of all memories of one conversation, with LangChain4j's names and rules.
+"""The base class of the memories, which each hold one conversation. Names and rules are
+LangChain4j's.
 
-Under asyncio, use `aadd`, `amessages` and the other methods that begin with an a.
+Under asyncio, use the methods that begin with an a, such as `aadd` and `amessages`.
 """
 
 from __future__ import annotations
@@ -72,11 +73,11 @@ _METHODS_OF_ESTIMATORS = ("estimate_token_count_in_message", "estimate_token_cou
 
 # Long: the public methods that every memory has, each with its documentation.
 class ChatMemory(ABC):
-    """A list of messages with a limit, kept in a store under `id`.
+    """The memory of the conversation `id`: a list of messages with a limit, kept in a store.
 
-    The limit is checked on every use; an invalid limit raises InvalidValue, a ValueError with
-    LangChain4j's text. Options are those of `Policy`, such as `low_water=0.6`; without options, the
-    same messages leave as in LangChain4j. A memory of your own kind implements `policy`.
+    The limit is checked on every use. An invalid limit raises InvalidValue, which is a ValueError,
+    with LangChain4j's text. The options, such as `low_water=0.6`, are those of `Policy`. Without
+    options, the same messages leave as in LangChain4j. A subclass implements `policy`.
     """
 
     _limit_name: ClassVar[str] = ""  # the name of the argument for the limit, if it is not `limit`
@@ -107,7 +108,7 @@ class ChatMemory(ABC):
         return self._store
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
-        """Add messages one by one, evicting older messages as needed.
+        """Add messages one by one. Older messages are evicted if the limit requires it.
 
         If a message cannot be added, the messages before it stay added.
         """
@@ -115,21 +116,22 @@ class ChatMemory(ABC):
             self._add(new)
 
     def extend(self, messages: Iterable[ChatMessage]) -> None:
-        """Add the messages of an iterable one by one. If a message cannot be added, the messages
-        before it stay added; `aextend` adds all or none.
+        """Add messages one by one. If a message cannot be added, the messages before it stay added.
+
+        The asynchronous `aextend` differs: it adds all messages or none.
         """
         for message in message_list(messages):
             self._add(message)
 
     def _extend_at_once(self, messages: Iterable[ChatMessage]) -> None:
-        """Add messages as one change: the store is written at most once, with all or none."""
+        """Add messages with at most one write to the store: all messages or none."""
         added = message_list(messages)
         if added:
             self._transact(decide for message in added for decide in self._adding(message))
 
     def set(self, messages: Iterable[ChatMessage]) -> None:
-        """Replace all messages by a list. If the list exceeds the limit, its oldest messages are
-        left out.
+        """Replace all messages by these. If they exceed the limit, the oldest of them are left
+        out.
         """
         policy = self.policy()
         arrivals = [self._entry(message) for message in message_list(messages)]
@@ -144,15 +146,15 @@ class ChatMemory(ABC):
         """Add the messages of another library, one by one. Returns the losses: details that this
         library's messages cannot express.
 
-            memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
+        memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 
-        `values` are messages, one message or a response: objects of the other library, or their
-        JSON values. Do not add a stream itself, but the whole response when the stream has ended.
-        Tool results may answer calls that are already in the window.
+        `values` is a response, a message or a list of messages, as objects of the other library or
+        as JSON values. For a stream, add the whole response after its end. Tool results may answer
+        tool calls that are already in memory.
 
-        Details that only `format` can express are kept in the messages' attributes, and `render`
-        writes these details again. If a value cannot be read, or the list is empty,
-        UnreadableTranscript is raised and nothing is added.
+        Details that only `format` can express are kept in attributes, and `render` restores them.
+        Raises UnreadableTranscript, and then adds nothing, if a value cannot be read or there is no
+        message.
         """
         if isinstance(values, list | tuple) and not values:
             raise UnreadableTranscript(
@@ -173,22 +175,21 @@ class ChatMemory(ABC):
     @overload
     def render(self, format: str) -> JsonList | JsonDict | str: ...
     def render(self, format: str) -> JsonList | JsonDict | str:
-        """Return the messages for a provider's client: a list, or an object that has the list, and
-        the system prompt if there is one.
+        """Return the messages as the client of a provider takes them.
 
-        A format for people, such as "markdown", returns text.
+        client.messages.create(model=…, max_tokens=…, **memory.render("anthropic"))
 
-            client.messages.create(model=…, max_tokens=…, **memory.render("anthropic"))
-
-        Type checkers know the result's type from the name of a built-in format.
-        `formats.render_messages` also returns the losses.
+        The result is a list, or an object with the list and a system prompt. Formats for people,
+        such as "markdown", give a text. `formats.render_messages` also returns the losses.
         """
         from chatmemory.formats import render_messages
 
         return render_messages(self.messages(), format).value
 
     def _lost_here(self, messages: Iterable[ChatMessage]) -> tuple[Loss, ...]:
-        """Return the attributes of system messages that stores of LangChain4j's JSON lose."""
+        """Return the losses if the store does not keep the attributes of system messages, as stores
+        of LangChain4j's JSON do not.
+        """
         if getattr(self._store, "keeps_system_attributes", False):
             return ()
         from chatmemory.formats import Loss
@@ -207,8 +208,8 @@ class ChatMemory(ABC):
         """Return the messages of `messages()`, together with interrupted tool calls (calls without
         results) at their positions.
 
-        Use this list as the basis if you change it and then call `set`. Without the option
-        `auto_recover_orphaned_tool_messages` both lists are the same.
+        Change this list, not that of `messages()`, before you call `set`. The two lists differ only
+        with the option `auto_recover_orphaned_tool_messages`.
         """
         return self._seen_under(replace(self.policy(), auto_recover_orphaned_tool_messages=False))
 
@@ -217,7 +218,9 @@ class ChatMemory(ABC):
         return [entry.message for entry in entries if entry.message is not None]
 
     def history(self) -> list[ChatMessage]:
-        """Return the whole history, or the messages of the window if the store keeps no history."""
+        """Return the whole history. If the store keeps no history, return the messages in
+        memory.
+        """
         read = getattr(self._store, "get_history", None)
         if read is None:
             return self.messages_with_interrupted()
@@ -228,12 +231,12 @@ class ChatMemory(ABC):
 
     @property
     def has_history(self) -> bool:
-        """Whether the store keeps the messages that left memory."""
+        """Whether the store keeps messages that have left memory."""
         return hasattr(self._store, "get_history")
 
     @property
     def searched_by(self) -> Callable[[str, Query], Quotes] | None:
-        """The function by which the store searches the history of a conversation, or None if it
+        """The store's function that searches the history of a conversation. None if the store
         cannot search.
         """
         found: Callable[[str, Query], Quotes] | None = getattr(self._store, "search_history", None)
@@ -246,19 +249,22 @@ class ChatMemory(ABC):
         attributes: JsonMap | None = None,
         **options: Unpack[SummaryOptions],
     ) -> None:
-        """Replace messages by a summary, which stays until another compaction replaces it.
+        """Replace messages by a summary. The summary stays until another compaction replaces it.
 
-            memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
+        memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
 
-        One option selects the messages to replace. `covering` has their positions in `messages()`.
-        With `keep_last`, all messages but this number of the newest are replaced. With
-        `keep_tokens`, all messages but the newest with up to this number of tokens are replaced. A
-        tool call stays with its results.
+        Give one option to select the messages that the summary replaces:
 
-        Up to `append_terms` exact terms that the summary would lose are appended to its text, if
-        there is room. `attributes` become the attributes of the summary's message. A store with a
-        history keeps the replaced messages there. Raises InvalidValue, InvalidMessage,
-        MessageNotFound and NotCompactable, and then changes nothing.
+        - `covering`: the messages with these indices in `messages()`.
+        - `keep_last`: all but this number of the newest messages.
+        - `keep_tokens`: all but the newest messages of up to this number of tokens.
+
+        A tool call and its results stay together. Up to `append_terms` exact terms that the summary
+        lacks are appended to its text if they fit. `attributes` are those of the summary message. A
+        store with a history keeps the replaced messages there.
+
+        Raises InvalidValue, InvalidMessage, MessageNotFound or NotCompactable, and then changes
+        nothing.
         """
         plan, policy = SummaryPlan(**options), self.policy()
         attributes_of_summary = attributes or {}
@@ -275,7 +281,7 @@ class ChatMemory(ABC):
         self._transact(self._then_indexed([decide], policy))
 
     def clear(self) -> None:
-        """Remove all messages from memory. A store with a history keeps them there."""
+        """Remove all messages from memory. A store with a history keeps the history."""
         with self._change_lock:
             self._store.delete_messages(self.id)
 
@@ -285,9 +291,7 @@ class ChatMemory(ABC):
         await self.in_thread(self.add, message, *more)
 
     async def aextend(self, messages: Iterable[ChatMessage]) -> None:
-        """Add the messages of an iterable in one write: all of them, or none if a message cannot be
-        added.
-        """
+        """Add messages in one write: all of them, or none if a message cannot be added."""
         await self.in_thread(self._extend_at_once, messages)
 
     async def aset(self, messages: Iterable[ChatMessage]) -> None:
@@ -323,8 +327,8 @@ class ChatMemory(ABC):
         await self.in_thread(self.clear)
 
     async def in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Run a blocking call in a thread and return its result. The store chooses the thread if it
-        has `to_thread`.
+        """Run a blocking call in a thread, and return its result. A store with the method
+        `to_thread` chooses the thread.
         """
         import asyncio  # an eighth of what is imported with this library
 
@@ -336,21 +340,19 @@ class ChatMemory(ABC):
 
     @abstractmethod
     def policy(self) -> Policy:
-        """Return the policy with the limit that is valid now. Raises InvalidValue for an invalid
-        limit.
-        """
+        """Return the policy with the current limit. Raises InvalidValue for an invalid limit."""
 
     def current_limit(self) -> int:
-        """Return the limit as it is now: a limit given as a function is called with the memory
-        id.
-        """
+        """Return the current limit. If the limit is a function, it is called with the memory id."""
         return self._limit(self.id) if callable(self._limit) else self._limit
 
     def _add(self, message: ChatMessage) -> None:
         self._transact(self._adding(message))
 
     def _adding(self, message: ChatMessage) -> Iterator[Decide]:
-        """Yield the changes of an add. The limit is read when the first one is asked for."""
+        """Yield the changes that add a message. The limit is read when the first change is
+        requested.
+        """
         policy = self.policy()
         # Counted before the store locks, as counting may be slow. A store that does not lock is
         # read before, as in LangChain4j.
@@ -370,14 +372,16 @@ class ChatMemory(ABC):
         yield from self._then_indexed(changes, policy)
 
     def _then_indexed(self, changes: Sequence[Decide], policy: Policy) -> Sequence[Decide]:
-        """Return changes with the one that renews the index after them, unless the store does."""
+        """Return the changes, followed by a change that renews the index. A store that keeps the
+        index itself needs no such change.
+        """
         if not policy.indexed_terms or getattr(self._store, "keeps_index", False):
             return changes
         return _Indexing(self, policy).of(changes)
 
     def _transact(self, decisions: Iterable[Decide], reads: bool = True) -> None:
-        """Make changes, all or none if the store has `transact_all` or only the plain methods: then
-        it is written once.
+        """Make changes. All or none are made if the store has `transact_all`, or has no
+        transactions and is written once.
         """
         remaining = iter(decisions)
         first = next(remaining)
@@ -406,8 +410,8 @@ class ChatMemory(ABC):
 
     @cached_property
     def _change_lock(self) -> Any:  # an RLock
-        """The lock that serializes changes to this memory. It does nothing for a store with
-        `transact`: such a store locks the memory itself.
+        """The lock that serializes changes to this memory. For a store with `transact`, which locks
+        the conversation itself, this lock does nothing.
         """
         return nullcontext() if self._transact_by else change_lock_of(self._store, self.id)
 
@@ -439,9 +443,10 @@ class ChatMemory(ABC):
 
 
 class _Indexing:
-    """The changes of one add with the change that renews the index, in stores without a ledger.
+    """The changes of one add, followed by a change that renews the index. For stores without a
+    ledger.
 
-    If an add has no room beside the index, the index leaves first.
+    If a message has no room beside the index, the index leaves before the message is added.
     """
 
     def __init__(self, memory: ChatMemory, policy: Policy) -> None:
@@ -473,13 +478,15 @@ class _Indexing:
 
 
 def _stays(message: ChatMessage | None) -> bool:
-    """Return whether evictions pass over a message of a store that knows no pins."""
+    """Return whether a message is a summary or an index, which evictions pass over. For stores
+    without pins.
+    """
     return is_summary(message) or is_index(message)
 
 
 def estimator_or_none(estimator: TokenCountEstimator | None) -> TokenCountEstimator | None:
-    """Return the argument `estimator` if it is None or can count tokens. Raises InvalidValue for
-    other values, such as a name.
+    """Return `estimator` if it can count tokens or is None. Raises InvalidValue for any other
+    value, such as a name.
     """
     if isinstance(estimator, str):
         raise InvalidValue(
@@ -491,8 +498,8 @@ def estimator_or_none(estimator: TokenCountEstimator | None) -> TokenCountEstima
 
 
 def store_or_none(store: ChatMemoryStore | None) -> ChatMemoryStore | None:
-    """Return the argument `store` if it is None or has the methods of a store. Raises InvalidValue
-    for other values.
+    """Return `store` if it has the methods of a store or is None. Raises InvalidValue for any other
+    value.
     """
     _check_methods("store", store, _METHODS_OF_STORES)
     return store

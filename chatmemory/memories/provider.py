@@ -1,4 +1,4 @@
-"""Provides the memory of each conversation: always the same object for the same id."""
+"""Provides memory objects: for one conversation, always the same object."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from chatmemory.messages.ids import string_id
 
 
 class ChatMemoryProvider:
-    """Creates a memory for each id, and returns the same memory for the same id. Thread-safe.
+    """Creates a memory object for each conversation, and then always returns this object.
+    Thread-safe.
 
-        memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
-        memories.get("order-7741").add(UserMessage("Where is my parcel?"))
+    memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
+    memories.get("order-7741").add(UserMessage("Where is my parcel?"))
 
-    In LangChain4j, ChatMemoryProvider and ChatMemoryAccess do this.
+    Does the work of LangChain4j's ChatMemoryProvider and ChatMemoryAccess.
     """
 
     def __init__(self, create: Callable[[str], ChatMemory]) -> None:
@@ -26,9 +27,10 @@ class ChatMemoryProvider:
         self._lock = RLock()  # `create` may ask for other memories
 
     def get(self, memory_id: str) -> ChatMemory:
-        """Return the memory of a conversation: the same object until `evict` is called.
+        """Return the memory of a conversation. It is the same object until `evict` is called.
 
-        Raises InvalidValue if the function `create` asks for the very memory that it is making.
+        Raises InvalidValue if the function `create`, while it makes a memory, asks for this same
+        memory.
         """
         with self._lock:
             if string_id(memory_id) not in self._memories:

@@ -46,19 +46,19 @@ _guard = Lock()
 class SummarizingChatMemory(TokenWindowChatMemory):
     """A token window that replaces its oldest messages by a summary before it is full.
 
-    - Messages are stored first. If memory is then fuller than the share `start_at` of `max_tokens`,
-      `summarize` gets all messages but a leading system message and the last `keep_tokens` tokens.
-    - `summarize` runs outside any transaction. A process never runs it twice at the same time for
-      one memory. The summary is applied if all the messages that `summarize` got are still in the
-      window. Messages that came later do not matter.
-    - Up to `append_terms` exact terms that the summary would lose are appended to its text. If
-      there is no room for all these terms, the last terms are left out first. With `index_terms`,
-      the terms are not appended: the index message lists them.
-    - Until there is a summary, and if `summarize` fails, messages leave as in a plain token window.
-      A failure is only logged, because the messages are already stored. The note of a step that
-      evicts messages then says why no summary replaced them, if the store has notes.
-
-    `keep_tokens` is a quarter of `max_tokens` by default.
+    - `start_at` is a share of `max_tokens`. If memory is larger after an add, `summarize` is
+      called.
+    - `summarize` gets all messages, except a leading system message and the newest messages of up
+      to `keep_tokens` tokens (by default a quarter of `max_tokens`). It returns the text of the
+      summary.
+    - `summarize` runs outside any transaction. A process does not run it twice at once for one
+      memory.
+    - If one of the summarized messages has left memory meanwhile, the summary is dropped.
+    - Up to `append_terms` exact terms that the summary lacks are appended to its text if they fit.
+      With `index_terms`, the index message lists them instead.
+    - Without a summary, messages are evicted as in a plain token window.
+    - If `summarize` fails, this is logged, and the note of an evicting step says so if the store
+      has notes. The added messages are stored in any case.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         self.summarize_if_full()
 
     def summarize_if_full(self) -> bool:
-        """Replace the oldest messages by a summary if memory is full enough. Returns whether a
-        summary was applied.
+        """Replace the oldest messages by a summary if memory is larger than the share `start_at` of
+        its limit. Returns whether a summary was applied.
 
         If `summarize` raises, the error is logged and the result is False.
         """
@@ -137,7 +137,9 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         super()._transact(map(self._noted, decisions), reads)
 
     def _noted(self, decide: Decide) -> Decide:
-        """Note in an add that evicts messages why no summary replaced them."""
+        """Return an add that notes why no summary replaced the messages, if the add evicts
+        messages.
+        """
 
         def noted(window: Window) -> Transition:
             transition = decide(window)
@@ -166,7 +168,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         return SummaryPlan(keep_tokens=kept, append_terms=appended)
 
     def _covered(self) -> list[Entry]:
-        """Return the messages that a summary should cover; nothing while there is room."""
+        """Return the messages that a summary should replace; [] while memory is not full enough."""
         policy, window = self.policy(), self._read_window()
         if policy.load(window.measure_with(policy)) <= self._start_at * policy.limit:
             return []
@@ -200,7 +202,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
 
 
 def _makes_room(transition: Transition) -> bool:
-    """Return whether older messages left for want of room."""
+    """Return whether a change evicted older messages to make room."""
     arrived = {each.key for each in transition.arrivals}
     return any(
         each.reason is Reason.CAPACITY and each.entry.key not in arrived
@@ -209,7 +211,7 @@ def _makes_room(transition: Transition) -> bool:
 
 
 def _still_there(entries: Sequence[Entry], messages: Sequence[ChatMessage]) -> list[Entry] | None:
-    """Return the entries of messages in a window, in order, or None if one has left."""
+    """Return the entries of these messages, in order. None if one of the messages has left."""
     rest = iter(entries)
     found = [
         next((entry for entry in rest if entry.message == message), None) for message in messages

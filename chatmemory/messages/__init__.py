@@ -1,9 +1,8 @@
 """Messages and their contents, as JSON and as database rows, and their token counts. No Django.
 
-Another package on PyPI is called chatmemory. If both packages are installed, they write into the
-same folder, and the package that was installed later replaces `__init__.py`. Whichever
-`__init__.py` is there, this module is the first module of this library that is imported. Therefore
-this module reports the problem.
+Another package on PyPI is called chatmemory, too. Both packages install into the same folder, and
+the package installed later replaces `__init__.py`. This module reports the conflict, because it is
+the first module of this library that either `__init__.py` imports.
 """
 
 import sys

@@ -1,8 +1,7 @@
 """The contents of user messages and tool results: texts, images, sounds, videos and files.
 
-URLs are checked as LangChain4j does, by the rules of `java.net.URI.create`: RFC 2396 and RFC 2732
-plus Java's "other" characters. Every check is one pass over the text, so that a data URL of several
-megabytes is checked quickly.
+URLs are accepted and refused as by LangChain4j, which uses `java.net.URI.create`: RFC 2396 and RFC
+2732, plus Java's "other" characters. Checks of data URLs with several megabytes are fast.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ class Image(Media):
 
 @dataclass(frozen=True)
 class Audio(Media):
-    """A sound. `binary_data` is base64 text, which is how LangChain4j writes the byte array of this
-    name to JSON.
+    """A sound. `binary_data` is base64 text. LangChain4j has a byte array of this name, and writes
+    it to JSON as base64.
     """
 
     binary_data: str | None = None
@@ -88,7 +87,7 @@ class PdfFile(Media):
 
 @dataclass(frozen=True, init=False)
 class ImageContent(Content):
-    """An image. `image` may also be given as its URL."""
+    """An image. The constructor also takes the image's URL as `image`."""
 
     type: ClassVar[str] = "IMAGE"
     image: Image
@@ -133,7 +132,7 @@ class PdfFileContent(Content):
 
 
 def content_text(content: Content | None) -> str:
-    """Return a content as text. Other contents than texts become a mark such as `[image
+    """Return a content as text. Contents that are not texts become a mark, such as `[image
     https://…]`.
     """
     match content:
@@ -174,10 +173,10 @@ _BRACKETED_HOST = declared_pattern(r"\A\[([^%\]]*)(?:%[0-9A-Za-z_.~-]+)?\](?::([
 
 
 def check_uri(text: str) -> None:
-    """Raise InvalidMessage for a URL that Java refuses.
+    """Raise InvalidMessage for a URL that Java refuses. The error has Java's text, with the index
+    of the wrong character (from 0).
 
-    The error text is Java's text, with the index of the wrong character (from 0), except for an
-    invalid authority.
+    Only for an invalid authority (`user@host:port`) is the text not Java's.
     """
     found = _PARTS.fullmatch(text)
     assert found is not None  # the last part of the pattern matches any rest

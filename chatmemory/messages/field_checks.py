@@ -1,5 +1,5 @@
-"""Checks the fields of a message when the message is created. Values that could not be read back
-from JSON are refused.
+"""Checks the fields of a message when the message is created. A value that JSON could not give back
+unchanged is refused.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def check_texts(**values: object) -> None:
 
 
 def check_kind(**values: tuple[object, type]) -> None:
-    """Raise InvalidMessage unless each value is None or an instance of a class. Each keyword has a
-    pair of value and class; the error names the keyword.
+    """Raise InvalidMessage unless each value is None or an instance of its class. Each keyword has
+    a pair of value and class, such as `name=(value, str)`.
     """
     for name, (value, kind) in values.items():
         if value is not None and not isinstance(value, kind):
@@ -45,8 +45,8 @@ def check_kind(**values: tuple[object, type]) -> None:
 
 
 def check_iterable(**values: object) -> None:
-    """Raise InvalidMessage unless each value is None, or a list or similar. The error names the
-    keyword of the wrong value.
+    """Raise InvalidMessage unless each value is None or an iterable such as a list. The error names
+    the keyword of the wrong value.
     """
     for name, value in values.items():
         if value is not None and not isinstance(value, _ITERABLE):
@@ -54,7 +54,7 @@ def check_iterable(**values: object) -> None:
 
 
 def check_mapping(**values: object) -> None:
-    """Raise InvalidMessage unless each value is None, or a dictionary or similar. The error names
+    """Raise InvalidMessage unless each value is None or a mapping such as a dict. The error names
     the keyword of the wrong value.
     """
     for name, value in values.items():
@@ -63,8 +63,8 @@ def check_mapping(**values: object) -> None:
 
 
 def check_json(values: JsonMap) -> None:
-    """Raise InvalidMessage for attributes or arguments that JSON cannot express, such as a value
-    that contains itself or is too deep.
+    """Raise InvalidMessage for attributes or arguments that JSON cannot express, such as a list
+    that contains itself.
     """
     levels: list[Iterator[object]] = [iter((values,))]
     while levels:
@@ -81,7 +81,7 @@ def check_json(values: JsonMap) -> None:
 
 
 def _inner(value: object) -> Iterator[object] | None:
-    """Return the values in an object or an array, in reverse order; None for any other JSON."""
+    """Return the values in an object or array, in reverse order; None for any other JSON value."""
     match value:
         case None | str():
             return None

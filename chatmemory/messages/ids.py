@@ -13,11 +13,11 @@ _UNSTORABLE = declared_pattern("[\x00\ud800-\udfff]")
 
 
 def string_id(memory_id: object, limit_name: str = "") -> str:
-    """Return an id if it is a string, else raise InvalidValue: a database would take 42 and "42"
-    for one conversation.
+    """Return `memory_id` if it is a string. Raises InvalidValue for any other value, because a
+    database would take 42 and "42" for one conversation.
 
-    An integer may be a limit that was passed instead of the id. If `limit_name` is given, the error
-    suggests this argument: `max_messages=20`.
+    If the value is an integer, it may be a limit that was meant for another argument. The error
+    then suggests that argument, `limit_name`, such as `max_messages=20`.
     """
     if memory_id is None:
         raise InvalidValue("id cannot be null")
@@ -37,10 +37,10 @@ def check_text(text: str, what: str) -> None:
 
 
 def storable_id(memory_id: object) -> str:
-    """Return an id that can be used in a query, whether or not the conversation exists.
+    """Return `memory_id` if it can be used in a query. The conversation need not exist.
 
-    Raises InvalidValue unless the id is a string, UnstorableText, and MemoryNotFound for an id that
-    is too long: Citus would raise an error for it.
+    Raises InvalidValue for a value that is not a string, UnstorableText, and MemoryNotFound for an
+    id that is too long, on which Citus would fail.
     """
     found = string_id(memory_id)
     if len(found) > ID_LENGTH:
@@ -64,10 +64,10 @@ def address(memory_id: str) -> str:
 
 
 def memory_id_at(segment: str) -> str:
-    """Return the id that a segment of a URL path stands for (see `address`).
+    """Return the id of which `segment` is the address in a URL path; see `address`.
 
-    Raises ValueError for a segment that `address` never returns. An id that was not encoded, such
-    as `a~41`, must not lead to another conversation, here `aA`.
+    Raises ValueError for a segment that `address` never returns, such as `a~41`. The id `aA` has
+    the address `aA` only.
     """
     memory_id = unquote(segment.replace("~", "%"), errors="strict")
     if "\0" in memory_id:

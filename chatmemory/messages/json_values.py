@@ -1,7 +1,7 @@
-"""Types for JSON values whose shape is decided elsewhere: in messages, requests and files.
+"""Types for JSON values whose shape is not decided by this library: in messages, requests and
+files.
 
-Nothing is known about such a value before it is examined, so the type checker accepts any use.
-Values whose shape this library decides have types of their own.
+Such a value can be anything, so the type checker accepts any use of it.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ class ChatMessage:
     type: ClassVar[MessageType]
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the fields for a copy or a pickle. Remembered values, such as the number of
-        tokens, are left out.
+        """Return the fields, for a copy or a pickle. Remembered values, such as token counts, are
+        left out.
         """
         return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
 
@@ -60,8 +60,8 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class SystemMessage(ChatMessage):
-    """A system message. LangChain4j's system messages have no attributes, so JSON and comparisons
-    leave them out.
+    """A system message. Its attributes are not part of its JSON, and do not count when messages are
+    compared, because LangChain4j's system messages have none.
     """
 
     type: ClassVar[MessageType] = MessageType.SYSTEM
@@ -77,9 +77,9 @@ class SystemMessage(ChatMessage):
 
 @dataclass(frozen=True, init=False)
 class UserMessage(ChatMessage):
-    """A message of the user: a string, or a list of contents.
+    """A message of the user. The constructor takes a text, or a list of contents.
 
-    A content may be None, which LangChain4j reads and writes as null.
+    A content may be None, which is null in LangChain4j's JSON.
     """
 
     type: ClassVar[MessageType] = MessageType.USER
@@ -98,8 +98,8 @@ class UserMessage(ChatMessage):
         _set(self, contents=contents, name=name, attributes=_attributes(attributes))
 
     def single_text(self) -> str:
-        """Return the text of a message whose only content is one text. Raises InvalidMessage for
-        other contents.
+        """Return the text of a message whose only content is a text. Raises InvalidMessage for any
+        other message.
         """
         match self.contents:
             case (TextContent(text=text),):
@@ -111,8 +111,8 @@ class UserMessage(ChatMessage):
 
     @property
     def text(self) -> str:
-        """The text of a message whose only content is one text, as in `single_text`. Raises
-        InvalidMessage for other contents.
+        """The text of a message whose only content is a text. Raises InvalidMessage for any other
+        message.
         """
         return self.single_text()
 

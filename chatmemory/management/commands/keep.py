@@ -42,7 +42,7 @@ class Command(DatabaseCommand):
 
 
 def _keep_all(rounds: Rounds) -> None:
-    """Make all rows, with a bar of the conversations that are not examined yet."""
+    """Derive all missing rows, and show the progress by conversations."""
     left = rounds.left()
     with progress(left, done="examined") as advance:
         has_more = True

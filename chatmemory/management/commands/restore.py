@@ -62,11 +62,10 @@ def check_copy(file: Path, copy: sqlite3.Connection) -> None:
 
 
 def replace(replaced: Path, copy: sqlite3.Connection) -> None:
-    """Write a whole copy into the database, in one transaction. Nobody else may have the database
-    open. `replaced` is the file of the database.
+    """Replace the content of the database by a copy, in one transaction. No other process may have
+    the database open. `replaced` is the file of the database.
 
-    SQLite first applies the log that a crash may have left beside this file. If the file itself
-    were replaced, SQLite would apply that log to the copy.
+    The file itself is not replaced: SQLite would apply the log of an earlier crash to the new file.
     """
     with closing(sqlite3.connect(replaced, timeout=0, isolation_level=None)) as opened:
         try:

@@ -32,10 +32,10 @@ TO_A_FILE = 120
 
 
 class ShownRow(NamedTuple):
-    """A message as a line of two columns: `text` is its text in the history, and `memory` is its
-    state in memory, in words.
+    """A line of output for one message: `text` says what the history has, and `memory` what memory
+    has.
 
-    `seq` is the number of the message. `is_in` says whether the message is in memory.
+    `seq` is the number of the message, and `is_in` says whether memory has the message.
     """
 
     seq: int
@@ -106,8 +106,8 @@ def _rows(
     history: Sequence[MessageDetail],
     summaries: dict[int, Coverage],
 ) -> Iterator[ShownRow]:
-    """Yield the messages of the history, and before each one the other messages at that place of
-    the window: a client's, summaries, and earlier messages that stay.
+    """Yield a row for each message of the history. A message that is only in memory, such as a
+    summary, comes before the history message that it precedes in memory.
     """
     history_seqs = {row.seq for row in history}
     first = min(history_seqs, default=0)

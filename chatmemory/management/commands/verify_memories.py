@@ -28,15 +28,15 @@ STEP_DIGITS = 18
 
 
 def head_line(memory_id: str) -> str:
-    """Return a conversation's id as it is written in a line of heads, which are the digests of
-    newest steps. An id that could break the line, such as by a line end, is written as JSON.
+    """Return a conversation's id as it is written in a file of heads: a line with id, step and
+    digest for each conversation. An id that could break the line is written as JSON.
     """
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
 
 
 def id_of(text: str) -> str:
-    """Return the conversation id in a line of heads, which are the digests of newest steps."""
+    """Return the conversation id that `head_line` wrote as this text."""
     try:
         return str(json.loads(text)) if text.startswith('"') else text
     except ValueError:  # an earlier version did not write JSON
@@ -44,13 +44,13 @@ def id_of(text: str) -> str:
 
 
 def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
-    """Return the given ids, or if there are none, the ids of all rows."""
+    """Return the given ids; if no ids are given, those of all rows."""
     return map(StoredId, ids) if ids else (memory_id for (memory_id,) in stored_ids(rows))
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return the ids without repetition. Raises CommandError if an id belongs to no conversation. A
-    conversation that is being deleted counts, too.
+    """Return the ids without duplicates. Raises CommandError for an id that no conversation has.
+    Conversations that are being deleted are known, too.
     """
     for memory_id in ids:
         check_id(memory_id)
@@ -176,12 +176,10 @@ class Command(DatabaseCommand):
             self.stderr.write(str(contradiction))
 
     def replay(self, ids: list[str], part: Slice, is_quiet: bool) -> list[tuple[str, str]]:
-        """Verify the conversations with these ids. Without ids, verify all conversations that come
-        next, until the slice `part` ends.
+        """Verify the conversations with these ids; if `ids` is empty, those of the slice `part`.
 
-        Returns the derived rows that differed and were computed again, each as a pair: the id of
-        the conversation, and the name of the row. If a conversation has contradictions, its derived
-        rows are not computed.
+        Returns the derived rows that were wrong and have been computed again: pairs of conversation
+        id and name of the row. Derived rows of conversations with contradictions are not examined.
         """
         rows = Memory.with_deleted.all()
         if after := part.so_far.after:
@@ -206,8 +204,8 @@ class Command(DatabaseCommand):
         return made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Return the contradictions between the stored steps and the heads (digests of newest
-        steps) in a file. Raises CommandError if the file has no heads.
+        """Compare the stored steps with a file of heads, which are the digests of the newest steps.
+        Returns the contradictions. Raises CommandError if the file has no heads.
         """
         try:
             content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()

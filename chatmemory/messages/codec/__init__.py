@@ -1,9 +1,10 @@
 """Messages as JSON, byte for byte as LangChain4j's ChatMessageSerializer writes and reads them.
 
-Reading accepts and refuses the same JSON as LangChain4j (Jackson): unknown properties are refused,
-scalars become strings where a string is expected, and text after the first JSON value is ignored.
-Writing differs in two things that cannot be reproduced. Jackson writes the attributes of a user
-message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
+Reading follows Jackson, LangChain4j's JSON library. Unknown properties are refused. Where a string
+is expected, numbers and booleans become strings. Text after the first JSON value is ignored.
+
+Writing differs in two things. Attributes of a user message keep their order; Jackson writes them in
+hash order. Floats have Java's notation, but Python's digits.
 """
 
 from chatmemory.messages.codec.frames import (

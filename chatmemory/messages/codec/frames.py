@@ -1,8 +1,7 @@
 """Frames: the JSON of messages without their text, so that a text is stored once.
 
-Databases store the text of a message in a separate column, for searches. The JSON of most messages
-has this text as one string; their frame is the JSON with a gap there. For other messages, the frame
-is the whole JSON.
+Databases store the text of a message in a separate column, for searches. If the JSON has this text
+as one string, the frame is the JSON with a gap in its place. Otherwise the frame is the whole JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def frame_and_size(message: ChatMessage) -> tuple[str, int]:
     """Return the frame of a message (its JSON with a gap for its text), and the size of the message
     in bytes.
 
-    The size is the length of the whole JSON, and of the attributes that are stored separately.
+    The size is that of the whole JSON, plus that of attributes that are stored separately.
     """
     text, frame = _single_text(message)
     if text is None:
@@ -59,8 +58,8 @@ def payload_of(frame: str, text: str) -> str:
 
 
 def message_from_frame(frame: str, text: str, beside: str | None = None) -> ChatMessage | None:
-    """Return the message that is stored as a frame (its JSON with a gap for its text) and a text.
-    The JSON `null` gives None.
+    """Return the message with this frame (its JSON with a gap for its text) and this text. None if
+    the JSON is `null`.
 
     `beside` is the JSON of attributes that are stored separately, or None. Raises InvalidMessage,
     naming the property.
@@ -71,8 +70,8 @@ def message_from_frame(frame: str, text: str, beside: str | None = None) -> Chat
 
 
 def _single_text(message: ChatMessage) -> tuple[str | None, str]:
-    """Return the text of a message if its JSON has it as one string, else None; and the frame if
-    the message consists of nothing else.
+    """Return the text of a message, or None if its JSON does not have the text as one string. Also
+    return the frame if it is the same for all such messages, else "".
     """
     match message:
         case SystemMessage(text=text):

@@ -32,7 +32,7 @@ _STRING = declared_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 
 def decode_json(text: str) -> JsonValue:
-    """Return the first JSON value of a text and ignore the rest, as Jackson does.
+    """Return the first JSON value of a text. The rest is ignored, as in Jackson.
 
     Raises InvalidMessage.
     """
@@ -50,9 +50,8 @@ def decode_json(text: str) -> JsonValue:
 def load_json(text: str) -> JsonValue:
     """Return the value of a text that contains one JSON value and nothing else.
 
-    Raises InvalidMessage, also for values deeper than `DEPTH_MAX` levels. Any returned value can be
-    written, shown and read again, even if much of Python's stack is in use. A text such as
-    `{},{},{}`, whose objects would take many times its memory, is refused.
+    Raises InvalidMessage for any other text, and for a value deeper than `DEPTH_MAX` levels. A text
+    with very many small values, such as a long `[{},{},{},…]`, is refused, too.
     """
     check_density(text)
     try:
@@ -80,8 +79,8 @@ def _invalid_json(error: RecursionError | ValueError) -> InvalidMessage:
 
 
 def check_density(text: str) -> None:
-    """Raise InvalidMessage if a text has many more lists, objects, commas and properties for its
-    length than messages need. Decoding such a text would take too much memory.
+    """Raise InvalidMessage if a text has very many lists, objects, commas and properties for its
+    length. Decoding such a text would take too much memory.
     """
     size = len(text)
     elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
@@ -107,7 +106,9 @@ def _count(signs: str, text: str, start: int = 0, end: int | None = None) -> int
 
 
 def _check_depth(value: JsonValue, above: int = 0) -> None:
-    """Go down level by level: a recursive check could exhaust the stack itself."""
+    """Raise InvalidMessage for a value that is too deep. Goes down level by level, because
+    recursion could exhaust the stack.
+    """
     level = [value]
     for _ in range(DEPTH_MAX + 1 - above):
         level = _containers(level)
@@ -128,9 +129,7 @@ def _within(level: JsonList) -> JsonList:
 
 
 class JsonObject(JsonDict):
-    """A decoded JSON object that remembers which property names occurred more than once
-    (`twice`).
-    """
+    """A decoded JSON object. `twice` has the property names that occurred more than once."""
 
     __slots__ = ("twice",)
     twice: tuple[str, ...]
@@ -146,8 +145,8 @@ def _object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
 
 
 def _small_object(pairs: list[tuple[str, JsonValue]]) -> JsonObject:
-    """Return an object. Raises InvalidMessage for too many properties, which would be in memory
-    twice: the decoder already has them as pairs.
+    """Return an object. Raises InvalidMessage for too many properties, because the decoder also
+    holds them as pairs, and so twice.
     """
     if len(pairs) > PROPERTIES_OF_ONE:
         raise InvalidMessage(
@@ -205,8 +204,8 @@ _PIECE_DECODER = _decoder(
 
 @dataclass(frozen=True)
 class JsonBounds:
-    """Limits for reading a JSON file, in bytes of memory: `all` for all values, `each` for a single
-    text or message. `remedy` tells readers of errors how to raise these limits.
+    """The memory that values of a JSON file may take, in bytes: `all` values together, and `each`
+    single text or message. `remedy` tells readers of an error how to raise the limit.
     """
 
     all: int
@@ -215,9 +214,9 @@ class JsonBounds:
 
 
 class JsonLine(NamedTuple):
-    """A value in a file, and the number of the line where it begins, counted from 1.
+    """A value in a file. `number` is the line where the value begins, counted from 1.
 
-    `problem` is set if the line is not JSON: then there is no value.
+    If the line is not JSON, `problem` says so and there is no value.
     """
 
     number: int
@@ -226,28 +225,27 @@ class JsonLine(NamedTuple):
 
 
 class _Malformed(InvalidMessage):
-    """A value of a file is not readable JSON. Later lines may be."""
+    """A value of a file is not readable JSON. Values on later lines may be readable."""
 
 
 def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[JsonLine]:
-    """Yield the values of a file: one value, or several that each begin on a line of their own.
-    Objects may also follow each other on one line.
+    """Yield the values of a file with one JSON value, or with JSON Lines. Objects on the same line
+    are separate values.
 
-    A file counts as JSON Lines if its first or second line is a whole object. In such a file, a
-    later line that is not JSON is yielded with its `problem`. In any other file, text that is not
-    JSON raises InvalidMessage.
+    A file is read as JSON Lines if its first or second line is a whole object. Lines of such a file
+    that are not JSON are yielded with a `problem`.
 
-    The file is decoded in pieces, so that a large file never is in memory as a whole. Raises
-    InvalidMessage like `load_json`, and if the file exceeds `bounds`.
+    Raises InvalidMessage if another file is not JSON, for the same values as `load_json`, and if
+    the file exceeds `bounds`. A large file is never in memory as a whole.
     """
     return _JsonFile(file, bounds).lines()
 
 
 class _JsonFile:
-    """A JSON file with one piece of it in memory.
+    """A JSON file that is read in pieces, with one piece in memory.
 
-    A value that fits into a piece is decoded as a whole. Otherwise its items or properties are, and
-    a text is continued in the next piece.
+    A value that fits into a piece is decoded as a whole. Of a larger value, items and properties
+    are decoded one by one. A larger text is continued in the next piece.
     """
 
     def __init__(self, file: IO[str], bounds: JsonBounds | None) -> None:
@@ -297,14 +295,14 @@ class _JsonFile:
         return bool(self._next()) and self._number() == line
 
     def _number(self) -> int:
-        """Return the number of the next character's line, from 1."""
+        """Return the number of the current line, from 1."""
         self._newlines += self._piece.count("\n", self._counted, self._at)
         self._counted = self._at
         return self._lines + self._newlines + 1
 
     def _leave_line(self, start: int) -> int:
-        """Go to the end of the line where a value began, and return its number. If the value began
-        before the piece, use the line where it stops being JSON.
+        """Go to the end of the line where a value began, and return the line's number. If that line
+        is no longer in memory, go to the end of the current line.
         """
         if start >= self._before:
             self._at = start - self._before
@@ -361,7 +359,9 @@ class _JsonFile:
         return _small_object(pairs)
 
     def _each(self, end: str) -> Iterator[None]:
-        """Yield at each item or property of a container, and move past its end."""
+        """Yield once for each item or property of a container, then move past the container's
+        end.
+        """
         self._at += 1
         sign = self._next_within()
         while sign != end:
@@ -374,7 +374,7 @@ class _JsonFile:
         self._at += 1
 
     def _next_within(self) -> str:
-        """Return the next character within a container, which in a file of lines ends on its
+        """Return the next character within a container. In JSON Lines, a container must end on its
         line.
         """
         line = self._number()
@@ -385,7 +385,7 @@ class _JsonFile:
         return sign
 
     def _next(self) -> str:
-        """Return the character after white space; "" at the end of the file."""
+        """Return the next character that is not white space; "" at the end of the file."""
         while True:
             start = self._at
             self._at = _SPACE.match(self._piece, start).end()  # type: ignore[union-attr]  # it matches an empty text, too
@@ -412,7 +412,7 @@ class _JsonFile:
         self._counted, self._newlines = 0, 0
 
     def _take(self, value: JsonValue) -> None:
-        """Count the memory of a value, and of the messages made from it."""
+        """Count the memory that a value takes, and that of the messages made from the value."""
         level = [value] if self._bounds else []
         while level:
             self._taken += sum(map(getsizeof, level)) + OF_A_VALUE * len(level)
@@ -422,8 +422,8 @@ class _JsonFile:
             raise InvalidMessage(f"the JSON takes more than {most}, {self._bounds.remedy}")
 
     def _place(self, at: int) -> tuple[int, int]:
-        """Return the number of lines that end before a place in the piece, and the start of the
-        next line.
+        """Return the number of line ends before a position in the piece, and the position where the
+        next line begins.
         """
         lines = self._piece.count("\n", 0, at)
         start = self._before + self._piece.rfind("\n", 0, at) + 1
@@ -437,6 +437,8 @@ class _JsonFile:
 
 
 def _not_json(error: InvalidMessage) -> str:
-    """Return the sentence that a line is not JSON, with the reason if it looks like JSON at all."""
+    """Return a sentence that says a line is not JSON, with the reason if the line resembles
+    JSON.
+    """
     why = str(error).removeprefix("not valid JSON: ")
     return "not JSON" if " column " in why else f"not JSON: {why}"

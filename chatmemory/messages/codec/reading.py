@@ -1,4 +1,4 @@
-"""Reads messages from JSON. The same JSON is accepted and refused as by Jackson and LangChain4j."""
+"""Reads messages from JSON. The same JSON is accepted as by LangChain4j and its library Jackson."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _FLAGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Properties:
-    """The properties of a JSON object, which a reader takes one by one. `what` names the object in
-    errors, together with its `type`.
+    """The properties of a JSON object that have not been taken yet. Errors name the object by its
+    `type` and by `what`.
     """
 
     def __init__(self, values: JsonValue, what: str) -> None:
@@ -54,11 +54,9 @@ class Properties:
         self.type = ""
 
     def make(self, kind: Callable[..., T], *values: object) -> T:
-        """Return an object of `kind`, made from `values`. Call this method after all properties
-        have been taken.
+        """Return `kind(*values)`. Call this method after all properties have been taken.
 
-        Raises InvalidMessage if the JSON object has further properties, because LangChain4j refuses
-        unknown properties.
+        Raises InvalidMessage if a property is left, because LangChain4j refuses unknown properties.
         """
         if self._values:
             name = f"{self.type} {self._what}".lstrip()
@@ -68,12 +66,12 @@ class Properties:
         return kind(*values)
 
     def take(self, name: str) -> JsonValue:
-        """Take a property and return its value unchanged; None if it is missing."""
+        """Take a property, and return its value unchanged; None if it is missing."""
         return self._values.pop(name, None)
 
     def text(self, name: str) -> str | None:
-        """Take a property as a string. Numbers and booleans become their text, as in Jackson. None
-        if it is missing.
+        """Take a property, and return its value as a string; None if it is missing. Numbers and
+        booleans become their JSON text, as in Jackson.
         """
         value = self.take(name)
         if value is None or isinstance(value, str):
@@ -97,14 +95,14 @@ class Properties:
         return value or {}
 
     def attributes_if_stated(self) -> JsonDict:
-        """Take the attributes of an AI message or of a tool result. If the JSON has none, return
-        `OpenAttributes`: it is unknown which attributes the message has.
+        """Take and return the property `attributes`. If it is missing, return `OpenAttributes`,
+        which means that the attributes are unknown.
         """
         return self.attributes() if "attributes" in self._values else OpenAttributes()
 
     def items(self, name: str, read: Callable[[JsonValue], T]) -> list[T | None] | None:
-        """Take an array and return its items; the function `read` reads each item. A null item
-        becomes None. If the array is missing, return None.
+        """Take an array, and return its items as `read` reads them; None if the array is missing. A
+        null item becomes None.
         """
         value = self.take(name)
         if value is not None and not isinstance(value, list):
@@ -113,11 +111,11 @@ class Properties:
 
 
 def read_typed(value: JsonValue, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
-    """Return the object that a JSON value describes. `known` maps each type to the function that
-    makes the object.
+    """Return the object that a JSON value describes. The value's property `type` selects the
+    function of `known` that makes the object.
 
-    The value's property `type` selects the function. `what` names the kind of object in errors.
-    Raises InvalidMessage for a type that is missing, unknown or given twice.
+    `what` names the kind of object in errors. Raises InvalidMessage if `type` is missing, unknown
+    or given twice.
     """
     if not isinstance(value, dict):
         raise InvalidMessage(f"a {what} must be a JSON object with a type")
@@ -156,9 +154,10 @@ def messages_from_json(text: str | None, nulls: bool = True) -> list[ChatMessage
 def messages_from_json(
     text: str | None, nulls: bool = True
 ) -> list[ChatMessage] | list[ChatMessage | None]:
-    """Return the messages of a JSON array; [] for None and `null`, as in LangChain4j.
+    """Return the messages of a JSON array; [] for None and for `null`, as in LangChain4j.
 
-    LangChain4j also reads null items; with `nulls=False` they are refused. Raises InvalidMessage.
+    A null item becomes None. With `nulls=False`, a null item raises InvalidMessage, as JSON that
+    cannot be read does.
     """
     values = None if text is None else decode_json(text)
     if values is None:
@@ -171,7 +170,9 @@ def messages_from_json(
 
 
 def message_from_dict(value: JsonValue) -> ChatMessage | None:
-    """Return the message of decoded JSON values. Raises InvalidMessage, naming the property."""
+    """Return the message that decoded JSON describes; None for None. Raises InvalidMessage, naming
+    the property.
+    """
     if value is None:
         return None
     return read_typed(value, _MESSAGES, "message")
@@ -244,7 +245,9 @@ def _image(properties: Properties) -> ImageContent:
 
 
 def _detail_level(value: JsonValue) -> DetailLevel | None:
-    """Return a level by name or, as Jackson allows, by its place in LangChain4j's list."""
+    """Return a level of detail by its name, or by its index in LangChain4j's list, as Jackson
+    allows.
+    """
     levels = list(DetailLevel)
     if value is None:
         return None

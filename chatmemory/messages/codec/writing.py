@@ -1,5 +1,5 @@
-"""Writes messages as JSON, in the spelling of Jackson (LangChain4j's library) and with properties
-in LangChain4j's order.
+"""Writes messages as JSON, with the notation of Jackson (LangChain4j's JSON library) and the order
+of properties of LangChain4j.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOWER_CASED = declared_pattern(r"\\u00[0-9a-f]{2}|\\\\")
 
 
 def write_json(value: JsonValue) -> str:
-    r"""Return compact JSON, spelled as the Java library Jackson spells it: `\u001F` for control
+    r"""Return compact JSON in the notation of the Java library Jackson: `\u001F` for control
     characters, `1.0E20` for floats.
 
     Raises InvalidMessage for a value that JSON cannot express.
@@ -53,7 +53,7 @@ def write_json(value: JsonValue) -> str:
 
 
 def json_string(text: str) -> str:
-    """Return a text as a JSON string, spelled as in `write_json`."""
+    """Return a text as a JSON string, in the notation of `write_json`."""
     found: str = json.encoder.encode_basestring(text)
     if "\\u00" not in found:
         return found
@@ -109,7 +109,9 @@ def _int(number: int) -> str:
 
 
 def _float(number: float) -> str:
-    """Return a float as Java's Double.toString does: plain from 0.001 up to 10,000,000."""
+    """Return a float as Java's Double.toString does: without an exponent from 0.001 up to
+    10,000,000.
+    """
     if number != number or number in (float("inf"), float("-inf")):
         raise InvalidMessage("NaN and Infinity cannot be written as JSON")
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -133,7 +135,7 @@ def message_to_json(message: ChatMessage | None) -> str:
 
 
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
-    """Return messages as the text of a JSON array; None becomes `null`."""
+    """Return messages as a JSON array; None becomes `null`."""
     return write_json(
         None if message is None else _values(message, iter) for message in message_list(messages)
     )
@@ -149,8 +151,10 @@ def message_to_dict(message: ChatMessage | None) -> JsonDict | None:
 
 
 def attributes_beside(message: ChatMessage) -> str | None:
-    """Return the attributes of a system message as JSON text, because LangChain4j's JSON of system
-    messages has none. None without attributes, and for messages of other kinds.
+    """Return the attributes of a system message as JSON text; None for other messages, and if there
+    are no attributes.
+
+    LangChain4j's JSON of system messages has no attributes, so they are stored separately.
     """
     if isinstance(message, SystemMessage) and message.attributes:
         return write_json(message.attributes)
@@ -158,22 +162,22 @@ def attributes_beside(message: ChatMessage) -> str | None:
 
 
 def stored_json(message: ChatMessage) -> str:
-    """Return all stored JSON of a message: the message, followed by the attributes of a system
-    message, which are stored separately.
+    """Return the JSON text of a message. The attributes of a system message, which are stored
+    separately, follow.
     """
     return message_to_json(message) + (attributes_beside(message) or "")
 
 
 def without_attributes(payload: str) -> str:
-    """Return the JSON text of a message without its attributes. The attributes of a CustomMessage
-    are its content and stay.
+    """Return the JSON text of a message without its attributes. A CustomMessage keeps them, because
+    they are its content.
     """
     return split_attributes(payload)[0]
 
 
 def split_attributes(payload: str) -> tuple[str, str]:
-    """Return the JSON text of a message without its attributes, and the JSON text of the
-    attributes; "" if they are empty.
+    """Return the JSON text of a message without its attributes, and the attributes as JSON text; ""
+    for empty attributes.
     """
     before, found, _ = payload.partition(_ATTRIBUTES)
     if not found or before == "{":
@@ -184,11 +188,10 @@ def split_attributes(payload: str) -> tuple[str, str]:
 
 
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
-    """Yield each string of a message with its path: in the JSON, and in the attributes that are
-    stored separately. Names of properties are yielded, too.
+    """Yield each string in the JSON of a message, with its path. Names of properties, and
+    attributes that are stored separately, are yielded, too.
 
-    A path is a linked list, because attributes may be deep and their names long. `path_text` turns
-    a path into text.
+    `path_text` turns a path into text.
     """
     values = _values(message)
     if isinstance(message, SystemMessage):
@@ -206,8 +209,8 @@ def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
 
 
 def bytes_of(message: ChatMessage) -> int:
-    """Return the bytes of memory that a message's strings take. Python keeps up to four bytes for a
-    character.
+    """Return how much memory the strings of a message take, in bytes. Python uses up to four bytes
+    for a character.
     """
     return sum(getsizeof(text) for _, text in strings_of(message))
 
@@ -232,7 +235,7 @@ def path_text(path: Path) -> str:
 
 
 def _values(message: ChatMessage, listed: Listed = list) -> JsonDict:
-    """Return a message as JSON values. `listed` makes lists of iterators of contents and calls."""
+    """Return a message as JSON values. `listed` makes the lists of contents and of tool calls."""
     return {**_fields(message, listed), "type": message.type.value}
 
 

@@ -1,8 +1,8 @@
 """Token count estimators by name, and the functions that count messages with them.
 
-A name is the name of an OpenAI model, or a name that a project or a package registers: in the entry
-point group "chatmemory.estimators", in CHATMEMORY["ESTIMATORS"], or with `ESTIMATORS.register`. A
-factory registered as "words" makes the estimators named "words" and "words:anything".
+A name is that of an OpenAI model, or a registered name. Projects and packages register a factory:
+with the entry point group "chatmemory.estimators", CHATMEMORY["ESTIMATORS"], or
+`ESTIMATORS.register`. A factory registered as "words" also makes the estimators "words:anything".
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ class TokenCountEstimator(Protocol):
     - A count is an int, 0 or more.
     - Equal messages must always have equal counts.
     - Counts must add up: a list costs what an empty list costs, plus the sum of its messages.
-    - The optional attribute `family` (str) is the same for all estimators that count alike.
-      Estimators of one family reuse each other's counts.
-    - The optional attribute `model_name` (str) is the name by which `estimator_for` finds the
-      estimator.
+    - `family` (str, optional): estimators with the same family count alike, and reuse each other's
+      counts.
+    - `model_name` (str, optional): the name by which `estimator_for` finds the estimator.
     """
 
     def estimate_token_count_in_text(self, text: str) -> int: ...
@@ -54,19 +53,18 @@ class TokenCountEstimator(Protocol):
 
 
 def family_of(estimator: TokenCountEstimator) -> str:
-    """Return the name that all estimators with the same counts share: the `family` of an estimator,
-    or a name made from its class.
+    """Return the `family` of an estimator: a name that estimators share if they count alike. An
+    estimator without a family gets a name made from its class.
     """
     kind = type(estimator)
     return getattr(estimator, "family", None) or f"custom:{kind.__module__}.{kind.__qualname__}"
 
 
 def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
-    """Return the tokens of a message. The message is counted once per estimator family, and the
-    message object remembers the count.
+    """Return the tokens of a message. The message object remembers the count for each family of
+    estimators; an estimator without a `family` does not share counts.
 
-    Estimators without a `family` do not share counts. Raises InvalidValue if the estimator returns
-    an invalid number of tokens.
+    Raises InvalidValue if the estimator returns an invalid number of tokens.
     """
     # An estimator may define equality or have no hash; it is kept beside its count, so that its id
     # stays its own
@@ -79,14 +77,16 @@ def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
 
 
 def count_overhead(estimator: TokenCountEstimator) -> int:
-    """Return the tokens that a request without messages costs. Raises InvalidValue for an invalid
-    number of tokens.
+    """Return the tokens that a request costs in addition to its messages. Raises InvalidValue if
+    the estimator returns an invalid number.
     """
     return _number_of_tokens(estimator, estimator.estimate_token_count_in_messages(()))
 
 
 def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
-    """Check that a ledger can store a count, and return it. Raises InvalidValue."""
+    """Return a count of an estimator. Raises InvalidValue for a count that a ledger cannot
+    store.
+    """
     if type(counted) is int and counted >= 0:
         return counted
     if isinstance(counted, int) and not isinstance(counted, bool) and counted >= 0:
@@ -98,8 +98,8 @@ def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
 
 
 def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
-    """Store in a message object its token count by the estimators of this family, so that the
-    message need not be counted again.
+    """Store the token count of a message in the message object, for all estimators of this
+    family.
     """
     message.__dict__.setdefault("_tokens", {})[family] = tokens, None
 
@@ -115,10 +115,10 @@ ESTIMATORS: Registry[EstimatorFactory] = Registry("chatmemory.estimators", {}, a
 
 
 class NamedEstimator:
-    """A registered estimator under the name by which it was requested.
+    """A registered estimator, under the name by which it was requested.
 
-    `family` is the estimator's own family. If the estimator has no family, `family` is the
-    requested name, because estimators of one class may count differently under different names.
+    `family` is that of the estimator. An estimator without a family gets the requested name as its
+    family, because "words:a" and "words:b" may count differently.
     """
 
     def __init__(self, name: str, estimator: TokenCountEstimator) -> None:
@@ -180,8 +180,8 @@ def is_known(name: str) -> bool:
 
 
 def must_load(name: str) -> bool:
-    """Return whether the estimator with this name needs an encoding that this process has not
-    loaded yet. Loading takes up to half a second.
+    """Return whether counting with this estimator must first load an encoding, which takes up to
+    half a second.
     """
     try:
         estimator = estimator_for(name)
@@ -198,11 +198,10 @@ def load(name: str) -> None:
 
 
 def family_named(name: str) -> str:
-    """Return the family of the estimator with this name: the name that all estimators with the same
-    counts share.
+    """Return the family of the estimator with this name. Estimators of one family count alike.
 
-    An unknown name is its own family, so that a conversation can be read even if its estimator is
-    no longer installed.
+    An unknown name is returned unchanged, so that a conversation can be read even if its estimator
+    is no longer installed.
     """
     try:
         return family_of(estimator_for(name))

