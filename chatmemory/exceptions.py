@@ -25,7 +25,7 @@ ChatMemoryError
 ├── NotRepairable                           no repair makes a provider take this window
 ├── LongRecount                             very many messages would be counted again
 ├── VersionConflict                         the conversation is at another version
-├── DuplicateClientId                       the client id already names another message
+├── DuplicateClientId                       the client id already names a different message
 └── CorruptRow                              a stored row cannot be read
 """
 
@@ -199,7 +199,7 @@ class VersionConflict(ChatMemoryError):
 
 
 class DuplicateClientId(ChatMemoryError):
-    """The client id already names another message of this conversation."""
+    """The client id already names a different message of this conversation."""
 
 
 class CorruptRow(ChatMemoryError):

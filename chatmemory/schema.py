@@ -27,7 +27,7 @@ APP = "chatmemory"
 EXPORT = (
     "Export its conversations with the earlier checkout: manage.py export_conversations --all "
     "--output FILE. Then migrate an empty database with this one, and import them here: manage.py "
-    "import_transcripts FILE. Default policies, tokens and accounts are not carried."
+    "import_transcripts FILE. Default policies, tokens and accounts are not copied."
 )
 INSTALL = "Install the version that migrated it, or a newer one."
 THROUGH = "dcf347be"  # the commit that has the replaced migrations, and none after them
@@ -86,7 +86,7 @@ def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
         names = sorted(name for app, name in recorded if app == own)
         replaced = _replaced(own, loader)
         if some := _some_only(replaced.values(), names):
-            return Difference(f"was migrated in part: {some} became one.", PASS)
+            return Difference(f"was migrated only in part: it has {some}.", PASS)
         known = {name for each in replaced.values() for name in each}
         unknown = [n for n in names if n not in known and (own, n) not in loader.disk_migrations]
         if not unknown:
@@ -95,7 +95,9 @@ def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
             why = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
             return Difference(why, INSTALL)
         ends = " to ".join(dict.fromkeys((unknown[0], unknown[-1])))
-        why = f"was made by another version of chatmemory: its schema is {ends}, which is not ours."
+        why = (
+            f"was made by another version of chatmemory: this version lacks its migrations {ends}."
+        )
         return Difference(why, EXPORT)
     return None
 
@@ -114,7 +116,7 @@ def _some_only(replaced: Iterable[Sequence[str]], names: Collection[str]) -> str
     for each in replaced:
         missing = [name for name in each if name not in names]
         if 0 < len(missing) < len(each):
-            return f"it has {len(each) - len(missing)} of {len(each)} migrations that"
+            return f"{len(each) - len(missing)} of {len(each)} migrations that this version joined"
     return ""
 
 

@@ -182,7 +182,7 @@ def test_only_a_whole_copy_is_restored(file, tmp_path):
         torn: "is damaged",
         other: "is damaged: file is not a database",
         own: "has no tables of chatmemory",
-        earlier: "its schema is 0001_initial, which is not ours. Export its conversations",
+        earlier: "this version lacks its migrations 0001_initial. Export its conversations",
         newer: "was migrated by a newer version of chatmemory, to 0099_later. Install the version",
         newer_room: "was migrated by a newer version of chatmemory, to 0098_later.",
         tmp_path / "nothing": "does not exist",

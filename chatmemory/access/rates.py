@@ -70,7 +70,8 @@ class SharedRates(Rates):
             return super()._add(name, lasting)
         except Exception as error:  # each cache has its own kinds of errors
             logger.warning(
-                "the cache failed, so this process counts requests: %s", type(error).__name__
+                "the cache that counts requests failed, so each process counts its own: %s",
+                type(error).__name__,
             )
             return process_rates()._add(name, lasting)
 

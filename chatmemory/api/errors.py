@@ -154,8 +154,8 @@ URL_NOT_FOUND = Problem(404, "Not found", "No resource at this URL")
 ID_NOT_ENCODED = Problem(
     404,
     "Not found",
-    "No resource at this URL. An id is one segment of it, which ends with a slash: write every "
-    "byte except A-Z a-z 0-9 - _ . as ~XX, such as order~237 for order#7",
+    "No resource at this URL. Write an id as one segment, with each byte except "
+    "A-Z a-z 0-9 - _ . as ~XX, such as order~237 for order#7, and end the URL with a slash",
 )
 
 

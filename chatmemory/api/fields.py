@@ -187,7 +187,9 @@ class AllOrListField(serializers.Field):  # type: ignore[type-arg]  # not generi
     def to_internal_value(self, data: JsonValue) -> JsonValue:
         is_list = isinstance(data, list) and all(type(each) is self.item for each in data)
         if data is not True and not is_list:
-            raise InvalidField(self.field_name or "", f"must be true, for all {self.expected}")
+            raise InvalidField(
+                self.field_name or "", f"must be true, to choose all {self.expected}"
+            )
         return data
 
 

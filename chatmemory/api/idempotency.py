@@ -195,9 +195,9 @@ def _stored_response(
         )
     if is_erased:
         raise ResponseErased(
-            f"a request with the key {stored.key!r} was carried out, but its record "
-            "was erased with words of the conversation. Read the conversation to "
-            "see whether it was this request"
+            f"the first request with the key {stored.key!r} was carried out, but a redaction or a "
+            "deletion erased its stored response. Read the conversation to see whether it was "
+            "this request"
         )
     headers = {**stored.headers, "Idempotency-Replayed": "true"}
     return Response(json.loads(stored.body), status=stored.status, headers=headers)

@@ -129,7 +129,7 @@ class _Reader(TurnReader):
             return
         role, blocks = turn.get("role"), blocks_of(turn.get("content"))
         if role not in _ROLES:
-            raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+            raise InvalidMessage(f"unknown role {role!r}: use one of {', '.join(_ROLES)}")
         if "content" not in turn:
             raise self.nothing_in(blocks)
         if role == "system":
@@ -149,7 +149,10 @@ class _Reader(TurnReader):
             case "text":
                 return [TextContent(part_text(block))]
             case "image" | "document" as kind:
-                return self.media(kind, object_in(block.get("source"), f"{kind} needs a source"))
+                return self.media(
+                    kind,
+                    object_in(block.get("source"), f"{kind} needs the field source, an object"),
+                )
             case "search_result":
                 return self.all_contents(block.get("content"))
             case "container_upload":

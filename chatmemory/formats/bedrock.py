@@ -106,7 +106,7 @@ class _Reader(TurnReader):
                 yield from self.system("\n".join(texts)) if texts else [CustomMessage()]
                 return
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: one of user, assistant, system")
+                raise InvalidMessage(f"unknown role {role!r}: use one of user, assistant, system")
         yield from self.joined(turn, read)
 
     def is_model_part(self, block: JsonValue) -> bool:

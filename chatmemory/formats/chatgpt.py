@@ -109,7 +109,9 @@ class _Reader(Reader):
                 is_error = True if kind == "system_error" else None
                 yield ToolExecutionResultMessage(*answered, contents, is_error, about)
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant, tool")
+                raise InvalidMessage(
+                    f"unknown role {role!r}: use one of system, user, assistant, tool"
+                )
 
     def answer(self, message: JsonMap, text: str) -> AiMessage:
         thinking = "\n".join(self._thoughts) or None

@@ -79,7 +79,7 @@ class _Reader(Reader):
             case "assistant":
                 yield from self.assistant(message, blocks)
             case sender:
-                raise InvalidMessage(f"unknown sender {sender!r}: one of human, assistant")
+                raise InvalidMessage(f"unknown sender {sender!r}: use one of human, assistant")
 
     def contents(self, block: JsonDict) -> Iterator[TextContent]:
         texts = [block.get(name) for name in ("title", "text")]

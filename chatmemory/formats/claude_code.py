@@ -616,7 +616,7 @@ def _is_by_program(message: UserMessage) -> bool:
 
 
 def _message(record: JsonDict) -> JsonDict:
-    return object_in(record.get("message"), "a record needs a message")
+    return object_in(record.get("message"), "a record needs the field message, an object")
 
 
 def _blocks(holder: JsonMap) -> list[JsonDict]:

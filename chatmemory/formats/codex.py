@@ -316,7 +316,7 @@ class _Reader(SessionReader):
             if "record_type" not in record:
                 self.instructions(record.get("instructions"))
         else:
-            self.payload(record, object_in(record["payload"], "a record needs a payload"))
+            self.payload(record, object_in(record["payload"], "payload must be an object"))
 
     def payload(self, record: JsonDict, payload: JsonDict) -> None:
         match record.get("type"):
@@ -392,7 +392,8 @@ class _Reader(SessionReader):
                 return AiMessage(text, attributes=self.own({"phase": item.get("phase")}))
             case "system" | "developer":
                 return SystemMessage(text) if text.strip() else None
-        raise InvalidMessage(f"unknown role {item.get('role')!r}")
+        known = "user, assistant, system, developer"
+        raise InvalidMessage(f"unknown role {item.get('role')!r}: use one of {known}")
 
     def compacted(self, payload: JsonDict) -> None:
         self._answer = None

@@ -82,7 +82,8 @@ def format_of_calls(
             raise UnreadableTranscript(
                 0,
                 why
-                or (f"the file holds {len(found):,} conversations, and this format reads only one"),
+                or f"expected the records of one conversation, but found {len(found):,} "
+                "conversations: give the records of each conversation alone",
             )
         return found[0]
 

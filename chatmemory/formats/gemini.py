@@ -171,7 +171,7 @@ def _named(part: JsonMap, spell: JsonValue) -> JsonDict:
 
 def _parts(turn: JsonMap) -> JsonList:
     if turn.get("parts") is None:
-        raise InvalidMessage("parts is missing")
+        raise InvalidMessage("the field parts is missing")
     return objects_in(turn, "parts")
 
 
@@ -196,7 +196,7 @@ class _Reader(TurnReader):
         elif role in _OF_USER:
             read = self.user(_parts(turn))
         else:
-            raise InvalidMessage(f"unknown role {role!r}: one of user, model, function")
+            raise InvalidMessage(f"unknown role {role!r}: use one of user, model, function")
         is_snake = any(_snake(kind) in part for part in _parts(turn) for kind in _KINDS[:-1])
         for each in self.joined(turn, read):
             yield self.in_snake_case(each) if is_snake else each

@@ -146,7 +146,7 @@ class _Reader(Reader):
             raise InvalidMessage("a remove message has no text: it removes another message")
         if type is None:
             name = how.get("type")
-            raise InvalidMessage(f"unknown type {name!r}: one of {', '.join(_CLASSES)}")
+            raise InvalidMessage(f"unknown type {name!r}: use one of {', '.join(_CLASSES)}")
         kind = {"function": "tool"}.get(type, type)
         if type == "chat":
             kind = _ROLES.get(str(how.get("role")), "human")

@@ -72,7 +72,7 @@ class _Reader(Reader):
                 yield ToolExecutionResultMessage(*self.calls.answered(id, name), _contents(blocks))
             case role:
                 known = "system, developer, user, assistant, chatbot, model, tool, function"
-                raise InvalidMessage(f"unknown role {role!r}: one of {known}")
+                raise InvalidMessage(f"unknown role {role!r}: use one of {known}")
 
     def answer(self, blocks: Sequence[JsonDict], about: JsonMap) -> AiMessage:
         own = [block for block in blocks if block.get("block_type") == "tool_call"]
@@ -82,7 +82,7 @@ class _Reader(Reader):
         ]
         for each in list_in(about, "tool_calls") if not own else ():
             function = object_in(each, "a tool call must be an object").get("function")
-            function = object_in(function, "a tool call needs a function")
+            function = object_in(function, "a tool call needs the field function, an object")
             calls.append(self.call(each.get("id"), function.get("name"), function.get("arguments")))
         thinking = (block for block in blocks if block.get("block_type") == "thinking")
         return answer_of(_texts(blocks), calls, (text_in(each, "content") for each in thinking))

@@ -110,7 +110,7 @@ class _Reader(Reader):
             case "user" | "assistant":
                 self.lose("a message without content")
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant")
+                raise InvalidMessage(f"unknown role {role!r}: use one of system, user, assistant")
 
     def items(self, message: JsonMap) -> Iterator[ChatMessage]:
         """Read the items of an answer: thoughts, calls, their results, and texts."""

@@ -142,7 +142,7 @@ class _Reader(Reader):
             case "tool" | "function":
                 yield self.result(turn)
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+                raise InvalidMessage(f"unknown role {role!r}: use one of {', '.join(_ROLES)}")
 
     def named(self, read: Iterator[SystemMessage], turn: JsonDict) -> Iterator[ChatMessage]:
         """Yield system messages with their name, which OpenAI shows to the model and counts."""
@@ -168,13 +168,17 @@ class _Reader(Reader):
         for call in calls:
             call = object_in(call, "a tool call must be an object")
             if call.get("type") == "custom":
-                custom = object_in(call.get("custom"), "a custom tool call needs custom")
+                custom = object_in(
+                    call.get("custom"), "a custom tool call needs the field custom, an object"
+                )
                 yield self.request(call, custom, "input")
                 continue
             if isinstance(call.get("name"), str) and "function" not in call:
                 yield self.request(call, call)  # flat, as evaluation tools write it
                 continue
-            function = object_in(call.get("function"), "a tool call needs a function")
+            function = object_in(
+                call.get("function"), "a tool call needs the field function, an object"
+            )
             yield self.request(call, function)
         if turn.get("function_call") is not None:
             function = object_in(turn["function_call"], "function_call must be an object")
@@ -321,7 +325,7 @@ def image_content(value: JsonValue) -> Content:
     if url is not None and not isinstance(url, str):
         raise InvalidMessage("the url of an image must be a string")
     if not url:
-        raise InvalidMessage("an image needs a url")
+        raise InvalidMessage("an image needs the field url")
     return media_content("image", url, None, None, image.get("detail"))
 
 

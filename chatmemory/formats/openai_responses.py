@@ -274,7 +274,7 @@ class _Reader(Reader):
                 raise InvalidMessage("no text in its content")
             case role:
                 roles = "system, developer, user, assistant"
-                raise InvalidMessage(f"unknown role {role!r}: one of {roles}")
+                raise InvalidMessage(f"unknown role {role!r}: use one of {roles}")
 
     def call(self, item: JsonDict, type: str) -> Iterator[ReadMessage]:
         kind = _CALLS[type]
@@ -317,7 +317,7 @@ class _Reader(Reader):
         if isinstance(value, str) or (value is None and name == "output" and name in item):
             return [TextContent(value or "")]
         if value is None:
-            raise InvalidMessage(f"{name} is missing")
+            raise InvalidMessage(f"the field {name} is missing")
         if not isinstance(value, list):
             raise InvalidMessage(f"{name} must be a string or a list of parts")
         found = [read for part in value if (read := _content(part)) is not None]
@@ -378,7 +378,7 @@ def _type_of(item: JsonMap) -> str:
         return "message"
     if "id" in item:
         return "item_reference"
-    raise InvalidMessage("an item needs a type or a role")
+    raise InvalidMessage("an item needs the field type or the field role")
 
 
 def _part(item: JsonDict, message: AiMessage) -> ReadMessage:
@@ -435,7 +435,9 @@ def _content(part: JsonValue) -> Content | None:
         case "input_file":
             return file_content(part)
         case "input_audio":
-            return audio_content(object_in(part.get("input_audio"), "input_audio is no object"))
+            return audio_content(
+                object_in(part.get("input_audio"), "input_audio must be an object")
+            )
     return None
 
 

@@ -136,7 +136,7 @@ class _Reader(Reader):
         is_beside = turn.keys() == {_SYSTEM}
         parts = objects_in(turn, _SYSTEM if is_beside else "parts")
         if not all(isinstance(part.get("type"), str) for part in parts):
-            raise InvalidMessage("a part needs a type")
+            raise InvalidMessage("a part needs the field type, a string")
         match "system" if is_beside else turn.get("role"):
             case "system" | "developer":
                 texts = [text for part in parts if (text := _text(part)) is not None]
@@ -146,12 +146,14 @@ class _Reader(Reader):
             case "user" | "assistant" | "tool" as role:
                 yield from self.pieces(turn, role, parts)
             case role:
-                raise InvalidMessage(f"unknown role {role!r}")
+                raise InvalidMessage(
+                    f"unknown role {role!r}: use one of system, developer, user, assistant, tool"
+                )
 
     def pieces(self, turn: JsonDict, role: str, parts: list[JsonDict]) -> Iterator[ReadMessage]:
         """Yield the messages of a turn: one for each result, one for the parts between results."""
         if not parts and role != "assistant":
-            raise InvalidMessage("its parts are empty")
+            raise InvalidMessage("its list of parts is empty")
         wrapper = turn
         for run in [*runs_of(parts, _is_result)] or [[]]:
             message = self.piece(role, run, text_in(wrapper, "name"))

@@ -309,7 +309,7 @@ class TurnReader(Reader):
         """
         types = [self.type_of(part) for part in parts]
         if not types:
-            return InvalidMessage(f"{self.within_turn} is missing")
+            return InvalidMessage(f"the field {self.within_turn} is missing or empty")
         return nothing_in(f"part of its {self.within_turn}", "", types)
 
 

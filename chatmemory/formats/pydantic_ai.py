@@ -81,7 +81,7 @@ class _Reader(Reader):
     def read(self, turn: JsonDict) -> Iterator[ReadMessage]:
         kind = turn.get("kind")
         if kind not in ("request", "response"):
-            raise InvalidMessage(f"unknown kind {kind!r}: one of request, response")
+            raise InvalidMessage(f"unknown kind {kind!r}: use one of request, response")
         parts = objects_in(turn, "parts")
         about = {name: value for name, value in turn.items() if name != "parts"}
         messages = [*self.instructions(about)] if kind == "request" else []
@@ -174,7 +174,7 @@ def _text_in(part: JsonMap) -> str | None:
         case "speech":
             return text_in(part, "transcript")
         case "file":
-            content = object_in(part.get("content"), "a file needs a content")
+            content = object_in(part.get("content"), "a file needs the field content, an object")
             return stand_in(str(content.get("media_type") or "file"), None).text
     return None
 

@@ -74,7 +74,7 @@ def format_named(name: str) -> Format:
     formats.
     """
     if name not in FORMATS:
-        raise InvalidValue(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
+        raise InvalidValue(f"unknown format {name!r}: use one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
@@ -152,7 +152,8 @@ def _parse_unfound(
 def _unfitting(values: LibraryValue, format: str, fitting: str) -> UnreadableTranscript:
     what = type(values).__name__
     return UnreadableTranscript(
-        -1, f"this {what} has no messages in the format {format!r}: its format is {fitting!r}"
+        -1,
+        f"this {what} has no messages in the format {format!r}: name the format {fitting!r}",
     )
 
 
@@ -160,7 +161,9 @@ def _refuse_streams(values: LibraryValue) -> None:
     """Raise UnreadableTranscript for a stream or an awaitable, which is still to be received."""
     what = type(values).__name__
     if isinstance(values, Awaitable):
-        raise UnreadableTranscript(-1, f"this {what} must be awaited first")
+        raise UnreadableTranscript(
+            -1, f"this {what} is not received yet: await it, and give the result"
+        )
     is_stream = isinstance(values, Iterator | AsyncIterator)
     if is_stream or hasattr(values, "__enter__") or hasattr(values, "__aenter__"):
         raise UnreadableTranscript(

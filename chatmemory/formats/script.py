@@ -108,7 +108,9 @@ def _turns(text: str) -> Iterator[tuple[str, str]]:
         elif role:
             lines.append(line)
         elif line.strip():
-            raise InvalidValue("a script begins with user:, ai:, system:, call: or result:")
+            raise InvalidValue(
+                "the first line must begin with a role: user:, ai:, system:, call: or result:"
+            )
     if role:
         yield role, "\n".join(lines).rstrip("\n")
 

@@ -80,7 +80,8 @@ class _Reader(Reader):
         elif speaker in _RESULT:
             yield ToolExecutionResultMessage(*self.calls.answered(None), value)
         else:
-            raise InvalidMessage(f"unknown speaker {speaker!r}")
+            known = "system, human, gpt, function_call, observation"
+            raise InvalidMessage(f"unknown speaker {speaker!r}: use one of {known}")
 
     def requests(self, value: str) -> Iterator[ToolExecutionRequest]:
         """Yield the calls of a turn.

@@ -74,7 +74,9 @@ class _Reader(Reader):
             case "assistant" | "tool":
                 yield from self.answer(parts)
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant, tool")
+                raise InvalidMessage(
+                    f"unknown role {role!r}: use one of system, user, assistant, tool"
+                )
 
     def answer(self, parts: list[JsonDict]) -> Iterator[ChatMessage]:
         for run in runs_of(parts, lambda part: type_in(part) == "tool-result"):

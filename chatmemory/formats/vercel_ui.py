@@ -177,13 +177,13 @@ class _Reader(Reader):
             case "user":
                 self.calls.interrupted()
                 if not parts:
-                    raise InvalidMessage("parts is empty")
+                    raise InvalidMessage("its list of parts is empty")
                 read = [content for part in parts if (content := _content(part)) is not None]
                 yield ReadMessage(UserMessage(read or [_stand_in(part) for part in parts]), [turn])
             case "assistant":
                 yield from self.assistant(turn, [_tool_part(part) for part in parts])
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+                raise InvalidMessage(f"unknown role {role!r}: use one of {', '.join(_ROLES)}")
 
     def assistant(self, turn: JsonDict, parts: list[JsonDict]) -> Iterator[ReadMessage]:
         head, joins = turn, None
@@ -206,7 +206,7 @@ class _Reader(Reader):
     def request(self, part: JsonDict) -> ToolExecutionRequest:
         id, name = text_in(part, "toolCallId"), text_in(part, "toolName")
         if not id:
-            raise InvalidMessage("the part of a tool needs a toolCallId")
+            raise InvalidMessage("the part of a tool needs the field toolCallId")
         return self.calls.request(id, name, part.get("input"))
 
     def result(self, part: JsonDict) -> ToolExecutionResultMessage:

@@ -105,8 +105,8 @@ def _of_database(
     conversations = _read_each(sessions, name, known[name], bounds)
     if unwritten_log(content):
         why = (
-            f"{called} has a file -wal beside it, whose changes are not read: quit the "
-            "program that writes them, or copy both to one database"
+            f"the newest changes of {called} are in a file -wal beside it, which is not read: "
+            "quit the program that writes it, and import again"
         )
         conversations = chain([Refused("the write-ahead log", why)], conversations)
     return TranscriptStream(name, conversations)

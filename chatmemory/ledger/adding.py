@@ -255,7 +255,10 @@ def _duplicate(message: NewMessage, known: Mapping[str, _StoredMessage]) -> int 
         stored.payload is not None
         and stored.payload != without_attributes(message_to_json(message.message))
     ):
-        raise DuplicateClientId(f"client id {message.client_id!r} already names another message")
+        raise DuplicateClientId(
+            f"the client id {message.client_id!r} already names a message with different "
+            "content: give each message its own client id"
+        )
     return stored.seq
 
 
@@ -380,4 +383,4 @@ def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None
         if recount is not None:
             recount.put_into(recorder)
         recorder.window.count_with(family_named(default), counter(default))
-        recorder.set_policy(None, estimator=default, note=f"{name} is not installed")
+        recorder.set_policy(None, estimator=default, note=f"the estimator {name} is not installed")

@@ -111,7 +111,10 @@ def rank_of_summary(transition: Transition, n: int) -> int:
         return covered
     rank = place_ranks(ranks)[place]
     if rank is None and place < len(ranks) - 1:
-        raise NotCompactable("no rank is free for another summary between the same two messages")
+        raise NotCompactable(
+            "no place is free between the two messages around the summary: choose other messages "
+            "to replace"
+        )
     return appended_rank(n) if rank is None else rank
 
 

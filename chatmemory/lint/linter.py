@@ -162,7 +162,7 @@ def turns_of(
     provider. Raises the same exceptions as `lint`.
     """
     if provider not in PROVIDERS:
-        raise InvalidValue(f"unknown provider {provider!r}: one of {', '.join(PROVIDERS)}")
+        raise InvalidValue(f"unknown provider {provider!r}: use one of {', '.join(PROVIDERS)}")
     window = chat_messages(messages)
     shown = range(1, len(window) + 1) if numbers is None else numbers
     return [

@@ -73,5 +73,8 @@ def memory_id_at(segment: str) -> str:
     if "\0" in memory_id:
         raise ValueError("a memory id cannot contain NUL")
     if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be in lower case
-        raise ValueError(f"{segment!r} is not the address of a memory id")
+        raise ValueError(
+            f"{segment!r} is no memory id as a URL has it: write each byte except "
+            "A-Z a-z 0-9 - _ . as ~XX"
+        )
     return memory_id

@@ -97,7 +97,7 @@ class Quotes:
             hits = tuple(Quote(**hit) for hit in value["hits"])
             return cls(hits, value["matched"], value["has_more"], value["notice"])
         except (KeyError, TypeError):
-            raise InvalidMessage("expected the answer to a search, as a JSON object") from None
+            raise InvalidMessage("expected the result of a search, as a JSON object") from None
 
 
 @dataclass(frozen=True)

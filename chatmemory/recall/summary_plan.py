@@ -143,7 +143,7 @@ def _check_interrupted(
         if entry in interrupted and number in (covering or ()):
             raise NotCompactable(
                 f"#{number} belongs to a tool call that was not answered completely: the model "
-                "does not see it, and no summary covers it"
+                "does not see it, and no summary can replace it"
             )
 
 

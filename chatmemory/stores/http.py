@@ -150,7 +150,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
             try:
                 return read(response)
             except InvalidMessage as error:
-                why = f"this is no answer of a chatmemory server: {error}"
+                why = f"this is no response of a chatmemory server, check the base URL: {error}"
                 raise HttpStoreError(f"{what}: {status}: {why}", status) from error
         problem = _problem(response)
         title = problem.get("title", response.reason_phrase)
@@ -191,7 +191,7 @@ def _quotes_of(response: httpx.Response) -> Quotes:
 
 def _check_no_content(response: httpx.Response) -> None:
     if response.status_code != NO_CONTENT:
-        raise InvalidMessage(f"expected the status {NO_CONTENT:d}")
+        raise InvalidMessage(f"expected the status {NO_CONTENT:d}, without a body")
 
 
 def _url_of_store(base_url: object) -> httpx.URL:

@@ -71,7 +71,7 @@ def compact(
     if policy.is_exceeded_by(seen):
         raise NotCompactable(
             f"with this summary memory would hold {policy.load(seen):,} of "
-            f"{policy.limit:,} {policy.unit}: cover more messages, or write a shorter summary"
+            f"{policy.limit:,} {policy.unit}: replace more messages, or write a shorter summary"
         )
     return transition
 
@@ -115,20 +115,22 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
     """
     chosen = set(covered)
     if len(chosen) < 2:
-        raise NotCompactable("a summary covers at least two messages")
+        raise NotCompactable("a summary must replace at least two messages")
     if leading_system(entries) in chosen:
-        raise NotCompactable("the leading system message cannot be covered: it stays as it is")
+        raise NotCompactable("the system message at the head stays: no summary can replace it")
     if any(entry.pinned and not is_summary(entry.message) for entry in chosen):
-        raise NotCompactable("a pinned message cannot be covered: unpin it first")
+        raise NotCompactable("a summary cannot replace a pinned message: unpin the message first")
     for _, positions in groupby(range(len(entries)), key=group_starts(entries).__getitem__):
         group = [entries[position] for position in positions]
         if chosen.isdisjoint(group):
             continue
         if not chosen.issuperset(group):
-            raise NotCompactable("a tool call and its results can only be covered together")
+            raise NotCompactable("a summary must replace a tool call together with its results")
         calls = getattr(group[0].message, "tool_execution_requests", ())
         if calls and len(group) <= len(calls):
-            raise NotCompactable("a tool call that awaits results cannot be covered")
+            raise NotCompactable(
+                "a summary cannot replace a tool call that waits for results: add the results first"
+            )
 
 
 def all_but_last(

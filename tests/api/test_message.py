@@ -71,7 +71,8 @@ def test_branches_are_true_or_a_list_of_ids(api, branched, branches):
     else:
         assert (answer.status_code, answer.data["field"]) == (422, "branches")
         assert answer.data["detail"] == (
-            "must be true, for all branches with a copy of the text, or a list of ids of branches"
+            "must be true, to choose all branches with a copy of the text, "
+            "or a list of ids of branches"
         )
     assert texts(branched) == ["my number is A-1182"]
 

@@ -324,7 +324,7 @@ def test_arguments_are_written_as_an_object(arguments, input):
             "no part of its content can be read: 'new', 'input_text'",
         ),
         (ai({"type": "output_text", "text": "x"}), "can be read: 'output_text'"),
-        (user({"type": "image"}), "image needs a source"),
+        (user({"type": "image"}), "image needs the field source, an object"),
         (user({"type": "image", "source": {"type": "url", "url": 5}}), "url must be a string"),
         (user(text(5)), "text must be a string"),
         (ai(call(id=5)), "id must be a string"),

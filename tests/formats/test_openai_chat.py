@@ -176,7 +176,7 @@ def _deep(levels: int) -> list:
         (user({"type": "input_audio", "input_audio": "x"}), "input_audio must be an object"),
         (user({"type": "input_audio", "input_audio": {"data": 5}}), "data must be a string"),
         (user({"type": "file", "file": "x"}), "file must be an object"),
-        (user({"type": "image_url"}), "an image needs a url"),
+        (user({"type": "image_url"}), "an image needs the field url"),
         (user(image(5)), "the url of an image must be a string"),
         ({"role": ["user"]}, "unknown role"),
         (ai(function_call="auto"), "function_call must be an object"),

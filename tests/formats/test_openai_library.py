@@ -151,7 +151,7 @@ def test_an_answer_that_was_not_awaited_is_refused():
         return COMPLETION
 
     waiting = answer()
-    with pytest.raises(UnreadableTranscript, match="this coroutine must be awaited first"):
+    with pytest.raises(UnreadableTranscript, match="this coroutine is not received yet: await it"):
         MessageWindowChatMemory("waiting").add_from(waiting, "openai_chat")
     waiting.close()
 
@@ -242,7 +242,7 @@ def test_an_object_of_another_format_is_refused_with_the_format_that_fits():
         (completion, "openai_responses", "openai_chat"),
     ):
         what = f"this {type(values).__name__} has no messages in the format '{format}'"
-        with pytest.raises(UnreadableTranscript, match=f"{what}: its format is '{fitting}'"):
+        with pytest.raises(UnreadableTranscript, match=f"{what}: name the format '{fitting}'"):
             memory.add_from(values, format)
     assert memory.messages() == []
 

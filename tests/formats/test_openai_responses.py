@@ -485,8 +485,8 @@ def test_other_files_are_of_no_format(value):
     ("item", "why"),
     [
         ("x", "an item must be a JSON object"),
-        ({}, "needs a type or a role"),
-        ({"type": 5}, "needs a type or a role"),
+        ({}, "needs the field type or the field role"),
+        ({"type": 5}, "needs the field type or the field role"),
         ({"role": "robot", "content": "x"}, "unknown role 'robot'"),
         ({"role": ["user"], "content": "x"}, "unknown role"),
         ({"role": "user"}, "content is missing"),
@@ -499,7 +499,7 @@ def test_other_files_are_of_no_format(value):
         (output(output={"a": 1}), "output must be a string or a list"),
         (typed("function_call_output", call_id="c1"), "output is missing"),
         (call(name=5), "name must be a string"),
-        (user([typed("input_audio", input_audio="x")]), "input_audio is no object"),
+        (user([typed("input_audio", input_audio="x")]), "input_audio must be an object"),
     ],
 )
 def test_a_malformed_item_is_refused_with_its_place(item, why):

@@ -92,7 +92,7 @@ def test_only_a_line_break_ends_a_line(mark):
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        ("hello", "a script begins with user:, ai:, system:, call: or result:"),
+        ("hello", "the first line must begin with a role: user:, ai:, system:, call: or result:"),
         ("{", "not valid JSON"),
         ("[]", "found: the text is an empty list"),
         ("{}", "found: the text is an empty object"),

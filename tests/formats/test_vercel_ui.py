@@ -143,9 +143,9 @@ def test_files_are_contents(file, content):
     [
         ({"role": "user"}, "parts must be a list"),
         (message("user"), "parts is empty"),
-        (message("robot", text("a")), "unknown role 'robot': one of system, user, assistant"),
+        (message("robot", text("a")), "unknown role 'robot': use one of system, user, assistant"),
         (ai(text(5)), "text must be a string"),
-        (ai(tool("")), "needs a toolCallId"),
+        (ai(tool("")), "needs the field toolCallId"),
         (ai({"type": "dynamic-tool", "toolCallId": "a", "toolName": 5}), "toolName must be"),
         (ai(tool("a", "output-error", errorText={})), "errorText must be a string"),
         (ai("x"), "a part must be an object"),

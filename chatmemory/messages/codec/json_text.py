@@ -37,7 +37,7 @@ def decode_json(text: str) -> JsonValue:
     Raises InvalidMessage.
     """
     if not isinstance(text, str):
-        raise InvalidMessage("expected JSON text")
+        raise InvalidMessage(f"expected JSON as a string, not as {type(text).__name__}")
     text = text.lstrip(" \t\r\n")
     if not text:
         raise InvalidMessage("expected JSON, but the text is empty")

@@ -127,7 +127,7 @@ def read_typed(value: JsonValue, known: Mapping[str, Callable[[Properties], T]],
         raise InvalidMessage(f"a {what} needs a type: one of {', '.join(known)}")
     if not isinstance(kind, str) or kind not in known:
         shown = repr(kind) if isinstance(kind, str | int | float) else "that is not a string"
-        raise InvalidMessage(f"unknown {what} type {shown}: one of {', '.join(known)}")
+        raise InvalidMessage(f"unknown {what} type {shown}: use one of {', '.join(known)}")
     properties.type = kind
     return known[kind](properties)
 
