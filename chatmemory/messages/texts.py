@@ -5,16 +5,19 @@ printed.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.messages.codec import load_json
+from chatmemory.messages.codec import GAP, decode_json, load_json, message_from_frame
+from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
-    ToolExecutionRequest,
     ToolExecutionResultMessage,
     text_of,
 )
+
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def named(seq: int) -> str:
@@ -44,15 +47,41 @@ def readable_text(message: ChatMessage) -> str:
     """
     match message:
         case ToolExecutionResultMessage():
-            return f"{message.tool_name or ''} {text_of(message)}".strip()
+            return _result(message.tool_name, text_of(message))
         case AiMessage():
-            calls = map(_call, filter(None, message.tool_execution_requests))
-            return "\n".join(filter(None, (message.text, *calls)))
+            requests = filter(None, message.tool_execution_requests)
+            return _calls(message.text, ((each.name, each.arguments) for each in requests))
     return text_of(message)
 
 
-def _call(request: ToolExecutionRequest) -> str:
-    return f"{request.name or ''}({_arguments(request.arguments or '')})"
+def readable_stored_text(frame: str, text: str) -> str:
+    """Return the readable text of a message that is stored as a frame (its JSON with a gap for its
+    text) and a text. The text itself if the frame is corrupt.
+
+    A page shows many of these texts, so no message is made of the usual frames.
+    """
+    try:
+        match decode_json(frame.replace(GAP, "null")):
+            case {"type": "TOOL_EXECUTION_RESULT", **stored} if GAP in frame:
+                return _result(stored.get("toolName"), text)
+            case {"type": "AI", "toolExecutionRequests": [_, *_] as requests, **stored}:
+                calls = [each for each in requests if isinstance(each, dict)]
+                shown = ((each.get("name"), each.get("arguments")) for each in calls)
+                return _calls(stored.get("text"), shown)
+        message = message_from_frame(frame, text)
+    except InvalidMessage:
+        return text
+    return text if message is None else readable_text(message)
+
+
+def _result(tool_name: JsonValue, text: str) -> str:
+    return f"{tool_name or ''} {text}".strip()
+
+
+def _calls(text: JsonValue, calls: Iterable[tuple[JsonValue, JsonValue]]) -> str:
+    """Return a text, and calls of (name, arguments) on lines below it."""
+    lines = (f"{name or ''}({_arguments(str(given or ''))})" for name, given in calls)
+    return "\n".join(filter(None, (str(text or ""), *lines)))
 
 
 def _arguments(text: str) -> str:
@@ -64,10 +93,6 @@ def _arguments(text: str) -> str:
     if not isinstance(arguments, dict):
         return text
     return ", ".join(f"{name}: {_json(value)}" for name, value in arguments.items())
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 QUOTED = 140  # characters in a quote

@@ -18,7 +18,6 @@ from django.db.models.lookups import IsNull
 
 from chatmemory import database
 from chatmemory.columns import shown_values, with_columns
-from chatmemory.exceptions import CorruptRow
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.windows import (
     FramedRow,
@@ -28,7 +27,7 @@ from chatmemory.ledger.windows import (
     window_totals,
 )
 from chatmemory.messages.message import ChatMessage, MessageType
-from chatmemory.messages.texts import readable_text
+from chatmemory.messages.texts import readable_stored_text
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.recall.index import Index, index_of
 from chatmemory.search import DIGEST_LABEL, user_labels
@@ -201,10 +200,7 @@ class MessageDetail:
         """
         if not self.has_calls and self.type is not MessageType.TOOL_EXECUTION_RESULT:
             return self.text
-        try:
-            return readable_text(self.message)
-        except CorruptRow:
-            return self.text
+        return readable_stored_text(self.frame, self.text)
 
     @property
     def is_summary(self) -> bool:

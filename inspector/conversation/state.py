@@ -12,12 +12,10 @@ from itertools import islice
 from django.db.models import Case, Q, When
 from django.db.models.functions import Left
 
-from chatmemory.exceptions import InvalidMessage
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.lint.since import CallIds
-from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.message import MessageType
-from chatmemory.messages.texts import readable_text
+from chatmemory.messages.texts import readable_stored_text
 from chatmemory.models import Memory, Message
 from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_of_calls
@@ -251,18 +249,10 @@ def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]
         read=Case(When(by_frame, then="frame"), default=None), start=Left("text", size)
     )
     columns = rows.values_list("seq", "read", "start")
-    return {seq: _readable(frame, start)[:size] for seq, frame, start in columns}
-
-
-def _readable(frame: str | None, text: str) -> str:
-    """Return the readable text of a message. Return `text` itself if the JSON `frame` is missing or
-    corrupt.
-    """
-    try:
-        message = message_from_frame(frame, text) if frame else None
-    except InvalidMessage:
-        return text
-    return text if message is None else readable_text(message)
+    return {
+        seq: (readable_stored_text(frame, start) if frame else start)[:size]
+        for seq, frame, start in columns
+    }
 
 
 def calls_in(memory_id: str, rows: Iterable[MessageView]) -> dict[int, CallIds]:

@@ -47,6 +47,7 @@ from chatmemory.messages.codec import (
 )
 from chatmemory.messages.contents import Image, ImageContent, TextContent
 from chatmemory.messages.message import with_attributes
+from chatmemory.messages.texts import readable_stored_text, readable_text
 
 from ..properties import examples
 
@@ -104,6 +105,7 @@ def test_a_message_reads_back_equal_from_its_json_and_from_its_frame_and_text(me
     assert frame_and_size(message) == (frame, len(payload.encode(errors="surrogatepass")))
     assert payload_of(frame, text) == payload_of(payload, text) == payload
     assert message_from_frame(frame, text) == message_from_frame(payload, text) == message
+    assert readable_stored_text(frame, text) == readable_text(message)
     assert without_attributes(payload) == without_attributes(message_to_json(bare(message)))
     assert message_from_json(without_attributes(payload)) == bare(message)
     if isinstance(message, CustomMessage):

@@ -83,6 +83,8 @@ def check_density(text: str) -> None:
     length. Decoding such a text would take too much memory.
     """
     size = len(text)
+    if size <= ELEMENTS_FREE:
+        return
     elements = min(ELEMENTS_FREE + size // SIZE_PER_ELEMENT, ELEMENTS_MAX)
     for signs, most, what in (
         ("{[,", elements, "lists, objects and commas"),
