@@ -54,8 +54,8 @@ class ChatMemoryConfig(AppConfig):
 def _check_databases(
     databases: Sequence[str] | None = None, **_: object
 ) -> list[checks.CheckMessage]:
-    """The system checks that ask a database. One that is down is asked once, because each attempt
-    waits for it.
+    """System checks that query a database. A database that is down is tried only once, because each
+    attempt waits.
     """
     found = [using for using in databases or [alias()] if answers(using)]
     if not found:
@@ -65,7 +65,9 @@ def _check_databases(
 
 
 def _check_docs_have_scripts(**_: object) -> list[checks.Warning]:
-    """A system check: the package with Swagger's scripts is installed if its page is."""
+    """A system check: warns if the Swagger page is installed without the package that has its
+    scripts.
+    """
     if apps.is_installed(_SWAGGER_SCRIPTS) or not getattr(settings, "ROOT_URLCONF", None):
         return []
     try:

@@ -1,17 +1,16 @@
-"""Declares database columns in one place, at the field of a model:
+"""Declares database columns at the field of a model, in one place:
 
-    mood = declared(
-        models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
-        Column(of=mood_of, sealed_since=5),
-    )
+mood = declared(
+    models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
+    Column(of=mood_of, sealed_since=5),
+)
 
-The declaration decides how rows with the column are written and read. Archives, branches,
-redaction, digests and simulated messages follow the declaration, and so do the API's field with its
-description and the name in templates. Only a template, a migration and the golden pages (stored
-pages of the tests) must be changed by hand.
+The declaration decides how the column is written and read: in archives, branches, redactions,
+digests, simulations, in the API and in templates. Only a template, a migration and the golden pages
+(stored pages of the tests) must be changed by hand.
 
-Columns of `Message`, `Stay` and `Step` can be declared. The older columns are written by hand where
-rows are made (`inserted`) and read (`reading.rows`).
+Columns of `Message`, `Stay` and `Step` can be declared. The older columns have no declaration:
+`inserted` writes them and `reading.rows` reads them.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ _DECLARED = "chatmemory_column"  # the attribute of a field that has its Column
 
 @dataclass(frozen=True)
 class Column:
-    """The declaration of a database column: its value, its digest, and where its value is shown.
+    """The declaration of a database column.
 
-    `of` returns the column's value for a new row. For a message, `of` gets the `NewMessage`; for a
-    stay, the `Entry`; for a step, the `Memory` after the step. A redaction sets the column to the
-    value of `of` for the replacement message. With `has_words=False`, the column has no text of
-    messages, and a redaction leaves its value as it is.
-
-    `sealed_since` is the first version of digests that covers the column. For a new column, add 1
-    to the newest version in `inspector.rooms.integrity.chain`. `unsealed` is the reason why no
-    digest covers the column. `hidden` is the reason why neither pages nor the API show the column.
-    In rows of earlier versions the column is None, unless `is_filled_in` says that a migration has
-    filled in these rows.
+    - `of`: the function that returns the column's value for a new row. Its argument is the
+      `NewMessage`, the `Entry` of a stay, or the `Memory` after a step.
+    - `sealed_since`: the first version of digests that covers the column. A new column needs a new
+      version: 1 more than the newest in `inspector.rooms.integrity.chain`.
+    - `unsealed`: the reason why no digest covers the column.
+    - `hidden`: the reason why neither pages nor the API show the column.
+    - `has_words`: whether the column has text of messages. A redaction then sets the column to the
+      value for the replacement message.
+    - `is_filled_in`: whether a migration has filled in the older rows. Else the column is None
+      there.
     """
 
     of: Callable[[Any], object]  # a NewMessage, an Entry or a Memory
@@ -70,9 +69,7 @@ def declared(field: F, column: Column) -> F:
 
 @cache
 def columns_of(model: type[Model]) -> Mapping[str, Column]:
-    """Return the columns of a model that have a declaration (`Column`), by name, in the order of
-    the model.
-    """
+    """Return the declared columns of a model, by name, in the order of its fields."""
     fields = {field.attname: field for field in model._meta.concrete_fields}
     return {
         name: getattr(field, _DECLARED)
@@ -88,15 +85,17 @@ def shown_columns(model: type[Model]) -> tuple[str, ...]:
 
 
 def words_in(model: type[Model]) -> tuple[str, ...]:
-    """Return the names of the declared columns that contain text of messages, which a redaction
-    must erase.
+    """Return the names of the declared columns that contain text of messages. A redaction must
+    erase this text.
     """
     return tuple(name for name, column in columns_of(model).items() if column.has_words)
 
 
 def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that adds the declared columns of a model to a dataclass, as
-    attributes that are None by default. Place it below `dataclass`.
+    """Return a class decorator that adds the declared columns of a model to a dataclass, each with
+    the default None.
+
+    Place this decorator below `dataclass`. With `only_shown`, hidden columns are left out.
     """
     names = shown_columns(model) if only_shown else tuple(columns_of(model))
 
@@ -112,23 +111,23 @@ def with_columns(model: type[Model], only_shown: bool = False) -> Callable[[type
 def fill_in(
     row: object, model: type[Model], source: object, known: Mapping[str, object] | None = None
 ) -> None:
-    """Set the declared columns of a new row. A column gets its value in `known`; if it has none
-    there, the value is computed from `source` (see `Column.of`).
+    """Set the declared columns of a new row. A value is taken from `known`, or if it is not there,
+    computed from `source` (see `Column.of`).
     """
     for name, column in columns_of(model).items():
         setattr(row, name, known[name] if known and name in known else column.of(source))
 
 
 def redacted_columns(model: type[Model], replacement: object) -> ColumnValues:
-    """Return the declared columns with text of messages, by name, with the values that a redaction
-    leaves in them. `replacement` is the message that takes the place of the redacted message.
+    """Return the values that a redaction leaves in the declared columns with text of messages, by
+    name. `replacement` is the message that replaces the redacted message.
     """
     columns = columns_of(model)
     return {name: columns[name].of(replacement) for name in words_in(model)}
 
 
 def shown_values(model: type[Model], row: object) -> ColumnValues:
-    """Return the declared columns of a row that pages and the API show, by name."""
+    """Return the values of the declared columns that pages and the API show, by name."""
     names = shown_columns(model)
     return {name: getattr(row, name) for name in names} if names else {}
 

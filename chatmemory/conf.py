@@ -168,8 +168,8 @@ def fact_words() -> Words:
 
 @cache
 def configured_policies() -> dict[str, Policy]:
-    """Return the default policies from the settings; each key is a prefix of conversation ids.
-    Raises ImproperlyConfigured.
+    """Return the default policies from the settings, by prefix of conversation ids. Raises
+    ImproperlyConfigured.
     """
     policies = {}
     for prefix, text in configuration().DEFAULT_POLICIES.items():
@@ -222,8 +222,8 @@ _EXTENSIONS = {
 def register_extensions() -> None:
     """Register the policies, formats and estimators that the settings name.
 
-    Raises ImproperlyConfigured for a path that cannot be imported, and for an item of a wrong type.
-    Raises it also for a mistake in any other setting of CHATMEMORY, which `configuration` finds.
+    Raises ImproperlyConfigured for a path that cannot be imported, for a value of a wrong type, and
+    for any other mistake in CHATMEMORY.
     """
     for key, extension in _EXTENSIONS.items():
         for path in getattr(configuration(), key):

@@ -1,5 +1,5 @@
-"""Contradictions: stored rows that differ from what a replay of the ledger gives. A verification
-finds them.
+"""Contradictions: stored rows that differ from what the ledger gives when it is replayed. A
+verification finds them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Contradiction:
 
 
 class Contradicted(Exception):
-    """Raised for a row that contradicts the ledger. `row` is a row of a model or its name, and
-    `what` says how it differs.
+    """Raised for a row that contradicts the ledger. `row` is the row or its name, and `what` says
+    how the row differs.
     """
 
     def __init__(self, row: object, what: str) -> None:
@@ -39,33 +39,30 @@ class Contradicted(Exception):
 
 
 class LedgerCheck:
-    """Checks each row while a conversation is verified, in the order of its ledger.
+    """Checks the rows of a conversation during a verification, in the order of the ledger.
 
-    Rooms (plug-in features) override the methods. A method raises Contradicted for a wrong row; by
-    default, every row is accepted.
+    Rooms override the methods, which raise Contradicted for a wrong row. By default, every row is
+    accepted.
     """
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
     def message(self, row: Message) -> None:
-        """Check a message while the step that stored the message is verified."""
+        """Check a message. Called when the step that stored the message is verified."""
 
     def stay(self, row: Stay) -> None:
-        """Check a stay (a message's period in memory) while the step that began the stay is
-        verified.
-        """
+        """Check a stay. Called when the step that began the stay is verified."""
 
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
-        """Check a step, after its messages and the stays (periods of messages in memory) that began
-        with the step.
+        """Check a step. Called after its messages and the stays that began with it.
 
         `ended` has the number and the reason of each stay that ended with the step, in the order of
         the numbers.
         """
 
     def end(self) -> None:
-        """Check the totals after the last step, when everything else is verified."""
+        """Check the totals. Called after the last step."""
 
 
 def expect(row: object, what: str, found: object, expected: object) -> None:
@@ -82,8 +79,8 @@ def expect_any(row: object, what: str, found: object, expected: Sequence[object]
     """Raise Contradicted unless a value of a row is among the expected values. `what` names the
     value.
 
-    Earlier versions of this library may have computed the value differently. `expected` has the
-    value of the current version first, then the values of earlier versions.
+    `expected` has the value that this version of the library computes, then the values that earlier
+    versions computed.
     """
     if found not in expected:
         expect(row, what, found, expected[0])
@@ -91,10 +88,10 @@ def expect_any(row: object, what: str, found: object, expected: Sequence[object]
 
 @contextmanager
 def naming(row: object) -> Iterator[None]:
-    """Turn every error of the block into Contradicted with this `row`, because any value of an
-    altered row may cause errors.
+    """Turn an error in the block into Contradicted with this `row`, because an altered row may
+    cause any error.
 
-    An outage of the database says nothing about the row, and is raised unchanged.
+    MemoryNotFound and outages of the database are raised unchanged.
     """
     try:
         yield
@@ -109,8 +106,8 @@ def naming(row: object) -> Iterator[None]:
 
 
 def is_outage(error: Exception) -> bool:
-    """Return whether an error says nothing about the stored rows: the database answers no queries,
-    or this machine lacks memory for the rows.
+    """Return whether an error is no fault of the stored rows: the database is down, or this machine
+    lacks memory.
     """
     unasked = (OperationalError, InterfaceError, ProgrammingError, OSError)
     is_unasked = isinstance(error, unasked)

@@ -1,7 +1,7 @@
 """Reads data files of chatmemory, which are stored beside its modules.
 
-The files are opened by their paths: importing `importlib.resources` would take a twelfth of the
-time that chatmemory takes to import.
+The files are opened by path, because importing `importlib.resources` would slow the import of
+chatmemory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Gives access to the library's database: the database to which the project's routers write
 conversations.
 
-All tables of the library are in this database, and reads use this database, too. A replica could
-lack a message that was added a moment ago. Every transaction, connection and query is made here, or
-by a manager that uses this module.
+All tables of the library are written and read there. A replica could lack a message that was added
+a moment ago. Every transaction, connection and query is made here, or by a manager that uses this
+module.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def cursor() -> CursorWrapper:
 
 
 def described() -> str:
-    """Return a description of the database for operators, without a password: the file, or the name
-    and host.
+    """Return a description of the database for operators: its file, or its name and host. The
+    password is left out.
     """
     settings = connection().settings_dict
     if connection().vendor == "sqlite":
@@ -61,9 +61,10 @@ def described() -> str:
 
 
 def refusal() -> str | None:
-    """Return why a PostgreSQL database of the project refuses connections; None if all accept them.
+    """Return the reason why a PostgreSQL database of the project refuses connections; None if all
+    databases accept them.
 
-    A connection pool hides the reason, so this function opens a connection of its own.
+    This function opens a connection of its own, because a connection pool hides the reason.
     """
     for each in connections.all():
         if each.vendor == "postgresql":
@@ -75,9 +76,10 @@ def refusal() -> str | None:
 
 
 class _Transaction(transaction.Atomic):
-    """A transaction that on SQLite takes the writers' lock when it begins, regardless of the
-    project's `transaction_mode`: SQLite refuses a transaction that takes the lock later if another
-    one has written meanwhile.
+    """A transaction that on SQLite takes the writers' lock at once, whatever the project's
+    `transaction_mode`.
+
+    If a transaction took the lock later, SQLite would refuse it after another process has written.
     """
 
     def __enter__(self) -> None:
@@ -94,16 +96,16 @@ class _Transaction(transaction.Atomic):
 
 
 def atomic(using: str | None = None) -> transaction.Atomic:
-    """Return a context manager that makes the changes of a block one transaction, by default in the
-    library's database.
+    """Return a context manager that runs its block in one transaction. The default is the library's
+    database.
     """
     return _Transaction(using or alias(), savepoint=True, durable=False)
 
 
 @contextmanager
 def nowait() -> Iterator[None]:
-    """Run the block in a transaction that never waits for locks: OperationalError is raised at once
-    if another writer holds a required lock.
+    """Run the block in a transaction that never waits for locks. Raises OperationalError at once if
+    another transaction holds a needed lock.
     """
     db = connection()
     if db.vendor == "postgresql":
@@ -127,11 +129,11 @@ def nowait() -> Iterator[None]:
 
 
 def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts of long work, each for its own transaction, with pauses in which other
-    writers of a SQLite file get their turn.
+    """Yield the parts of long work, each for its own transaction. On SQLite there are pauses
+    between them.
 
-    SQLite has no queue: a waiting writer tries again every tenth of a second. Without pauses
-    between the transactions, the waiting writer would never find the file free.
+    Without pauses, other writers might never get their turn: SQLite has no queue, and a waiting
+    writer tries only every tenth of a second.
     """
     began, last = monotonic(), 0.0
     for part in parts:
@@ -146,7 +148,9 @@ def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the parts of long work, at least one, until about this many seconds have passed."""
+    """Yield the parts of long work until about this many seconds have passed, but at least one
+    part.
+    """
     end = monotonic() + seconds
     for part in parts:
         yield part
@@ -155,8 +159,8 @@ def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Split keys into lists, so that the sizes in each list sum up to at most `most`. A key whose
-    size alone is larger gets its own list.
+    """Split keys into lists, so that the sizes in a list add up to at most `most`. A larger key
+    gets its own list.
     """
     part: list[Key] = []
     together = 0
@@ -170,15 +174,15 @@ def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
 
 
 def on_commit(call: Callable[..., object], *arguments: object) -> None:
-    """Call a function after the transaction commits. Errors of the function are only logged,
-    because the change is already committed.
+    """Call a function after the transaction commits. An error of the function is only logged,
+    because the change is already stored.
     """
     # Django logs an error with the function's name, which a partial does not have
     transaction.on_commit(lambda: call(*arguments), using=alias(), robust=True)
 
 
 class _IsAny(Func):
-    """Whether a value is in an array."""
+    """SQL expression: whether a value is in an array."""
 
     template = "(%(expressions)s)"
     arg_joiner = " = ANY "
@@ -188,8 +192,8 @@ class _IsAny(Func):
 def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
     """Return the condition that the field `name` equals one of these numbers or texts.
 
-    All values are passed as one parameter. With a parameter for each value, Django would take
-    longer to build the query than the database to answer it.
+    All values are one parameter of the query. With a parameter for each value, Django would be slow
+    to build the query.
     """
     listed = list_parameter(values)
     if connection().vendor == "postgresql":
@@ -198,13 +202,15 @@ def in_list(name: str, values: Iterable[int] | Iterable[str]) -> Q | Func:
 
 
 def list_parameter(values: Iterable[int] | Iterable[str]) -> list[int] | list[str] | str:
-    """Return numbers or texts as one parameter of a statement."""
+    """Return numbers or texts in the form in which the database takes them as one parameter."""
     listed: list[Any] = list(values)  # all numbers or all texts: a list has one of both types
     return listed if connection().vendor == "postgresql" else json.dumps(listed)
 
 
 def has_tables(using: str) -> bool:
-    """Return whether the routers allow this library's tables in a database."""
+    """Return whether this library's tables may be in the database `using`, by the project's
+    routers.
+    """
     return router.allow_migrate_model(using, apps.get_model("chatmemory", "Memory"))
 
 
@@ -218,8 +224,9 @@ def answers(using: str) -> bool:
 
 
 def check_transactions_are_short(**_: object) -> list[Caution]:
-    """Check, as a Django system check, that ATOMIC_REQUESTS is off: with it, each request would be
-    one long transaction.
+    """Check that ATOMIC_REQUESTS is off. With it, each request would be one long transaction.
+
+    This is a system check of Django.
     """
     if not connection().settings_dict["ATOMIC_REQUESTS"]:
         return []
@@ -235,10 +242,10 @@ def check_transactions_are_short(**_: object) -> list[Caution]:
 
 
 def check_sessions_are_kept(**_: object) -> list[Error]:
-    """Check, as a Django system check, that each PostgreSQL connection has a session of its own.
+    """Check that each PostgreSQL connection has its own session. This is a system check of Django.
 
-    PgBouncer in transaction mode gives one session to several connections in turn. The cursors of
-    long lists and the notices of live pages get lost then.
+    PgBouncer in transaction mode shares a session among connections. The cursors of long lists and
+    the notices of live pages then get lost.
     """
     if not _shares_sessions():
         return []
@@ -248,8 +255,9 @@ def check_sessions_are_kept(**_: object) -> list[Error]:
 
 
 def _shares_sessions() -> bool:
-    """Return whether two connections that are open at once get the same session. A database that is
-    down is skipped. Only behind a pooler is another connection opened.
+    """Return whether two open connections get the same session. False for a database that is down.
+
+    A second connection is opened only behind a pooler.
     """
     db = connection()
     if db.vendor != "postgresql" or db.in_atomic_block:
@@ -272,14 +280,16 @@ def _shares_sessions() -> bool:
 
 
 def _another(db: BaseDatabaseWrapper) -> Any:  # a psycopg connection: Django has no type for it
-    """Open a connection beside Django's own."""
+    """Return a new connection to the database, beside Django's own."""
     parameters = {**db.get_connection_params(), "autocommit": True}
     return db.Database.connect(**parameters)  # type: ignore[attr-defined]  # only a backend has it, not its base class
 
 
 def check_tables_are_together(**_: object) -> list[Error]:
-    """Check, as a Django system check, that all tables of the library are in one database, because
-    a change writes several tables in one transaction.
+    """Check that all tables of the library are in one database, because one transaction writes
+    several of them.
+
+    This is a system check of Django.
     """
     db = alias()
     own = [each for each in apps.get_app_configs() if f"{each.label}_".startswith("chatmemory_")]

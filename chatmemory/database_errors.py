@@ -1,7 +1,7 @@
-"""Recognizes database outages: errors that the request did not cause and that may end by
+"""Recognizes outages of the database: errors that the request did not cause, and that may end by
 themselves.
 
-The transaction of the request was rolled back, so the caller can repeat the request.
+After an outage the caller can repeat the request, because its transaction was rolled back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from chatmemory.sqlite_files import is_damage
 
 @dataclass(frozen=True)
 class Outage:
-    """A problem of the database: its `state` in a word, and a sentence about it (`detail`).
+    """An outage of the database: its `state` in a word, and a sentence about it (`detail`).
 
-    `is_of_node` is True if the database itself responds, but a node of its cluster does not.
+    `is_of_node` is True if only a node of a cluster is down.
     """
 
     state: str
@@ -89,10 +89,7 @@ RETRY_SECONDS = 2
 
 
 def outage(error: BaseException | None) -> Outage | None:
-    """Return the outage that an error reports; None for other errors.
-
-    An error in a statement is not an outage, but a bug of this program.
-    """
+    """Return the outage that an error reports; None if the error is a bug of this program."""
     if not isinstance(error, (DatabaseError, InterfaceError)):
         return None
     cause = error.__cause__
@@ -110,10 +107,10 @@ def outage(error: BaseException | None) -> Outage | None:
 
 @contextmanager
 def leaving_out_lost_nodes() -> Iterator[None]:
-    """Run the block in a transaction. If a node of a cluster is down, roll back and continue after
-    the block.
+    """Run the block in a transaction. If the database or a node of its cluster is down, roll back
+    and go on after the block.
 
-    If the whole database is down, the code after the block fails.
+    Other errors are raised.
     """
     try:
         with database.atomic():
@@ -125,10 +122,10 @@ def leaving_out_lost_nodes() -> Iterator[None]:
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return the text that a command prints for a database error; None for an error that is a bug
-    of this program.
+    """Return the text that a command prints for a database error; None if the error is a bug of
+    this program.
 
-    The driver's own text explains why a database is down. The text contains no password.
+    The text has the driver's explanation, without a password.
     """
     if is_damage(error.__cause__):
         return f"the database is damaged: {error}: restore a backup"

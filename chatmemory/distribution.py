@@ -1,8 +1,7 @@
 """Distributes the tables over the nodes of a cluster: PostgreSQL with the extension Citus.
 
-Conversations are distributed by their id. All rows of a conversation are on one node, so that a
-change or a page of the conversation uses one node. Rows that belong to no conversation stay on the
-coordinator, to which every process connects.
+All rows of a conversation are on one node, so that its changes and pages use one node. Rows that
+belong to no conversation are on the coordinator, the node to which every process connects.
 """
 
 from __future__ import annotations
@@ -31,18 +30,19 @@ _ALONE = "none"
 
 
 class NotDistributable(ChatMemoryError):
-    """Raised if tables cannot be distributed: the database is not a cluster, a table is distributed
-    in another way, or another process is distributing.
+    """Raised if tables cannot be distributed.
+
+    The reason is that the database is not a cluster, a table is distributed in another way, or
+    another process is distributing.
     """
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The place where the rows of a table are stored: the node of the conversation whose id is in
-    `column`.
+    """Where the rows of a table are stored. `column` has the id of the row's conversation, whose
+    node has the row.
 
-    Without a column, the rows are on the coordinator and can be written together with
-    conversations.
+    If `column` is None, all rows are on the coordinator.
     """
 
     table: str
@@ -53,8 +53,8 @@ _LABEL = "chatmemory_"  # the prefix of the rooms' labels
 
 
 def placements() -> list[Placement]:
-    """Return the placement of each table that has the id of a conversation. The table of Memory
-    comes first.
+    """Return the placement of each table that has the id of a conversation, beginning with the
+    table of Memory.
     """
     memory = apps.get_model("chatmemory", "Memory")
     others = [model for model in _models() if model != memory]
@@ -78,10 +78,10 @@ def _placement(model: type[Model], memory: type[Model]) -> Placement | None:
 
 
 def distribute(*, single_node: bool = False) -> list[Placement]:
-    """Distribute the tables that are not distributed yet, in one transaction, and return the
+    """Distribute the tables that are not distributed yet, in one transaction. Returns the
     placements of these tables.
 
-    Raises NotDistributable, and also for a cluster of one node, unless `single_node` is True.
+    Raises NotDistributable. A cluster of one node is only accepted with `single_node`.
     """
     check_postgresql()
     with database.atomic(), database.connection().cursor() as cursor:
@@ -109,7 +109,9 @@ def check_postgresql() -> None:
 
 
 def _take_turn(cursor: CursorWrapper) -> None:
-    """Lock other distributing processes out until the transaction ends. Raises NotDistributable."""
+    """Lock out other processes that distribute tables, until the transaction ends. Raises
+    NotDistributable if another process has the lock.
+    """
     cursor.execute(_LOCK)
     (is_ours,) = cursor.fetchone()
     if not is_ours:
@@ -132,9 +134,9 @@ def check_cluster(cursor: CursorWrapper) -> None:
 
 
 def _check_nodes(cursor: CursorWrapper) -> None:
-    """Raise NotDistributable for a coordinator that knows no other node.
+    """Raise NotDistributable if the coordinator knows no other node.
 
-    A database that was dropped and restored has lost its list of nodes with the extension.
+    A database that was restored has lost its list of nodes.
     """
     cursor.execute(_OTHERS)
     (others,) = cursor.fetchone()
@@ -184,8 +186,8 @@ def _has_extension(cursor: CursorWrapper) -> bool:
 
 
 def _is_known(cursor: CursorWrapper, placement: Placement) -> bool:
-    """Return whether Citus has placed the table so. Raises NotDistributable if it has placed it
-    otherwise.
+    """Return whether Citus has already placed the table as `placement` says. Raises
+    NotDistributable if the table is placed in another way.
     """
     cursor.execute(_KNOWN, [placement.table])
     found = cursor.fetchone()
@@ -212,7 +214,8 @@ def _place(cursor: CursorWrapper, placement: Placement) -> None:
 
 
 def _remove_leftovers(cursor: CursorWrapper, placement: Placement) -> None:
-    """Remove the copies of rows that Citus leaves on the coordinator, where erased text would stay.
+    """Remove the copies of rows that Citus leaves on the coordinator. Text that is erased later
+    would stay in these copies.
 
     All tables that refer to one another must be distributed before.
     """
@@ -221,7 +224,7 @@ def _remove_leftovers(cursor: CursorWrapper, placement: Placement) -> None:
 
 
 def _bound_waiting(cursor: CursorWrapper) -> None:
-    """Make a writer wait for a row on the other nodes only as long as this connection does."""
+    """Let a writer on any node wait for a lock only as long as this connection waits."""
     cursor.execute("SHOW lock_timeout")
     (longest,) = cursor.fetchone()
     cursor.execute("SELECT current_database()")

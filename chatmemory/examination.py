@@ -1,8 +1,7 @@
-"""Derives data, such as incidents, of conversations while this process stores them, such as in an
+"""Derives data, such as incidents, for the conversations that this process stores, such as an
 import.
 
-Otherwise the thread of a site would derive the data later, and more slowly, because it pauses
-between its rounds.
+Without this, the thread of a site would derive the data later and more slowly.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ AT_ONCE = 4  # conversations between two yields of `rest`
 
 
 class Examination:
-    """Examines the conversations that this process stores: derives their data, such as incidents.
-    The newest conversation comes first.
+    """Derives data, such as incidents, for the conversations that this process stores, newest
+    first.
 
-    While conversations are stored, `go_on` spends a quarter of the time on examining. When all are
-    stored, `rest` examines those that are left, without pauses. If the process is interrupted, the
-    site examines the rest later.
+    While conversations are stored, `go_on` takes a quarter of the time. When all are stored, `rest`
+    derives what is left. If the process is interrupted, the site does it later.
     """
 
     def __init__(self) -> None:
@@ -34,8 +32,9 @@ class Examination:
 
     @property
     def left(self) -> int:
-        """The number of conversations that are not examined yet. Conversations added with
-        `is_known` count until `rest` has checked whether they need examining.
+        """The number of conversations that are not examined yet.
+
+        Conversations that were added with `is_known` count until `rest` has checked them.
         """
         return len(self._new) + len(self._known)
 
@@ -44,14 +43,16 @@ class Examination:
         return self.examined + self.left
 
     def add(self, memory_id: str, is_known: bool = False) -> None:
-        """Note a stored conversation, so that it will be examined. With `is_known`, an earlier
-        process stored the conversation, and may have been interrupted before examining it.
+        """Note a stored conversation, so that its data are derived.
+
+        With `is_known`, an earlier process stored the conversation and may have been interrupted
+        before deriving its data.
         """
         (self._known if is_known else self._new).append(memory_id)
 
     def go_on(self) -> None:
-        """Examine the newest conversation, unless examining has already taken a quarter of the
-        time.
+        """Examine the newest conversation. Does nothing if examining has already taken a quarter of
+        the time.
         """
         began = monotonic()
         if self._new and SHARE * self._spent <= began - self._began:
@@ -59,8 +60,8 @@ class Examination:
             self._spent += monotonic() - began
 
     def rest(self) -> Iterator[int]:
-        """Examine the conversations that are left, a few at a time. After each time, yield the
-        number of conversations done.
+        """Examine all conversations that are left, a few at a time. Yields the number of
+        conversations done each time.
         """
         for waiting in (self._new, self._known):
             while waiting:

@@ -1,8 +1,7 @@
-"""Limits how many requests a caller may make in a time. The requests are counted in a cache, which
-several processes may share.
+"""Limits how many requests a caller may make in a period.
 
-Time is divided into windows of the rate's length: 100/minute allows 100 requests in each minute of
-the clock.
+A rate of 100/minute allows 100 requests in each minute of the clock. The requests are counted in a
+cache, which several processes may share.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ logger = logging.getLogger(__name__)
 
 
 class Rates:
-    """Counts requests in a cache."""
+    """Counts requests in a cache, and refuses those beyond a limit."""
 
     def __init__(self, counts: BaseCache) -> None:
         self._counts = counts
 
     def wait(self, key: str, limit: int, seconds: int) -> float | None:
-        """Count a request, and return None if it is allowed, else the seconds to wait before
+        """Count a request. Return None if the request is allowed, else the seconds to wait before
         repeating it.
 
-        `key` names what is counted, such as a caller. At most `limit` requests may be made in
-        `seconds`.
+        `key` names whose requests are counted, such as a caller. At most `limit` requests are
+        allowed in `seconds`.
         """
         now = time()
         count = self._add(f"{key}-{int(now // seconds)}", seconds + KEPT_LONGER)
@@ -52,7 +51,9 @@ class Rates:
         self._counts.clear()
 
     def _add(self, name: str, lasting: int) -> int:
-        """Add one to a count and return it."""
+        """Add 1 to the count of this name, and return the new count. The count is dropped after
+        `lasting` seconds.
+        """
         self._counts.add(name, 0, lasting)
         try:
             return self._counts.incr(name)
@@ -78,8 +79,8 @@ class SharedRates(Rates):
 
 @cache
 def process_rates() -> Rates:
-    """Return the object that counts requests in the memory of this process. Beyond 10,000 counts,
-    old counts are dropped.
+    """Return the object that counts requests in this process. If it has 10,000 counts, it drops old
+    counts.
     """
     return Rates(LocMemCache("chatmemory.access.rates", {"OPTIONS": {"MAX_ENTRIES": KEYS_MAX}}))
 
@@ -89,8 +90,7 @@ def shared_rates() -> Rates:
     """Return the object that counts requests in CACHES["chatmemory"], or if that is not set, in
     CACHES["default"].
 
-    All calls return the same object. Under ASGI, Django would otherwise make a cache object for
-    each request, each with its own connection to Redis.
+    All calls return the same object, so that all requests share one connection to the cache.
     """
     return SharedRates(caches[_alias()])
 
@@ -117,9 +117,9 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 class SharedThrottle(SimpleRateThrottle):
     """Base class of REST framework throttles that count in the shared cache.
 
-    DEFAULT_THROTTLE_RATES in REST framework's settings has a rate for each `scope`; None means no
-    limit. If a scope is missing there, `default` is its rate. REST framework splits the rate into
-    `num_requests` and `duration`, in seconds.
+    The rate comes from REST framework's setting DEFAULT_THROTTLE_RATES, under the name `scope`.
+    None there means no limit, and a missing name means `default`. A rate of 100/minute gives 100
+    `num_requests` and a `duration` of 60 seconds.
     """
 
     scope: str
@@ -168,9 +168,7 @@ class PerAddress(SharedThrottle):
 
 
 class PerStranger(PerAddress):
-    """Limits, per client address, the requests that are refused for lack of a valid token or
-    session.
-    """
+    """Limits the refused requests of a client address: those without a valid token or session."""
 
     scope = "stranger"
     default = "100/minute"

@@ -1,5 +1,6 @@
-"""Limits the conversations that a program may see, by a prefix of conversation ids and by the
-program's API token.
+"""Limits the conversations that a program may see by a prefix of their ids.
+
+The prefix is given directly, or belongs to the program's API token.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from chatmemory.messages.ids import check_text
 
 @dataclass(frozen=True)
 class Scope:
-    """The conversations that a program may see: their ids begin with `prefix`, and with the prefix
-    of an API token.
+    """The conversations that a program may see: those whose ids begin with `prefix`.
 
-    `token` is the secret of the API token. If `token` is empty, only `prefix` counts.
+    If `token`, the secret of an API token, is given, the ids must begin with the token's prefix,
+    too.
     """
 
     prefix: str = ""
     token: str = ""
 
     def beginning(self) -> str:
-        """Return the prefix that all visible ids have: `prefix` or the token's prefix, whichever is
-        longer.
+        """Return the prefix that the ids of all visible conversations have.
 
-        Raises TokenRefused for an invalid token, and InvalidValue if neither prefix begins with the
-        other.
+        If both `prefix` and the token have a prefix, this is the longer one. Raises InvalidValue if
+        the longer prefix does not begin with the shorter one. Raises TokenRefused for an invalid
+        token.
         """
         check_text(self.prefix, "the beginning of an id")
         token_prefix = token_of(self.token.encode()).prefix if self.token else ""

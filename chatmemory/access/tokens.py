@@ -35,11 +35,12 @@ def create_token(
     days: int | None = None,
     created_by: str = "",
 ) -> str:
-    """Create a token and return its secret. The token expires after this number of `days`; None
-    stands for the setting TOKEN_DAYS, and 0 for never.
+    """Create a token and return its secret.
 
-    Raises IntegrityError if another token has this name. Raises ValidationError for any other
-    invalid value, and UnstorableText for a name or prefix that the database cannot store.
+    The token expires after `days`. None stands for the setting TOKEN_DAYS, and 0 for never.
+
+    Raises IntegrityError if another token has this name, and UnstorableText for a name or prefix
+    that the database cannot store. Raises ValidationError for any other invalid value.
     """
     check_text(name, "the name of a token")
     check_text(prefix, "the prefix of a token")
@@ -89,7 +90,7 @@ def all_tokens() -> list[ApiToken]:
 
 
 def revoke_token(key: int, actor: str = "") -> bool:
-    """Revoke a token, and return whether it was valid until now. The token stays in the list."""
+    """Revoke a token. Return True if the token was valid until now. The token stays in the list."""
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
     if name is None or not token.update(revoked_at=timezone.now()):
@@ -103,8 +104,10 @@ def digest(secret: bytes) -> str:
 
 
 def _note_use(token: ApiToken) -> None:
-    """Write the time of use at most once a minute, and only if the database can do it at once: a
-    request neither waits for other writers, nor fails if the database is read-only.
+    """Note that a token was used, at most once a minute.
+
+    The time is not written if the database is busy or read-only, so that a request neither waits
+    nor fails.
     """
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > _LAST_USED_RESOLUTION:

@@ -1,9 +1,8 @@
 """Advice: which policy to use for one conversation or for several.
 
-`advise` takes what was measured on conversations under many policies: facts held and tokens of
-prompts. It says whether to keep the policy in force, to change it, or to send everything. All
-advice on pages, in commands, in the API and for agents comes from here. This package reads no
-database: callers pass the figures.
+`advise` gets figures of conversations under many policies: facts held and tokens of prompts. It
+says whether to keep the policy in force, to change it, or to send everything. All advice on pages,
+in commands, in the API and for agents comes from here. This package does not read the database.
 """
 
 from chatmemory.advice.choosing import advise, advise_groups

@@ -1,12 +1,12 @@
 """Chooses the advised policy for a conversation, or for several.
 
-Each conversation has the same weight, so that a long conversation counts no more than a short one.
-The cost of a policy is the mean of its relative costs in the conversations, and its share of facts
-held is a mean, too. Conversations that are far larger than the rest are not counted (see
-`outliers`).
+Each conversation has the same weight, whatever its length. The cost of a policy is the mean of its
+relative costs in the conversations. The share of facts held is also a mean. Conversations that are
+far larger than the rest are not counted (see `outliers`).
 
 The conversations are divided into two halves (see `is_of_first_half`). A window is only advised if
-it saves enough in both halves, or if sending everything does not fit the model.
+it saves enough in both halves. If sending everything does not fit the model, a window need not save
+anything.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ def advise(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Advice:
-    """Return the advice for conversations. If conversations are in several groups
-    (`Measured.group`) and the groups' advice differs, the verdict is GROUPS_DIFFER.
+    """Return the advice for these conversations.
+
+    Conversations may be in groups (`Measured.group`). If the advice for one group contradicts the
+    advice for another, the verdict is GROUPS_DIFFER.
     """
     listed = list(measured)
     if len({each.group for each in listed}) > 1:
@@ -66,8 +68,10 @@ def _advised(measured: Sequence[Measured], goals: Goals, prices: Prices) -> Advi
 def scope_of(
     counted: Sequence[Measured], left_out: Mapping[LeftOut, Sequence[str]], prices: Prices
 ) -> Scope:
-    """Return the scope of an advice: how many conversations, messages and model calls were counted.
-    `left_out` maps each reason to the ids of conversations that were not counted for this reason.
+    """Return how many conversations, messages and model calls an advice is based on.
+
+    `counted` are the conversations that count. `left_out` has the ids of the other conversations,
+    by the reason why they do not count.
     """
     known = [(each, known_figures(each)) for each in counted]
     return Scope(
@@ -86,9 +90,10 @@ def scope_of(
 def advise_groups(
     measured: Iterable[Measured], goals: Goals = USUAL, prices: Prices = NO_PRICES
 ) -> tuple[Advice, dict[str, Advice]]:
-    """Return the advice for all conversations together, and a dictionary that maps the name of each
-    group to the advice for this group. If the advice of the groups differs, the verdict for all
-    conversations is GROUPS_DIFFER, without an advised policy.
+    """Return the advice for all conversations together, and the advice for each group by its name.
+
+    If the advice for one group contradicts the advice for another, the first advice has the verdict
+    GROUPS_DIFFER and no advised policy.
     """
     groups: dict[str, list[Measured]] = {}
     for each in measured:
@@ -104,7 +109,11 @@ def advise_groups(
 
 
 def _answer(advice: Advice) -> tuple[Verdict, str] | None:
-    """Return what the advice says to do, as far as two advices can contradict each other."""
+    """Return what the advice says to do: its verdict and its policy. The advice of two groups
+    differs if this differs.
+
+    The policy is "" for the verdict KEEP. Returns None if no policy is advised.
+    """
     if advice.pick is None:
         return None
     return advice.verdict, "" if advice.verdict is Verdict.KEEP else advice.pick.text
@@ -114,7 +123,7 @@ def _answer(advice: Advice) -> tuple[Verdict, str] | None:
 
 
 def _sorted(measured: Sequence[Measured]) -> tuple[list[Measured], dict[LeftOut, list[str]]]:
-    """Return the conversations that count, and the ids of the others."""
+    """Return the conversations that count, and the ids of the other conversations by reason."""
     left_out: dict[LeftOut, list[str]] = {}
 
     def keep(those: Iterable[Measured], but: LeftOut, which: Iterable[bool]) -> list[Measured]:
@@ -148,22 +157,26 @@ def _sorted(measured: Sequence[Measured]) -> tuple[list[Measured], dict[LeftOut,
 
 
 def _unit(each: Measured) -> tuple[str, str]:
-    """Return what the limits of a conversation count: only these compare."""
+    """Return the unit and the estimator of the tried limits. Only limits with the same pair are
+    compared.
+    """
     kind = each.tried.kind if each.tried else None
     return (kind.unit, kind.estimator) if kind else ("", "")
 
 
 def _counts_alike(each: Measured) -> bool:
-    """Return whether the policy in force counts what was tried."""
+    """Return whether the policy in force and the tried policies have the same unit, such
+    as tokens.
+    """
     return each.policy is None or each.tried is None or each.policy.unit == each.tried.kind.unit
 
 
 def outliers(measured: Sequence[Measured]) -> set[str]:
-    """Return the ids of conversations that are far larger than the rest, by their tokens or by the
-    smallest limit that holds all needed facts.
+    """Return the ids of conversations that are far larger than the rest.
 
-    A conversation is far larger if one of these numbers is more than four times the 90th percentile
-    of the other conversations.
+    Two numbers are compared: the tokens of a conversation, and the smallest limit that holds all
+    needed facts. A conversation is far larger if one of them is more than four times the 90th
+    percentile of the rest.
     """
     known = {each.id: known_figures(each) for each in measured}
     apart: set[str] = set()
@@ -175,7 +188,9 @@ def outliers(measured: Sequence[Measured]) -> set[str]:
 
 
 def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
-    """Yield the conversation with the largest figure of a name, if it is far larger."""
+    """Yield the id of the conversation with the largest value of the figure `name`, if this value
+    is far larger than the rest.
+    """
     sizes = sorted((getattr(each, name) or 0, id) for id, each in known.items())
     if len(sizes) > FEWEST_OTHERS:
         others = [size for size, _ in sizes[:-1]]
@@ -184,8 +199,10 @@ def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
 
 
 def at_share(ordered: Sequence[int], share: float) -> int:
-    """Return the smallest of the sorted numbers such that at least this share of all numbers are as
-    small or smaller. A share of 0.5 gives the median.
+    """Return the smallest number such that at least this share of all numbers is not above it.
+    `ordered` are the numbers, sorted.
+
+    A share of 0.5 gives the median, and 0.9 the 90th percentile.
     """
     return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
 
@@ -194,7 +211,7 @@ def at_share(ordered: Sequence[int], share: float) -> int:
 
 
 class _Choice:
-    """The choice among the options of the counted conversations."""
+    """Chooses the advised option for the counted conversations."""
 
     def __init__(
         self, measured: Sequence[Measured], scope: Scope, goals: Goals, prices: Prices
@@ -230,7 +247,7 @@ class _Choice:
 
     @property
     def _refused(self) -> str:
-        """Who refuses all of the conversations; empty if nobody does."""
+        """The provider that would reject the windows; "" unless each window would be rejected."""
         named = [each.measured.refused for each in self._counted]
         return named[0] if all(named) else ""
 
@@ -261,14 +278,16 @@ class _Choice:
         return (Verdict.CHANGE if pick.policy else Verdict.SEND_EVERYTHING), pick
 
     def _pick(self) -> Option | None:
-        """Return the cheapest window that qualifies, else everything if it fits."""
+        """Return the cheapest window that may be advised. If there is none, return sending
+        everything, or None if that does not fit the model.
+        """
         for each in self.windows:
             if self._qualifies(each) and not self._is_dominated(each):
                 return each
         return self.everything if self.everything.fits else None
 
     def _is_kept(self, today: Option, pick: Option | None) -> bool:
-        """Return whether today's is as good as the pick, or nearly so."""
+        """Return whether to keep the option in force, because `pick` is not clearly better."""
         if pick is None:
             return self._is_few and today.fits
         if pick.policy == today.policy and not today.mixed:
@@ -283,7 +302,9 @@ class _Choice:
         return is_everything and self._is_sound(today) and self._is_as_good(today)
 
     def _is_as_good(self, today: Option) -> bool:
-        """Return whether today's costs no more than everything, and loses nothing."""
+        """Return whether the option in force costs no more than sending everything, and loses no
+        fact.
+        """
         return today.cost <= 1 + CLOSE and today.share >= 1 - CLOSE and not today.repeated
 
     def _saves_little(self, today: Option, pick: Option) -> bool:
@@ -294,8 +315,10 @@ class _Choice:
         return option.fits and self._found.has_room(option)
 
     def _qualifies(self, option: Option) -> bool:
-        """Return whether a window fits, holds enough and no less than today, repeats no more than
-        today, and saves enough in both halves.
+        """Return whether a window may be advised.
+
+        The window must fit the model, hold enough facts and save enough. Compared with the policy
+        in force, it must not hold fewer facts or cause more repetitions.
         """
         return self._is_sound(option) and self._holds_enough(option) and self._saves(option)
 
@@ -313,8 +336,10 @@ class _Choice:
         return is_as_much and option.repeated <= today.repeated
 
     def _saves(self, option: Option) -> bool:
-        """Return whether an option saves enough in each half; any does if everything is too large
-        for the model.
+        """Return whether an option costs enough less than sending everything, in each half of the
+        conversations.
+
+        True for every option if sending everything does not fit the model.
         """
         if not self.everything.fits:
             return True
@@ -323,8 +348,9 @@ class _Choice:
 
     @cached_property
     def _front(self) -> list[Option]:
-        """The options that none dominates, the cheapest first. What is in force is among them only
-        if it has room for the largest turn.
+        """The options that no other option dominates, cheapest first.
+
+        The policy in force is left out if it has no room for the largest turn.
         """
         today = self.today
         known = [*self.windows, self.everything]
@@ -340,8 +366,10 @@ class _Choice:
         return any(each.dominates(option) for each in self._front)
 
     def _others(self, pick: Option | None) -> list[Option]:
-        """Return at most three other options that none dominates: everything, then those that hold
-        nearly enough, nearest to the pick first; without a pick, those that hold most.
+        """Return at most three further options to show beside `pick`, cheapest first.
+
+        No option dominates them, and they hold nearly enough facts. Options with a cost near that
+        of `pick` are preferred. Without a pick, the options that hold the most facts are returned.
         """
         least = self._goals.share * (1 if self._is_few else NEARLY) * bool(self._needed and pick)
         named = [each for each in (pick, self.today) if each is not None]
@@ -361,8 +389,10 @@ class _Choice:
 
 
 def _apart(options: Iterable[Option], named: Iterable[Option]) -> list[Option]:
-    """Return the options whose effects, as they are shown, differ from each other and from those
-    that are named already.
+    """Return the options whose effects look different on a page.
+
+    An option is left out if its shown figures equal those of an earlier option, or of an option in
+    `named`.
     """
     seen = {_shown(each) for each in named}
     found = []

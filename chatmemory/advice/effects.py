@@ -1,4 +1,6 @@
-"""Measures the effect of other policies on conversations, for a preview before they are set."""
+"""Measures the effect of other policies on conversations, for a preview before the policies are
+set.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,13 @@ from chatmemory.windows.policies import Policy
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of setting other policies. `measured` is the scope: the conversations on which the
-    effect was measured.
+    """The effect of setting other policies on conversations.
 
-    `before` sums up the policies in force, `after` the previewed policies, and `everything` sending
-    everything. All three are None if no conversation was measured. `dearer` is the number of
-    conversations for which the previewed policy costs more than sending everything.
+    `before` has the figures of the policies in force, `after` those of the previewed policies, and
+    `everything` those of sending everything. All three are None if no conversation could be
+    measured. `dearer` is the number of conversations for which the previewed policy costs more than
+    sending everything. `measured` has the number of measured conversations, and why others could
+    not be measured.
     """
 
     measured: Scope
@@ -52,11 +55,11 @@ def effect_of(
     goals: Goals = USUAL,
     prices: Prices = NO_PRICES,
 ) -> Effect:
-    """Return the effect of setting, for each conversation, the policy paired with it; None sends
-    everything.
+    """Return the effect of setting policies: each pair is a conversation and its new policy. The
+    policy None sends everything.
 
     Each conversation has the same weight. Conversations that cannot be measured are left out, and
-    listed in the scope.
+    listed in `Effect.measured`.
     """
     left_out: dict[LeftOut, list[str]] = {}
     found: list[tuple[Counted, Tally, Tally, Policy | None]] = []

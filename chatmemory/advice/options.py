@@ -22,8 +22,10 @@ def known_figures(each: Measured) -> Figures:
 
 
 def is_of_first_half(id: str) -> bool:
-    """Return whether a conversation is in the first of the two halves by which an advice is
-    checked. Only the id decides, so that a conversation never changes its half.
+    """Return whether a conversation is in the first half of the conversations. An advice is checked
+    in each half.
+
+    Only the id decides, so that a conversation never changes its half.
     """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 
@@ -31,10 +33,11 @@ def is_of_first_half(id: str) -> bool:
 class Counted(NamedTuple):
     """A conversation that counts for an advice, with numbers that are computed once.
 
-    `half` is 0 or 1: the half to which the conversation belongs (see `is_of_first_half`). `parts`
-    are three prices of a token: sent anew, read from the prompt cache, and written to the prompt
-    cache. Each price is divided by the cost of sending everything. `per_fact` is 1 divided by the
-    number of facts needed again, or 0 if no fact was needed.
+    `half` is 0 for the first half of the conversations, else 1 (see `is_of_first_half`). `per_fact`
+    is 1 divided by the number of facts needed again, or 0 if no fact was needed.
+
+    `parts` are prices per token, divided by the cost of sending everything. They are for tokens
+    that are sent anew, read from the prompt cache, and written to the prompt cache.
     """
 
     measured: Measured
@@ -62,12 +65,12 @@ class Counted(NamedTuple):
 
 
 class Sums:
-    """The sums of one option, such as a limit, over conversations.
+    """Adds up the figures of one option, such as a limit, over conversations.
 
-    All conversations are divided into two halves. `conversations` has the number of conversations
-    in each half, and `costs` the sum of the relative costs in each half. `share` is the sum of the
-    conversations' shares of facts held. `numbers` has the sum of each field of `Tally`, in the
-    order of the fields.
+    - `conversations`: the number of conversations in each half (see `is_of_first_half`).
+    - `costs`: the sum of the relative costs in each half.
+    - `share`: the sum of the conversations' shares of facts held.
+    - `numbers`: the sum of each field of `Tally`, in the order of the fields.
     """
 
     __slots__ = ("conversations", "costs", "numbers", "share")
@@ -79,11 +82,10 @@ class Sums:
         self.numbers = [0] * len(Tally._fields)
 
     def add(self, each: Counted, tally: Tally) -> None:
-        """Add a conversation, in which the option has this tally of facts held, repetitions and
-        tokens.
+        """Add a conversation and its `tally` under the option.
 
-        Advice on many conversations spends most of its time in this method, so the code is written
-        out field by field.
+        Advice on many conversations spends most of its time here, so the code is written out field
+        by field.
         """
         held, user, call, tokens, read, written, by_index = tally
         numbers = self.numbers
@@ -110,8 +112,8 @@ class Sums:
 
 
 def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Option:
-    """Return the option that these sums describe: the policy with its effect. `needed` is the
-    number of facts needed again, and `calls` the number of model calls.
+    """Return the option that has these sums. `needed` is the number of facts needed again, and
+    `calls` the number of model calls.
     """
     counts = found.conversations
     first, second = (
@@ -130,11 +132,12 @@ def option_of(policy: Policy | None, found: Sums, needed: int, calls: int) -> Op
 
 
 class Options:
-    """The policies among which advice is chosen, each with its effect on all conversations.
+    """The options that an advice can choose: the tried windows, the policy in force and sending
+    everything.
 
-    `needed` is the number of facts needed again in all conversations, and `calls` the number of
-    model calls. `longest` is the longest prompt in tokens. `turn` is the limit that the largest
-    turn needs together with the system message.
+    `needed` is the number of facts needed again, and `calls` the number of model calls. `longest`
+    is the longest prompt in tokens. `turn` is the smallest limit that has room for the largest turn
+    and the system message.
     """
 
     def __init__(self, measured: Sequence[Measured], goals: Goals, prices: Prices) -> None:
@@ -156,8 +159,8 @@ class Options:
 
     @cached_property
     def today(self) -> Option | None:
-        """The policies in force as one option. None if the policy of any counted conversation was
-        not measured.
+        """The policies in force as one option. None if a counted conversation has no figures for
+        its policy in force.
         """
         found = Sums()
         for each in self.counted:
@@ -196,7 +199,9 @@ class Options:
         return sorted(enough, key=cheapest)
 
     def _tried(self) -> Iterator[tuple[Policy, Sums]]:
-        """Yield each window that is known of all conversations, with its sums."""
+        """Yield each window that was tried in all conversations, with its sums. A conversation that
+        fits the limit as a whole counts as sending everything.
+        """
         sums: dict[tuple[Policy, int], Sums] = {}
         for each in self.counted:
             assert each.measured.tried is not None
@@ -216,13 +221,17 @@ class Options:
                 yield replace(variant, limit=limit), all_of_them
 
     def _clears_beside(self, variant: Policy) -> bool:
-        """Whether a variant clears old tool results while the policies in force do not."""
+        """Return whether a variant clears old tool results, while the kind of policy that is tried
+        does not.
+        """
         first = self.counted[0].measured.tried
         return first is not None and bool(variant.whole_results) and not first.kind.whole_results
 
     @cached_property
     def _whole(self) -> list[tuple[int, Sums]]:
-        """The sums of sending everything over the conversations up to each load."""
+        """Pairs of a load and sums. The sums are those of sending everything, over all
+        conversations whose load is at most this load.
+        """
         found = [(-1, Sums())]
         for each in sorted(self.counted, key=lambda each: each.figures.load):
             sums = Sums()
@@ -241,8 +250,10 @@ class Options:
 
 
 def cheapest(option: Option) -> tuple[float, float, int, int]:
-    """Return the sort key of an option: its cost, then the share of facts that it holds (most
-    first), then its repetitions, then its limit.
+    """Return the sort key that puts the best option first: the cheapest, and if costs are equal,
+    the option that holds most facts.
+
+    Then fewer repetitions and a smaller limit come first.
     """
     limit = option.policy.limit if option.policy else 0
     return round(option.cost, 9), -round(option.share, 9), option.repeated, limit

@@ -1,7 +1,6 @@
-"""Measures requested policies on conversations: how many facts each policy holds, and what its
-prompts cost. Also gives advice about the same conversations.
+"""Measures how many facts requested policies hold, and what their prompts cost.
 
-The advice is chosen among many limits of one kind of policy, not only among the requested policies.
+The same measurement gives advice, for which many limits are tried, not only the requested policies.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from chatmemory.windows.policies import Policy, TokenWindow
 
 @dataclass
 class Recalls:
-    """Adds up, over conversations, the facts held and the prompt tokens of each of the requested
-    `policies`.
+    """Measures the requested `policies` on conversations: facts held and prompt tokens.
 
-    `rows` has one sum for each policy. `measured` has the same conversations as the advice needs
-    them, and `rules` are the rules of the provider's prompt cache.
+    `rows` has the sums over all conversations, one item for each policy. `measured` are the
+    conversations, with the figures for an advice. `rules` are the rules of the provider's prompt
+    cache.
     """
 
     policies: Sequence[Policy | None]
@@ -45,7 +44,7 @@ class Recalls:
 
     def add(self, histories: Sequence[History], measured: Measured) -> None:
         """Add a conversation. `histories` has its history once for each requested policy, in the
-        order of `policies`, because policies may count tokens differently.
+        order of `policies`: each policy may count tokens differently.
         """
         if histories:
             found = recalls_of(histories, self.policies, self.rules)
@@ -61,8 +60,8 @@ class Recalls:
         words: Words,
         today: Policy | None = None,
     ) -> None:
-        """Add a conversation from a file or a request, with the messages `said`. If there are more
-        messages than MEASURED_MAX, only the newest MEASURED_MAX are measured.
+        """Add a conversation with the messages `said`, from a file or a request. Only its newest
+        MEASURED_MAX messages are measured.
 
         `tried` are the policies to compare for the advice, and `today` is the policy in force.
         `words` are additions to the rules that find facts.
@@ -78,8 +77,8 @@ class Recalls:
         """Return the cost of each requested policy, relative to sending everything. All costs are
         None if no conversation has a prompt.
 
-        Each cost is the mean over the conversations that the advice counts, or over all
-        conversations if the advice counts none. Each conversation has the same weight.
+        Each cost is the mean over the conversations that count for the advice. If none counts, it
+        is the mean over all conversations.
         """
         prices, scope = advice.measured.prices, advice.measured
         out = {id for ids in scope.left_out.values() for id in ids} if scope.conversations else ()
@@ -93,8 +92,8 @@ class Recalls:
 
 
 def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) -> Policy:
-    """Return the policy whose kind is tried with many limits for the advice: the policy in force,
-    `today`, or if there is none, the first of `policies`.
+    """Return the policy whose limit is varied for the advice: the policy in force, `today`, or if
+    there is none, the first of `policies`.
     """
     found = (each for each in (today, *policies) if each is not None)
     return next(found, TokenWindow(1)).enforced()
@@ -104,7 +103,8 @@ def tried_for(
     kind: Policy, policies: Iterable[Policy | None], rules: CacheRules, today: Policy | None = None
 ) -> TriedPolicies:
     """Return the policies to try for an advice: variants of the policy `kind`, under many limits.
-    Among these limits are those of `policies` and `today` in the same unit.
+
+    The limits of `policies` and of `today` are also tried if they have the unit of `kind`.
     """
     named = (each for each in (today, *policies) if each is not None)
     return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)
@@ -117,10 +117,10 @@ def measured_of(
     today: Policy | None = None,
     said: int | None = None,
 ) -> Measured:
-    """Return a conversation with its figures under the policies `tried`. `name` becomes the id of
-    the conversation, and `today` is the policy in force.
+    """Return the figures of a conversation under the policies `tried`. `name` becomes the id of the
+    conversation, and `today` is the policy in force.
 
-    `said` is the number of all messages of the conversation; None if `history` has all of them.
+    `said` is the number of all messages if `history` has only the newest messages, else None.
     """
     needed = limit_needed(history.entries, tried.kind)
     beside = replace(tried, also=tuple(sorted({*tried.also, needed} - {0})))

@@ -1,6 +1,4 @@
-"""The values of an advice: the conversations that it was measured on, its options and its
-verdict.
-"""
+"""The values of an advice: measured conversations, options, and the verdict."""
 
 from __future__ import annotations
 
@@ -27,9 +25,10 @@ DEARER = 1.005  # the least cost that is shown as more than sending everything
 class Goals:
     """The goals that an advised window must reach.
 
-    `share` is the least share of the needed facts to hold. `saving` is the least saving, as a share
-    of the cost of sending everything. `context` is the model's context window in tokens, or None if
-    unknown. With `spares_users`, users must not have to repeat anything under the window.
+    - `share`: the least share of the needed facts that the window must hold, such as 0.95.
+    - `saving`: how much cheaper than sending everything the window must be, such as 0.1 for 10 %.
+    - `context`: the model's context window in tokens, or None if unknown.
+    - `spares_users`: with True, users must not have to repeat anything.
     """
 
     share: float = SHARE
@@ -42,15 +41,15 @@ USUAL = Goals()
 
 
 class DecidedBy(StrEnum):
-    """Whether a policy or a client decides the content of memory."""
+    """Who decides the content of memory: a policy or a client."""
 
     POLICY = "policy"
     CLIENT = "client"
 
 
 class LeftOut(StrEnum):
-    """Why conversations are not counted. In a sentence, each value follows the number of
-    conversations: `3 decided by the client`.
+    """Why conversations are not counted. Each value can follow a number: `3 decided by the
+    client`.
     """
 
     UNREAD = "not read yet"
@@ -65,10 +64,12 @@ class LeftOut(StrEnum):
 class Verdict(StrEnum):
     """The action that an advice suggests, or the reason why it suggests none.
 
-    - CHEAPEST is a change that is chosen by cost alone, because no fact was needed again.
-    - CLIENT: the client decides what is in memory, so that only the client can use the advised
-      limit.
-    - REFUSED: a provider would reject the window under any limit.
+    - KEEP: keep the policy in force.
+    - CHANGE: set another limit.
+    - SEND_EVERYTHING: use no limit.
+    - CHEAPEST: a change that is chosen by cost alone, because no fact was needed again.
+    - CLIENT: clients decide what is in memory, so that only they can use the advised limit.
+    - REFUSED: a provider would reject the current windows.
     - TOO_FEW: no conversation could be counted.
     - DOES_NOT_FIT: no option both fits the model and holds enough facts.
     - GROUPS_DIFFER: the groups of conversations get different advice.
@@ -89,10 +90,12 @@ class Measured(NamedTuple):
     """A conversation with its `figures` under the policies `tried`; both are None if they are not
     known yet.
 
-    `policy` is the policy in force, or None. `decided_by` says whether this policy or the client
-    decides what is in memory. `refused` names the provider that would reject the current window.
-    `state` identifies the state in which the conversation was measured, and `said` is the number of
-    all its messages. `group` is the name of the conversation's group.
+    - `policy`: the policy in force, or None.
+    - `decided_by`: whether this policy or the client decides what is in memory.
+    - `refused`: the provider that would reject the current window, or "".
+    - `state`: a text that changes when the conversation has to be measured again.
+    - `said`: the number of all messages of the conversation.
+    - `group`: the name of the conversation's group.
     """
 
     id: str
@@ -107,7 +110,9 @@ class Measured(NamedTuple):
 
     @property
     def needed_limit(self) -> int:
-        """The limit that the largest turn needs together with the system message; 0 if unknown."""
+        """The smallest limit that has room for the largest turn and the system message; 0 if
+        unknown.
+        """
         return self.figures.turn if self.figures else 0
 
     @property
@@ -118,9 +123,10 @@ class Measured(NamedTuple):
         return self.policy is not None and self.policy.meters_only
 
     def tally(self, policy: Policy | None) -> Tally | None:
-        """Return the facts held, the repetitions and the tokens sent under a policy in this
-        conversation. The policy None sends everything. The result is None if the policy was not
-        tried.
+        """Return the facts held, the repetitions and the tokens sent under a policy. None if the
+        policy was not tried.
+
+        The policy None sends everything.
         """
         if self.figures is None or self.tried is None:
             return None
@@ -145,17 +151,18 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Option:
-    """A policy with its measured effect. `policy` is None for sending everything. It is also None
-    if the option is `mixed`: then the conversations have different policies.
+    """A policy with its effect on conversations.
 
-    `tally` has the sums over all conversations, whose number is `from_conversations`. These
-    conversations have `calls` model calls, and `needed` facts were needed again. `cost` is relative
-    to sending everything, and `share` is the share of the needed facts that the policy holds. Both
-    are means in which each conversation has the same weight. `fits` tells whether the prompts fit
-    the model's context window.
+    - `policy`: None for sending everything, and for an option that is `mixed`: then the
+      conversations have different policies.
+    - `tally`: the sums over all conversations, whose number is `from_conversations`.
+    - `needed`, `calls`: the number of facts needed again, and of model calls.
+    - `share`: the mean share of needed facts that the policy holds.
+    - `cost`: the mean cost, relative to sending everything.
+    - `fits`: whether the prompts fit the model's context window.
+    - `halves`: the cost in each half of the conversations, None for an empty half.
 
-    The conversations are divided into two halves. `halves` has the cost in each half, None for an
-    empty half.
+    Each conversation has the same weight in a mean.
     """
 
     policy: Policy | None
@@ -179,7 +186,7 @@ class Option:
 
     @property
     def repeated(self) -> int:
-        """The number of messages in which users or tool calls repeat evicted facts or results."""
+        """The number of messages in which users or tool calls repeat what had left memory."""
         return self.tally.again
 
     @property
@@ -201,13 +208,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Scope:
-    """The conversations that an advice was measured on. `of` is the number of all conversations,
-    and `conversations` the number of the counted conversations.
+    """The conversations that an advice was measured on.
 
-    The counted conversations have `said` messages. Of these, `messages` were replayed, with `calls`
-    model calls: of `in_part` long conversations, only the newest messages were replayed. Costs are
-    at `prices`, and `rules` is the version of the rules by which facts and costs were measured.
-    `left_out` maps each reason to the ids of conversations that were not counted for this reason.
+    - `conversations`, `of`: the number of counted conversations, and of all conversations.
+    - `left_out`: the ids of the conversations that were not counted, by reason.
+    - `said`: the number of messages in the counted conversations.
+    - `messages`, `calls`: the number of messages that were replayed, and of their model calls.
+    - `in_part`: the number of long conversations of which only the newest messages were replayed.
+    - `prices`: the prices by which costs were computed.
+    - `rules`: the version of the rules by which facts and costs were measured.
     """
 
     conversations: int = 0
@@ -221,7 +230,9 @@ class Scope:
     in_part: int = 0
 
     def to_dict(self) -> JsonDict:
-        """Return the scope as JSON, with the number of conversations left out."""
+        """Return the scope as JSON. For each reason, it has the number of conversations
+        left out.
+        """
         return {
             "conversations": self.conversations,
             "of": self.of,
@@ -237,14 +248,17 @@ class Scope:
 
 @dataclass(frozen=True)
 class PromptFigures:
-    """The prompts of the conversations that an advice was measured on.
+    """Figures of the prompts of the measured conversations.
 
-    `longest` is the longest prompt of sending everything, in tokens. `needed_limit` is the limit
-    that the largest turn needs together with the system message.
+    If everything is sent, the longest prompt has `longest` tokens. `needed_limit` is the smallest
+    limit that has room for the largest turn and the system message.
 
-    The other fields are about the policy in force, out of `calls` prompts: `changed` prompts do not
-    begin with the whole previous prompt, and `short` prompts are below the minimum length that the
-    provider caches. `refused` names the provider that would reject the current window, or is "".
+    The other fields are about the prompts under the policy in force:
+
+    - `calls`: the number of prompts.
+    - `changed`: the number of prompts that do not begin with the whole previous prompt.
+    - `short`: the number of prompts that are too short for the provider's prompt cache.
+    - `refused`: the provider that would reject the current windows, or "".
     """
 
     longest: int = 0
@@ -264,13 +278,13 @@ def are_few(needed: int) -> bool:
 class Advice:
     """The advice for a conversation, or for several.
 
-    `pick` is the advised option, or None if nothing can be advised. `today` is the option of the
-    policy in force; if the verdict is to keep this policy, `pick` equals `today`. `everything` is
-    the option of sending everything.
-
-    `options` are all windows that were tried and have room for the largest turn, cheapest first.
-    `dominated` is the number of those `options` that are worse in every way than another option.
-    `others` are at most three further options to show, none of them worse in every way.
+    - `verdict`: what to do.
+    - `measured`: the conversations that the advice was measured on.
+    - `pick`: the advised option, or None if nothing can be advised.
+    - `today`, `everything`: the options of the policy in force and of sending everything.
+    - `options`: all tried windows with room for the largest turn, cheapest first.
+    - `dominated`: how many of the `options` are worse in every way than another option.
+    - `others`: at most three further options to show.
     """
 
     verdict: Verdict
@@ -304,21 +318,23 @@ class Advice:
 
     @property
     def checked(self) -> tuple[float, float] | None:
-        """The cost of an advised window in each half of the conversations; None if a half is
-        empty, or if no window is advised.
+        """The cost of the advised window in each half of the conversations.
+
+        None if a half is empty, or if the advice is no window.
         """
         first, second = self.pick.halves if self.pick and self.pick.policy else (None, None)
         return None if first is None or second is None else (first, second)
 
     @property
     def recommended(self) -> str | None:
-        """The advised policy as text, such as `token_window:4000` or `everything`; None if none is
-        advised.
+        """The advised policy as text, such as `token_window:4000` or `everything`.
+
+        None if no policy is advised, or if each conversation is to keep its own.
         """
         return self.pick.text if self.pick and not self.pick.mixed else None
 
     def is_dominated(self, option: Option) -> bool:
-        """Return whether some measured option is better than `option` in every way."""
+        """Return whether a measured option is better than `option` in every way."""
         return any(each.dominates(option) for each in self.rivals)
 
     @property
@@ -329,8 +345,9 @@ class Advice:
         return [*self.options, *filter(None, (self.everything, self.today))]
 
     def at(self, policy: Policy | None) -> Option | None:
-        """Return the option of a policy, which has the policy's measured effect. Return None if the
-        policy was not measured. For the policy None, return the option of sending everything.
+        """Return the option of a policy: its measured effect. None if the policy was not measured.
+
+        The policy None stands for sending everything.
         """
         if policy is None or policy.meters_only:
             return self.everything

@@ -1,4 +1,4 @@
-"""Words for advice: what to do, its effect, what it was measured on, and other options.
+"""Words for advice: what to do, its effect, what it was measured on, and further options.
 
 These sentences are the same on pages, in commands, in the API and for agents.
 """
@@ -21,8 +21,8 @@ NAMED = 3  # ids of conversations in a sentence
 
 
 def policy_short(policy: Policy | None) -> str:
-    """Return a policy in a few words, such as `80,000, trimmed to 50 % when full`. For a policy
-    that only measures, it is `Everything`.
+    """Return a policy in a few words, such as `80,000, trimmed to 50 % when full`. A policy that
+    counts tokens, but evicts nothing, is `Everything`.
     """
     if policy is None or policy.meters_only:
         return "Everything"
@@ -59,8 +59,8 @@ def name_of(option: Option) -> str:
 
 
 def share_words(option: Option) -> str:
-    """Return the share of needed facts that an option holds, in percent. The text is 100 % only if
-    no fact is lost.
+    """Return the share of needed facts that an option holds, such as `96 %`. The text is `100 %`
+    only if the option holds all needed facts.
     """
     percent = round(100 * option.share)
     return f"{min(max(percent, 1), 99) if 0 < option.held < option.needed else percent} %"
@@ -72,16 +72,17 @@ def cost_words(cost: float) -> str:
 
 
 def cost_name(prices: Prices) -> str:
-    """Return `relative cost`, the name of the figure that compares an option with sending
-    everything. Without prices of cached tokens, it is `relative tokens`.
+    """Return the name of the cost figure on pages: `relative cost`, or without prices of cached
+    tokens, `relative tokens`.
     """
     return "relative cost" if prices.priced == "cache" else "relative tokens"
 
 
 def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
-    """Return the effect of an option compared with `today`, such as `facts held: 24 → 25 of 25;
-    relative cost: 1.43 → 1.00`. `today` is the option of the policy in force. If `today` is None,
-    return the figures of the option alone.
+    """Return the effect of an option compared with `today`, the option in force, such as `facts
+    held: 24 → 25 of 25; relative cost: 1.43 → 1.00`.
+
+    If `today` is None, return the figures of the option alone.
     """
     what = cost_name(prices)
     if today is None:
@@ -94,8 +95,8 @@ def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
 
 
 def effect_sums(effect: Effect) -> list[tuple[str, str]]:
-    """Return pairs of label and text for the facts held and the cost, before and after. Empty if
-    nothing was measured.
+    """Return the facts held and the cost, before and after, as pairs of label and text. Returns []
+    if nothing was measured.
     """
     before, after = effect.before, effect.after
     if before is None or after is None:
@@ -134,16 +135,14 @@ def unknown_effect(effect: Effect) -> str:
 
 
 def more_or_less(cost: float) -> str:
-    """Return a relative cost in words that "than sending everything" can follow: `43 % more`, or
-    `about as much`.
-    """
+    """Return a relative cost in words: `43 % more` for 1.43, and `about as much` for 1.00."""
     share = round(100 * abs(round(cost, 2) - 1))
     return f"{share} % {'more' if cost > 1 else 'less'}" if share else "about as much"
 
 
 def cost_of_today(advice: Advice) -> str:
-    """Return words for the cost of the policy in force, such as `costs 43 % more than sending
-    everything`. Return "" if the cost is unknown, or if everything is sent.
+    """Return the cost of the policy in force in words, such as `costs 43 % more than sending
+    everything`. Returns "" if the cost is unknown, or if everything is sent.
     """
     today, prices = advice.today, advice.measured.prices
     if today is None or (today.policy is None and not today.mixed):
@@ -156,11 +155,12 @@ def cost_of_today(advice: Advice) -> str:
 
 
 def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
-    """Return why the policy in force costs more than sending everything. Either most prompts are
-    too short for the prompt cache, or most prompts do not begin with the previous prompt. Return ""
-    if neither is the case.
+    """Return why the policy in force costs more than sending everything; "" if the reason is
+    unknown.
 
-    `least` is the length in tokens of the shortest prompt that the `provider` caches.
+    There are two reasons: most prompts are too short for the prompt cache, or most prompts do not
+    begin with the previous prompt. `least` is the length in tokens of the shortest prompt that the
+    `provider` caches.
     """
     found, today = advice.prompts, advice.today
     if today is None or today.cost < DEARER or not found.calls:
@@ -179,10 +179,10 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 
 
 def headline(advice: Advice) -> str:
-    """Return what the advice says to do, without a full stop.
+    """Return what to do in one sentence, without a full stop.
 
-    A limit that was chosen by cost alone is only called the cheapest, not advised: it was not
-    measured whether answers need earlier messages.
+    For the verdict CHEAPEST, the sentence calls the limit "cheapest" and does not advise it,
+    because answers may need earlier messages.
     """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:
@@ -215,7 +215,9 @@ def _is_all(option: Option) -> bool:
 
 
 def _why_none(scope: Scope) -> str:
-    """Return why nothing can be advised: what most of the conversations lack."""
+    """Return the most frequent reason why conversations were left out, so that nothing can be
+    advised.
+    """
     if not scope.left_out:
         return "no conversations"
     most = max(scope.left_out, key=lambda each: len(scope.left_out[each]))
@@ -225,8 +227,8 @@ def _why_none(scope: Scope) -> str:
 
 
 def effect(advice: Advice) -> str:
-    """Return the effect of the advised option; "" if there is none, or if today's policy is
-    kept.
+    """Return the effect of the advised option in words. Returns "" if no option is advised, or if
+    the policy in force is kept.
     """
     pick, today, prices = advice.pick, advice.today, advice.measured.prices
     if pick is None or advice.verdict is Verdict.KEEP:
@@ -284,7 +286,9 @@ def _of_verdict(advice: Advice) -> str:
 
 
 def _too_small(advice: Advice) -> str:
-    """Return that today's limit has no room for the largest turn; empty if it has."""
+    """Return a sentence that today's limit has no room for the largest turn. Returns "" if the
+    limit has room, or if no change is advised.
+    """
     today = advice.today.policy if advice.today and advice.is_change else None
     needed = advice.prompts.needed_limit
     if today is None or today.meters_only or today.limit >= needed:
@@ -306,8 +310,8 @@ def _nothing_saves(advice: Advice) -> str:
 
 
 def _nearest(advice: Advice, saving: str) -> str:
-    """Return why the cheapest window that loses nothing is not advised; empty if none costs less
-    than everything.
+    """Return why the cheapest shown window that loses no fact is not advised. Returns "" unless
+    that window costs less than sending everything.
     """
     lossless = (each for each in advice.others if each.policy and not (each.lost or each.repeated))
     nearest = next(lossless, None)
@@ -334,8 +338,8 @@ def _kept(advice: Advice, today: Option) -> str:
 
 
 def measured_words(scope: Scope, is_one: bool = False) -> str:
-    """Return a sentence about the conversations that the advice was measured on. `is_one` is for
-    the page of a single conversation.
+    """Return a sentence about the conversations that the advice was measured on. `is_one` is True
+    on the page of a single conversation.
     """
     if not scope.conversations:
         return _apart(scope).strip()
@@ -354,7 +358,9 @@ def measured_words(scope: Scope, is_one: bool = False) -> str:
 
 
 def _in_part(scope: Scope) -> str:
-    """Return how many of several conversations were measured on their newest messages only."""
+    """Return a sentence about the number of conversations whose newest messages alone were
+    measured.
+    """
     if not scope.in_part or scope.conversations == 1:
         return ""
     return (
@@ -372,7 +378,9 @@ def _prices_words(prices: Prices) -> str:
 
 
 def _apart(scope: Scope) -> str:
-    """Return the conversations that were not counted, by reason; the far larger ones are named."""
+    """Return a sentence about the conversations that were not counted, by reason. Conversations
+    that are far larger than the rest are named.
+    """
     parts = []
     for reason, ids in scope.left_out.items():
         named = ""
@@ -385,6 +393,7 @@ def _apart(scope: Scope) -> str:
 
 def dominated_words(advice: Advice) -> str:
     """Return a sentence about the number of tried windows that are not shown; "" if all are shown.
+
     A window is not shown if another option costs less and holds as many facts.
     """
     if not advice.dominated:

@@ -1,6 +1,4 @@
-"""The bodies of requests: size limits that are checked before a body is read, and a strict JSON
-parser.
-"""
+"""Reads bodies of requests: checks their size before they are read, and parses JSON strictly."""
 
 from __future__ import annotations
 
@@ -19,12 +17,14 @@ from chatmemory.messages.json_values import JsonValue
 
 
 class LengthRequired(ChatMemoryError):
-    """The server cannot read a body without a Content-Length."""
+    """Raised for a body without a Content-Length, which the server cannot read."""
 
 
 class BodyLimit(NamedTuple):
-    """The size limit of a request's body in bytes: `size`, plus `beside` for what surrounds a file
-    in a form. `setting` names the setting that has the size.
+    """The size limit of a request's body, in bytes.
+
+    `size` is the limit of the content, and `setting` names the setting that has it. A form with a
+    file may have `beside` more bytes.
     """
 
     size: int
@@ -56,9 +56,8 @@ def api_limit(method: str | None) -> BodyLimit:
 def check_body(request: HttpRequest, limit: BodyLimit) -> None:
     """Check the length of a body before the body is read.
 
-    Raises RequestDataTooBig for a body above `limit`. A body that is sent in chunks has no declared
-    length. Under WSGI, it raises LengthRequired. Under ASGI, Django has already received the body,
-    and its length is set here, because Django and REST framework would not read it otherwise.
+    Raises RequestDataTooBig for a body above `limit`. Under WSGI, raises LengthRequired for a body
+    that is sent in chunks, without a length. Under ASGI, sets the missing length of such a body.
     """
     declared = request.META.get("CONTENT_LENGTH", "")
     is_wsgi = "wsgi.input" in request.META
@@ -73,8 +72,8 @@ def check_body(request: HttpRequest, limit: BodyLimit) -> None:
 
 
 def declared_length(header: str) -> int:
-    """Return the number in a Content-Length header as Django reads it. It is 0 for an empty header
-    and for text that is no number.
+    """Return the number in a Content-Length header. It is 0 for an empty header, and for text that
+    is no number.
     """
     try:
         return int(header or 0)
@@ -83,10 +82,10 @@ def declared_length(header: str) -> int:
 
 
 class StrictJSONParser(BaseParser):
-    """Parses JSON by the rules that messages have: no NaN, numbers and depth within bounds, no
-    repeated `type`. Objects outside messages may not repeat any property.
+    """Parses JSON strictly: no NaN, numbers and depth within bounds, and no property twice. Within
+    messages, only the property `type` is checked for repetition.
 
-    Raises ParseError for JSON that breaks a rule, and UnsupportedMediaType for a compressed body.
+    Raises ParseError for other JSON, and UnsupportedMediaType for a compressed body.
     """
 
     media_type = "application/json"

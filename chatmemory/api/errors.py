@@ -30,8 +30,8 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class InvalidField(core.InvalidValue):
-    """The request has an invalid parameter, header or member of its body. `field` is the name of
-    the invalid part, such as `messages[2]`.
+    """Raised for an invalid parameter, header or member of a request's body. `field` names the
+    invalid part, such as `messages[2]`.
     """
 
     def __init__(self, field: str, detail: str) -> None:
@@ -40,7 +40,7 @@ class InvalidField(core.InvalidValue):
 
 
 class UnknownName(InvalidField):
-    """The request has an unknown member or query parameter."""
+    """Raised for an unknown member of a request's body, or an unknown query parameter."""
 
 
 # Subclasses come before their base class: the first match counts.
@@ -101,8 +101,9 @@ def titles_of(status: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Problem:
-    """The problem details that answer a failed request. `members` are added to the JSON object, and
-    `headers` to the response.
+    """The problem details that answer a failed request.
+
+    `members` are further members of the JSON object, and `headers` are headers of the response.
     """
 
     status: int
@@ -113,14 +114,14 @@ class Problem:
 
     @property
     def type(self) -> str:
-        """The URI of the kind of problem, such as `urn:chatmemory:version-conflict` for the title
-        "Version conflict".
+        """The URI of the kind of problem, made from its title: `urn:chatmemory:version-conflict`
+        for "Version conflict".
         """
         return f"urn:chatmemory:{self.title.lower().replace(' ', '-')}"
 
     def to_dict(self) -> JsonDict:
-        """Return the problem as a JSON object, without lone surrogates, which UTF-8 cannot
-        encode.
+        """Return the problem as a JSON object. Characters that UTF-8 cannot encode (lone
+        surrogates) are replaced.
         """
         values = {
             "type": self.type,
@@ -173,7 +174,9 @@ def database_problem(found: Outage) -> Problem:
 
 @contextmanager
 def field_at_fault(field: str) -> Iterator[None]:
-    """Turn an InvalidValue raised in the block into an InvalidField that names this field."""
+    """Turn an InvalidValue that is raised in the block into an InvalidField with the name
+    `field`.
+    """
     try:
         yield
     except core.InvalidValue as error:
@@ -181,10 +184,9 @@ def field_at_fault(field: str) -> Iterator[None]:
 
 
 def handle_exception(error: Exception, context: dict[str, object]) -> Response | None:
-    """Return the response to an exception of a view. Return None for an unexpected exception, which
-    REST framework then raises.
+    """Return the response to an exception of a view, or None for an unexpected exception.
 
-    The response names an invalid message by its position in the request.
+    If a message is invalid, the response names the message by its position in the request.
     """
     set_rollback()
     sent = getattr(context["request"], "checked_body", {}).get("sent")
@@ -227,7 +229,7 @@ def _of_ours(error: core.ChatMemoryError) -> Problem | None:
 
 
 def _with_current(problem: Problem, memory_id: str) -> Problem:
-    """Add `current`, the state that the caller has not seen; null if there is no conversation."""
+    """Add `current`, the current state of the conversation; null if there is no conversation."""
     try:
         row = conversations.memory(memory_id)
     except core.MemoryNotFound:
@@ -257,8 +259,8 @@ def _of_rest_framework(error: drf.APIException) -> Problem:
 
 
 def _first_fault(detail: object, path: str = "") -> tuple[str, str]:
-    """Return the path of the first invalid field, such as `labels.team` or `client_ids[0]`, and its
-    error.
+    """Return the path of the first invalid field, such as `labels.team` or `client_ids[0]`, and
+    what is wrong with it.
     """
     if isinstance(detail, dict) and detail:
         name, inner = next(iter(detail.items()))

@@ -1,8 +1,7 @@
-"""Fields of request bodies and queries that check more than plain fields of REST framework.
+"""Fields of request bodies and queries that are stricter than the fields of REST framework.
 
-Sent messages are read in the format that the request names. A format may drop items of the sent
-list, such as a blank system message. A format may also join items, such as a text and the tool call
-after it. Client ids and errors still refer to the items of the sent list.
+Messages are read in the format that the request names. Reading may drop or join items of the sent
+list. Client ids and errors still refer to the items of the sent list.
 """
 
 from __future__ import annotations
@@ -77,11 +76,10 @@ class FlagField(serializers.BooleanField):
 
 
 class NameField(serializers.CharField):
-    """One of the names that the function `choices` returns. This function is called for each
-    request, because plug-ins can add names.
+    """One of the names that the function `choices` returns.
 
-    Names of the previous release are still accepted: the function `today` maps such a name to its
-    current name.
+    `choices` is called for each request, because plug-ins can add names. The function `today` maps
+    names of the previous release to current names.
     """
 
     default_error_messages = {"unknown": "must be one of {names}"}
@@ -119,8 +117,8 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 class CacheField(NameField):
     """The name of a provider's prompt cache.
 
-    The OpenAPI document shows this field as a plain string. An enumeration would be shared with
-    other fields named `provider`, although those fields have other values.
+    The OpenAPI document shows this field as a plain string, because other fields named `provider`
+    have other values.
     """
 
 
@@ -145,7 +143,7 @@ class PageSizeField(serializers.IntegerField):
 
 
 class PoliciesField(serializers.CharField):
-    """Several policies in one line of text, read as a list, in which None stands for
+    """Several policies in one line of text. The result is a list; None in the list stands for
     `everything`.
     """
 
@@ -177,8 +175,8 @@ def _all_or_list(type: str) -> Schema:
 
 
 class AllOrListField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """True, which means all, or a list of values of one type, `item`. `expected` describes the
-    values in errors.
+    """Either True, which means all, or a list of values of the type `item`. In errors, `expected`
+    names the kind of values.
     """
 
     item: type
@@ -224,7 +222,7 @@ class LabelsField(serializers.DictField):
 
 
 def _shown(value: object) -> str:
-    """Return a value as JSON, or its beginning if it is long."""
+    """Return a value as JSON. If the text is long, return its beginning."""
     written = printable(write_json(value))
     return written if len(written) <= SHOWN_MAX else f"{written[:SHOWN_MAX]}…"
 
@@ -244,7 +242,8 @@ _FORMATS_BY_KEY = {"role": "openai_chat", "from": "sharegpt"}
 
 
 class MessagesField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """A list of messages as decoded JSON. `read_messages` reads it later, when the format is known.
+    """A list of messages as decoded JSON. The messages are read later (`read_messages`), when their
+    format is known.
 
     `setting` names the setting of CHATMEMORY that limits the number of messages.
     """
@@ -270,8 +269,8 @@ class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 class SentMessages:
     """The messages that were read from a list of `count` items in a request.
 
-    `places` has, for each message, the index of the item from which the message was read. `losses`
-    are the details that could not be read.
+    `places` has the index of the item of each message. `losses` are the details that could not be
+    read.
     """
 
     messages: list[ChatMessage]
@@ -280,10 +279,10 @@ class SentMessages:
     losses: Sequence[Loss] = ()
 
     def with_client_ids(self, client_ids: Sequence[str | None] | None) -> list[NewMessage]:
-        """Return the messages, each with the client id of the item that it was read from.
+        """Return the messages, each with its client id. `client_ids` has an id or None for each
+        item of the sent list.
 
-        Raises InvalidField if `client_ids` is given, but does not have one id or None for each
-        item.
+        Raises InvalidField if the number of client ids differs from the number of items.
         """
         client_ids = [None] * self.count if client_ids is None else client_ids
         if len(client_ids) != self.count:
@@ -302,8 +301,10 @@ def read_messages(
     setting: str = "LISTED_MESSAGES",
     before: int = 0,
 ) -> SentMessages:
-    """Return the messages of a decoded list. Raises InvalidField, which names the invalid item by
-    `field` and its index, such as `messages[2]`.
+    """Return the messages of a decoded list.
+
+    Raises InvalidField for an invalid item. The error names the item by `field` and index, such as
+    `messages[2]`.
 
     `setting` names the setting of CHATMEMORY that limits the number of messages in a request.
     `before` is the number of messages in earlier lists of the same request.
@@ -328,7 +329,7 @@ def read_messages(
 
 
 def _hint(values: JsonValue, index: int) -> str:
-    """Return advice if the messages seem to be in another format."""
+    """Return a hint if the message at `index` seems to be in another format; else ""."""
     message = values[index] if index >= 0 else None
     for key, format in _FORMATS_BY_KEY.items():
         if isinstance(message, dict) and "type" not in message and key in message:

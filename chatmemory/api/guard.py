@@ -32,8 +32,8 @@ from chatmemory.roles import GRANTS, READ, WRITE
 
 
 class TokenUser(AnonymousUser):
-    """The user of a request with a token: authenticated, with the permissions of the token's
-    role.
+    """The user of a request with an API token. This user is authenticated, and has the permissions
+    of the token's role.
     """
 
     is_authenticated = True  # type: ignore[assignment]  # a plain value in place of a property or a field
@@ -75,10 +75,11 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 
 
 class HasRole(BasePermission):
-    """Permits safe methods to roles that may READ, and other methods to roles that may WRITE. The
-    attribute `needs` of a view maps a method to another permission.
+    """Permits a request if the caller's role has the needed permission: READ for safe methods,
+    WRITE for other methods.
 
-    Raises MemoryNotFound for conversations whose id does not begin with the token's prefix.
+    The attribute `needs` of a view maps a method to another permission. Raises MemoryNotFound for a
+    conversation whose id does not begin with the token's prefix.
     """
 
     def has_permission(self, request: Request, view: APIView) -> bool:
@@ -105,10 +106,10 @@ def prefix_of(request: Request) -> str:
 
 
 class Guarded(APIView):
-    """Base class of the API's views. It requires a role, accepts bearer tokens, answers errors with
-    problem details, and forbids caches to store answers.
+    """Base class of the API's views.
 
-    A project's settings of REST framework cannot switch this off.
+    It requires a role, accepts bearer tokens and answers errors with problem details. Responses
+    must not be stored in caches. A project's settings of REST framework cannot change this.
     """
 
     authentication_classes = (BearerTokenAuthentication, *APIView.authentication_classes)
@@ -125,8 +126,8 @@ class Guarded(APIView):
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Check the request before its body is read.
 
-        Raises RequestDataTooBig, LengthRequired, and Throttled for an address that sent too many
-        requests without a valid token or session.
+        Raises RequestDataTooBig or LengthRequired for the body. Raises Throttled if the address has
+        sent too many requests without a valid token or session.
         """
         check_body(request._request, self.limit(request.method))
         try:
@@ -140,8 +141,8 @@ class Guarded(APIView):
     def finalize_response(
         self, request: Request, response: Response, *args: object, **kwargs: object
     ) -> Response:
-        """Return the final response. Problems are rendered as JSON, even if the view answers in
-        another type.
+        """Return the final response. Problem details are always JSON, even if the view answers in
+        another media type.
         """
         final = super().finalize_response(request, response, *args, **kwargs)
         final["Cache-Control"] = "no-store"

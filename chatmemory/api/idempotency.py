@@ -1,12 +1,13 @@
 """Idempotency-Key: a repeated request gets the stored response, and is not carried out twice.
 
-Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header). The same key with a different
-request is refused (422), and so is a repeated request while the first is still in progress (409).
-The response is stored in the transaction of the change, so a crash keeps both or neither. A request
-that failed changed nothing: its key may be used again.
+Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header):
 
-A redaction or deletion of the conversation erases the response and the request's fingerprint (see
-`ledger.erasure`). Any later request to that conversation with the key is then answered with 410.
+- A different request with the same key gets the error 422.
+- A repeated request gets 409 while the first request is in progress.
+- A request that failed changed nothing, so its key may be used again.
+
+A redaction or deletion of the conversation erases the stored response (see `ledger.erasure`). Any
+later request to that conversation with the same key gets 410.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ class KeyReused(ChatMemoryError):
 
 
 def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = None) -> Handler:
-    """Return the handler, changed so that it observes the header Idempotency-Key.
+    """Return a handler that observes the header Idempotency-Key.
 
-    If the URL names a conversation, `ahead` is called with the request and the id before anything
-    is locked.
+    `ahead` is called before anything is locked, with the request and the conversation's id. It is
+    only called if the URL names a conversation.
     """
 
     @wraps(handler)
@@ -120,10 +121,10 @@ def read_key(header: str) -> str:
 
 @contextmanager
 def claimed_key(caller: str, key: str) -> Iterator[None]:
-    """Hold an idempotency key during one transaction, for the change and its response. Raises
+    """Hold an idempotency key during the transaction of the change and its response. Raises
     KeyInUse while another request holds the key.
 
-    On SQLite a second process waits until the transaction ends, and then finds the response.
+    On SQLite, another process waits until the transaction ends, and then finds the response.
     """
     claim = (caller, key)
     in_use = f"the first request with the key {key!r} is still in progress: try again later"
@@ -142,8 +143,8 @@ def claimed_key(caller: str, key: str) -> Iterator[None]:
 
 
 def _lock_for_all_processes(claim: tuple[str, str]) -> bool:
-    """Take an advisory lock of PostgreSQL until the transaction ends, unless another process has
-    it.
+    """Take an advisory lock of PostgreSQL, which is held until the transaction ends. Return False
+    if another process has the lock.
     """
     connection = database.connection()
     if connection.vendor != "postgresql":
@@ -167,7 +168,9 @@ def forget_expired_answers() -> None:
 
 
 def _forget_some(caller: str, key: str) -> None:
-    """Delete some expired responses, and this key's if expired, before anything is locked."""
+    """Delete some expired responses before anything is locked. The response of this key is deleted
+    too if it has expired.
+    """
     expired = _expired()
     if not expired.exists():
         return
@@ -183,8 +186,7 @@ def _stored_response(
     """Return the stored response of a repeated request.
 
     Raises KeyReused if the key belongs to a different request. Raises ResponseErased if the
-    response was erased: the fingerprint of the first request was erased with it, so any request to
-    the conversation gets this error.
+    response was erased.
     """
     is_erased = not stored.request
     is_other = not is_erased and not is_fingerprint(stored.request, "request", request)

@@ -1,4 +1,4 @@
-"""Describes operations in the OpenAPI document, and has the schemas that serializers cannot
+"""Describes operations in the OpenAPI document. Also has the schemas that serializers cannot
 describe.
 
 Each schema has a name, because client generators would invent names otherwise.
@@ -69,10 +69,10 @@ _UNAVAILABLE_POLICY: Schema = {
 
 
 def _policies() -> dict[str, Schema]:
-    """Return the schemas of the installed kinds, and the schema of any of them.
+    """Return the schemas of the installed kinds of policies, and a schema of any policy.
 
-    Each kind has two: a request may leave out options, and a response has all of them. A response
-    may also show a policy whose kind has been uninstalled.
+    Each kind has two schemas: a request may leave out options, while a response has all of them. A
+    response may also show a policy whose kind is no longer installed.
     """
     found: dict[str, Schema] = {}
     names = []
@@ -112,8 +112,7 @@ def with_default(schema: Schema, default: object) -> Schema:
     """Return the schema of an optional member of a request, with the default value in its
     description.
 
-    Generators assume that a member with the keyword `default` is always present, and then require
-    it in every request.
+    The keyword `default` is not used: generators would then require the member in every request.
     """
     note = f"By default `{json.dumps(default)}`."
     return {**schema, "description": " ".join(filter(None, (schema.get("description"), note)))}
@@ -123,7 +122,9 @@ def with_default(schema: Schema, default: object) -> Schema:
 
 
 def _typed(name: str, type: str, /, *required: str, **properties: object) -> dict[str, Schema]:
-    """Return a named schema, and the schema of its `type`."""
+    """Return two named schemas: that of an object, and that of its property `type`, whose only
+    value is `type`.
+    """
     schema = _object(["type", *required], type=ref(f"{name}Type"), **properties)
     return {name: schema, f"{name}Type": _names(type)}
 

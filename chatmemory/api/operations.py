@@ -1,9 +1,9 @@
-"""Decorators for the two kinds of operations. `reads` and `changes` document a handler, and pass it
-the checked query parameters or body as `parameters`.
+"""Decorators of the API's handlers: `reads` for handlers that change nothing, and `changes` for
+handlers that change a conversation.
 
-Every operation documents the problems that it can answer with, and has an example. `examples.json`
-has real answers of the API; tests/api/test_schema.py checks and writes it. A change accepts
-If-Match and Idempotency-Key.
+Both document the handler, and pass it the checked query parameters or body as `parameters`. Each
+operation has an example from `examples.json`; tests/api/test_schema.py checks and writes that file.
+A change accepts If-Match and Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ EXAMPLES = resources.files("chatmemory.api") / "examples.json"
 def _header(
     name: str, description: str, *statuses: int, pattern: str, format: str | None = None
 ) -> OpenApiParameter:
-    """Return a header of requests, or of the responses with these statuses."""
+    """Return a header for the OpenAPI document: a header of requests, or of the responses with
+    these statuses.
+    """
     form = {"format": format} if format else {"pattern": f"^({pattern})$"}
     return OpenApiParameter(
         name,
@@ -123,7 +125,7 @@ def changes(
 
 
 def _with_parameters(handler: Handler, query: type[Query] | None, body: Shape | None) -> Handler:
-    """Return a handler that gets the checked query parameters or body, if it has any."""
+    """Return a handler that gets the checked query parameters or body as `parameters`."""
 
     @wraps(handler)
     def reading(view: object, request: Request, **in_path: object) -> object:
@@ -145,8 +147,10 @@ def _documents(
     problems: tuple[int, ...],
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Return drf-spectacular's `extend_schema`, made to work with any DEFAULT_SCHEMA_CLASS of a
-    project. Responses of one version have an ETag.
+    """Return a decorator that describes an operation in the OpenAPI document.
+
+    The description also works if a project has another DEFAULT_SCHEMA_CLASS. Responses with one
+    version of a conversation have an ETag.
     """
     is_versioned = is_conditional or getattr(response, "is_versioned", False)
     if is_versioned or "version" in getattr(response, "_declared_fields", {}):
@@ -176,8 +180,8 @@ def _documents(
 
 @cache
 def recorded_examples() -> dict[str, JsonDict]:
-    """Return the recorded example of each operation, by operation id. An example has the JSON
-    bodies `request` and `response`; None stands for no body.
+    """Return the recorded example of each operation, by operation id. An example has the bodies
+    `request` and `response` as JSON; None stands for no body.
     """
     loaded: dict[str, JsonDict] = json.loads(EXAMPLES.read_text("utf-8"))
     return loaded

@@ -51,8 +51,8 @@ def _whole(help_text: str) -> fields.WholeNumberField:
 
 
 def _moment(help_text: str) -> serializers.DateTimeField:
-    """Return a field for a moment, read as UTC. One that UTC cannot express is refused here and not
-    by the database.
+    """Return a field for a moment in UTC. A moment that UTC cannot express is refused here, before
+    the database would fail.
     """
     return serializers.DateTimeField(required=False, default_timezone=UTC, help_text=help_text)
 
@@ -65,7 +65,9 @@ def _text(help_text: str) -> serializers.CharField:
 
 
 class _Named(serializers.Serializer[Any]):  # it reads, and has no row
-    """Named values. Unknown names are refused: ignoring one would hide a typo."""
+    """Base class of named values. Unknown names are refused, because ignoring a name could hide a
+    typo.
+    """
 
     called: str
 
@@ -118,8 +120,8 @@ class ChangeMemoryRequest(Body):
 
 
 class CompactRequest(Body):
-    """A summary, and which messages it replaces: exactly one of `covering`, `keep_last` and
-    `keep_tokens`.
+    """A summary, and the messages that it replaces. The body has exactly one of `covering`,
+    `keep_last` and `keep_tokens`.
     """
 
     summary = fields.TextField(
@@ -160,8 +162,8 @@ class MessagesRequest(Body):
     format = fields.FormatField()
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Add to the checked values `sent`, the messages as objects. Raises InvalidField with the
-        position of an invalid message.
+        """Add `sent` to the checked values: the messages that were read. Raises InvalidField with
+        the position of an invalid message.
         """
         setting = cast("fields.MessagesField", self.fields["messages"]).setting
         attrs["sent"] = fields.read_messages(attrs["messages"], attrs["format"], setting=setting)
@@ -182,8 +184,8 @@ class AddRequest(MessagesRequest):
     )
 
     def validate(self, attrs: Parameters) -> Parameters:
-        """Add to the checked values `sent`, the messages as objects, and `new`, the messages with
-        their client ids.
+        """Add `sent` and `new` to the checked values: the messages that were read, and these
+        messages with their client ids.
         """
         attrs = super().validate(attrs)
         attrs["new"] = attrs["sent"].with_client_ids(attrs.get("client_ids"))
@@ -191,13 +193,13 @@ class AddRequest(MessagesRequest):
 
 
 class ListRequest(serializers.BaseSerializer[Any]):  # it reads, and has no row
-    """A bare array of messages, as LangChain4j writes them."""
+    """A list of messages without an object around it, as LangChain4j sends it."""
 
     document = {"application/json": ref("MessageList")}
 
     def run_validation(self, data: JsonValue = empty) -> Parameters:
-        """Return a dictionary: `messages` is the list as it was sent, and `sent` has the messages
-        read from the list. Raises InvalidField.
+        """Return a dictionary. `messages` is the list as it was sent, and `sent` has the messages
+        that were read from it. Raises InvalidField.
         """
         return {"sent": fields.read_messages(data, field=""), "messages": data}
 
@@ -206,7 +208,7 @@ class ListRequest(serializers.BaseSerializer[Any]):  # it reads, and has no row
 
 
 class Query(_Named):
-    """The query parameters of an operation. An operation without parameters uses this class."""
+    """The query parameters of an operation. Operations without parameters use this class itself."""
 
     called = "parameter"
 
@@ -260,7 +262,9 @@ class WindowQuery(Query):
     )
 
     def get_fields(self) -> dict[str, AnyField]:
-        """Add the parameter `as`, a name that Python does not allow for an attribute."""
+        """Add the parameter `as`, because Python does not allow `as` as the name of an
+        attribute.
+        """
         return {**super().get_fields(), "as": fields.FormatField()}
 
 
@@ -330,9 +334,11 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
     """Do the slow work of a request before the conversation is locked. `shape` is the class of the
     body.
 
-    Sent messages are checked, and their tokens are counted. For a list that replaces the window,
-    and for a summary, the change is planned. For a new policy, the tokens in the window are counted
-    again. Errors are ignored here, and raised when the body is used.
+    - Messages are read, and their tokens are counted.
+    - A list that replaces the window, and a summary, are planned.
+    - For a new policy, the tokens in the window are counted again.
+
+    Errors are ignored here, and raised when the body is used.
     """
     with suppress(ChatMemoryError, APIException):
         body = read_body(shape, request)
@@ -360,8 +366,10 @@ class ChangedBy(TypedDict):
 
 
 def changed_by(request: Request) -> ChangedBy:
-    """Return who sends the request, and the version of the conversation in the header If-Match
-    (None without the header and for `*`). Raises InvalidField.
+    """Return the caller's name and the version in the header If-Match. The version is None without
+    this header, and for `*`.
+
+    Raises InvalidField for an invalid header.
     """
     header = request.headers.get("If-Match", "*").strip()
     if not _VERSION.fullmatch(header):

@@ -1,5 +1,5 @@
-"""Serializers for the bodies of responses. They turn the rows of queries and the results of
-services into JSON with links.
+"""Serializers for the bodies of responses. They turn query rows and results of services into JSON
+with links.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ WHY_IT_LEFT = f"Why the message left memory, one of: {', '.join(Reason)}."
 def response(
     shape: type[Json], row: object, *, status: int = 200, version: int | None = None
 ) -> Response:
-    """Return a response with a row as JSON. If a `version` of the conversation is given, it becomes
-    the ETag.
+    """Return a response with a row as JSON. A `version` of the conversation becomes the header
+    ETag.
     """
     headers = None if version is None else {"ETag": f'"{version}"'}
     return Response(shape(row).data, status=status, headers=headers)
 
 
 def whole_json(texts: Iterable[str]) -> HttpResponse:
-    """Return a JSON response from parts of its text. To join the parts as text first would take
-    several times the memory, which matters for a window of 16 MB.
+    """Return a JSON response from parts of its text. The parts are encoded one by one, because a
+    joined text would take several times the memory.
 
-    The response is complete before it is sent, so that a slow reader does not hold a connection to
-    the database.
+    The response is complete before it is sent, so that a slow reader holds no connection to the
+    database.
     """
     buffer = BytesIO()
     for text in texts:
@@ -65,8 +65,8 @@ def whole_json(texts: Iterable[str]) -> HttpResponse:
 
 
 def with_query(request: Request, **parameters: object) -> str:
-    """Return the absolute URL of this request with changed query parameters; None removes a
-    parameter.
+    """Return the absolute URL of this request with changed query parameters. The value None removes
+    a parameter.
     """
     url = request.build_absolute_uri()
     for name, value in parameters.items():
@@ -80,7 +80,7 @@ def with_query(request: Request, **parameters: object) -> str:
 
 @extend_schema_field(ref("StoredPolicy"))
 class StoredPolicyField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """A policy of any kind, installed or not."""
+    """A policy of any kind, also of a kind that is no longer installed."""
 
     def to_representation(self, value: Policy) -> JsonDict:
         return value.to_dict()
@@ -160,8 +160,9 @@ class MemoryPageSerializer(Json):
 
 
 class OfTable(Json):
-    """Base class of serializers for the rows of a `table`. Beside the fields of the class, the JSON
-    has the columns that plug-ins declared for the table.
+    """Base class of serializers for the rows of a `table`.
+
+    The JSON has the fields of the class, and the columns that plug-ins declared for the table.
     """
 
     table: ClassVar[type[Model]]
@@ -171,7 +172,7 @@ class OfTable(Json):
 
 
 def _declared_fields(table: type[Model]) -> dict[str, AnyField]:
-    """Return a field of JSON for each declared column, described as in the table."""
+    """Return a serializer field for each declared column of a table, by name."""
     kinds, shown = serializers.ModelSerializer.serializer_field_mapping, shown_columns(table)
     return {
         column.attname: kinds[type(column)](
@@ -246,7 +247,7 @@ class LossSerializer(Json):
 
 
 def lost_of_request() -> LossSerializer:
-    """Return the field that lists what was lost in reading a request's messages."""
+    """Return the field that lists the details that could not be read from a request's messages."""
     return LossSerializer(
         many=True,
         help_text=f"Parts of the messages that could not be read, at most {PAGE_MAX} entries. "
@@ -289,10 +290,10 @@ class ChangeSerializer(Json):
     after = TotalsSerializer()
 
     def to_representation(self, change: ChangeResult) -> JsonDict:
-        """Return the same values as the fields would, ten times as fast.
+        """Return the JSON of a change. It is written out by hand, which takes a tenth of the time
+        of serializer fields.
 
-        A response may have a thousand changes, and with an Idempotency-Key it is made before the
-        commit.
+        A response may have a thousand changes.
         """
         return {
             "kind": str(change.kind),
@@ -327,7 +328,7 @@ class MessageChangesSerializer(ChangesSerializer):
 
 
 class FindingSerializer(Json):
-    """A fault in a window that a provider rejects, or accepts but may mishandle."""
+    """A fault in a window: a provider would reject the window, or may misunderstand it."""
 
     rule = serializers.CharField(help_text="The id of the rule.")
     severity = serializers.CharField(help_text="`refused` or `mishandled`.")
@@ -372,7 +373,7 @@ class RepairSerializer(Json):
 
 
 class BudgetSerializer(Json):
-    """The tokens of a window by the kind of message. The definitions of tools are not counted."""
+    """The tokens of a window, by kind of message. Definitions of tools are not counted."""
 
     system = serializers.IntegerField()
     results = serializers.IntegerField()
@@ -433,8 +434,8 @@ def window_head(
     window: WindowView,
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
-    """Return the details of a window without its messages. `more` are further members, such as a
-    linter's findings.
+    """Return the details of a window without its messages. `more` has further members, such as a
+    provider's objections.
     """
     return WindowHeadSerializer(
         {

@@ -114,10 +114,10 @@ class MemoryDetail(Resource):
 @login_not_required
 @csrf_exempt
 def unknown(request: HttpRequest, rest: str) -> HttpResponse:
-    """Answer 404 to each URL below `memories/` and `store/` that no other pattern matches, such as
-    a URL without the slash at its end. Django would redirect some of them to the URL with a slash.
+    """Answer 404 to URLs below `memories/` and `store/` that no other pattern matches, such as a
+    URL without its last slash.
 
-    Such a redirect could lead to another conversation: for the id `order#7`, if not encoded, a
-    client requests `memories/order`, because the client cuts off what follows `#` or `?`.
+    Without this view, Django would redirect to the URL with a slash. That could lead to another
+    conversation: a client that does not encode the id `order#7` requests `memories/order`.
     """
     return ID_NOT_ENCODED.to_http_response()

@@ -1,4 +1,4 @@
-"""The window that the model sees, its messages, and LangChain4j's store protocol."""
+"""Views of the window that the model sees, of its messages, and of LangChain4j's store protocol."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ class MemoryMessages(Resource):
 
 
 def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
-    """Return 304 if the caller has the answer of the current version. Raises MemoryNotFound."""
+    """Return a response 304 if the caller already has the current version, else None. Raises
+    MemoryNotFound.
+    """
     if "If-None-Match" not in request.headers:
         return None
     version = conversations.memory(memory_id).version
@@ -111,7 +113,7 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
 
 @one_snapshot()
 def _window_answer(memory_id: str, parameters: Parameters) -> tuple[int, HttpResponse]:
-    """Return the step of a window, and the answer with the window."""
+    """Return the number of the window's last step, and the response with the window."""
     at, lint_for, repair_for = (parameters.get(name) for name in ("at", "lint", "repair"))
     if lint_for is None and repair_for is None:
         window, messages = window_in_parts(memory_id, at)
@@ -127,8 +129,8 @@ def _window_answer(memory_id: str, parameters: Parameters) -> tuple[int, HttpRes
 def _checked(
     window: WindowView, lint_for: str | None, repair_for: str | None
 ) -> tuple[Iterable[ChatMessage], JsonDict]:
-    """Return the messages of a window, repaired for one provider, and members of the answer: the
-    repairs, and a provider's objections.
+    """Return the messages of a window, and members of the response: the repairs for the provider
+    `repair_for`, and the objections of the provider `lint_for`.
     """
     messages, seqs = window.messages, window.seqs
     found = Repaired(messages, range(len(messages)))
@@ -153,8 +155,8 @@ def _window(
     rendering: Rendering,
     more: JsonDict | None = None,
 ) -> Iterator[str]:
-    """Yield the JSON of a window, with `more` in its head. Values beside the messages, and the
-    losses of the format, come after them.
+    """Yield the JSON of a window in parts, with the members `more` at the beginning. Losses of the
+    format come after the messages.
     """
     yield _json(window_head(memory_id, window, more)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
@@ -164,7 +166,9 @@ def _window(
 
 
 def _written(parameters: Parameters, plan: Callable[[], Planned[ChangeResult]]) -> ChangeResult:
-    """Write a change, which may have been planned before an Idempotency-Key; else plan it now."""
+    """Write a change and return it. A plan that was made before the lock is used if there
+    is one.
+    """
     return (parameters.get("planned") or plan()).write()
 
 
@@ -178,8 +182,8 @@ def _changes(
     sent: SentMessages | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the answer about changes. Its version is their last step, or the current one if all
-    were ignored.
+    """Return the response about changes. Its version is the last step of the changes, or the
+    current step if all changes were ignored.
     """
     version = max((each.step for each in results if each.step), default=None)
     if version is None:
@@ -243,7 +247,7 @@ def message_response(
     shape: type[MessageDetailSerializer] = MessageDetailSerializer,
     **more: object,
 ) -> Response:
-    """Return the response that shows a message; `more` are further members."""
+    """Return the response that shows a message. `more` has further members of the JSON object."""
     memory, row = conversations.memory(memory_id), history.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {
@@ -258,7 +262,9 @@ def message_response(
 
 
 def _why(row: MessageDetail, at: int) -> dict[str, object] | None:
-    """Explain the step at which a message left, or became a stub; None if neither happened."""
+    """Return why a message left memory, or why a placeholder replaced its tool result. None if
+    neither happened.
+    """
     departure, clearing = row.departure(at), find_clearing(row, at)
     if departure is not None and departure.left_step is not None:
         change = steps.step(row.memory_id, departure.left_step).change

@@ -52,9 +52,10 @@ class Generator(SchemaGenerator):
 
 
 def _mounted_at() -> tuple[str, str]:
-    """Return the URL of the server, and the beginning of each path: `/ops/chat` and `api/` for an
-    API at `/ops/chat/api/`, whose paths are then those of the site itself; `/llm` and "" for one
-    at `/llm/`.
+    """Return the URL of the server and the beginning of all paths.
+
+    /ops/chat/api/ -> "/ops/chat", "api/"
+    /llm/          -> "/llm", ""
     """
     root = reverse("chatmemory:schema").removesuffix("v1/schema/")
     above, slash, _ = root.rpartition("/api/")
@@ -84,7 +85,9 @@ class Docs(Guarded, SpectacularSwaggerSplitView):
 
     @property
     def template_name(self) -> str:  # type: ignore[override]  # narrower than the base class
-        """The template of the page; it has the inspector's frame if the inspector is installed."""
+        """The name of the page's template. If the inspector is installed, the page has the
+        inspector's frame.
+        """
         has_inspector = apps.is_installed("inspector")
         return "inspector/shared/api.html" if has_inspector else "drf_spectacular/swagger_ui.html"
 
