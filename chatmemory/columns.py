@@ -1,9 +1,9 @@
 """Declares database columns at the field of a model, in one place:
 
-mood = declared(
-    models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
-    Column(of=mood_of, sealed_since=5),
-)
+    mood = declared(
+        models.CharField(max_length=20, null=True, help_text="the mood of the speaker"),
+        Column(of=mood_of, sealed_since=5),
+    )
 
 The declaration decides how the column is written and read: in archives, branches, redactions,
 digests, simulations, in the API and in templates. Only a template, a migration and the golden pages

@@ -40,15 +40,15 @@ class ChatMemoryError(Exception):
     """Base class of the exceptions of chatmemory."""
 
     def __str__(self) -> str:
-        """Return the text of the error. The middle of a very long text is left out."""
+        """Return the text of the error. If the text is very long, its middle is left out."""
         text = super().__str__()
         if len(text) <= 2 * _QUOTED:
             return text
         return f"{text[:_QUOTED]}… ({len(text):,} characters) …{text[-_QUOTED:]}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return how pickling and copying rebuild the error: without `__init__`, which may take
-        other values than the text.
+        """Return how pickling and copying rebuild the error: without a call of `__init__`, whose
+        arguments may differ between classes.
         """
         return _error, (type(self), *self.args), vars(self)
 
@@ -58,9 +58,7 @@ def _error(kind: type[ChatMemoryError], *args: object) -> ChatMemoryError:
 
 
 class InvalidValue(ChatMemoryError, ValueError):
-    """An invalid value. If LangChain4j makes the same check, the text of the error is
-    LangChain4j's.
-    """
+    """An invalid value. If LangChain4j makes the same check, the error has LangChain4j's text."""
 
 
 class InvalidMessage(InvalidValue):
@@ -68,24 +66,30 @@ class InvalidMessage(InvalidValue):
 
 
 class UnsupportedMessage(InvalidValue):
-    """A message or content that LangChain4j refuses to count; raised by strict estimators."""
+    """A message or content that LangChain4j refuses to count. Strict estimators raise this
+    error.
+    """
 
 
 class _MessageError(Exception):
-    """An error about one of several messages. `index` is its position from 0."""
+    """Base class of errors about one of several messages. `index` is the message's
+    position from 0.
+    """
 
     def __init__(self, text: str, index: int | None = None) -> None:
         self.index = index
         super().__init__(text)
 
     def __str__(self) -> str:
-        """Return the text with the number of the message, unless it is the first one."""
+        """Return the text of the error, with the number of the message unless it is the first
+        message.
+        """
         text = super().__str__()
         return f"message {self.index + 1}: {text}" if self.index else text
 
 
 class OversizedMessage(_MessageError, InvalidValue):
-    """A message that the policy rejects because it does not fit into the limit even alone."""
+    """A message that the policy rejects, because the message alone is larger than the limit."""
 
 
 class MessageTooLarge(_MessageError, InvalidValue):
@@ -129,13 +133,13 @@ class ImportUnfinished(ChatMemoryError):
 
 
 class PolicyRequired(ChatMemoryError):
-    """This call needs a policy, and the conversation has none, because its client decides what is
-    in the window.
+    """The call needs a policy, but the conversation has none. Its client decides what is in the
+    window.
     """
 
 
 class PolicyUnavailable(ChatMemoryError):
-    """The kind of the conversation's policy is not installed."""
+    """The conversation's policy is of a kind that is not installed."""
 
 
 class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
@@ -149,14 +153,14 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
 
 
 class NoRoomBesidePins(_MessageError, ChatMemoryError):
-    """A message fits into the limit, but not together with the pinned messages. The text has the
+    """A message that fits into the limit, but not beside the pinned messages. The text has the
     numbers.
     """
 
 
 class NotPinnable(ChatMemoryError):
-    """The message cannot be pinned or unpinned: it is not in memory, or is a system message, a tool
-    call that awaits results, or (for unpinning) a summary.
+    """The message cannot be pinned or unpinned. The text has the reason, such as that the message
+    is not in memory.
     """
 
 
@@ -169,8 +173,7 @@ class NotCompactable(ChatMemoryError):
 
 
 class LongRecount(ChatMemoryError):
-    """The new policy's estimator would have to count very many messages again, and the caller has
-    not allowed this.
+    """The new policy would count very many messages again, which the caller has not allowed.
 
     `messages` is the number of these messages.
     """
@@ -186,8 +189,8 @@ class LongRecount(ChatMemoryError):
 
 
 class VersionConflict(ChatMemoryError):
-    """The conversation is not at the version that the caller expected: somebody else has changed
-    it.
+    """The conversation has another version than the caller expected, because it was changed
+    meanwhile.
     """
 
     def __init__(self, memory_id: str, version: int, expected: int) -> None:

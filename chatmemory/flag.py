@@ -1,5 +1,5 @@
-"""Defines a flag: a reason why a conversation needs attention. Rooms (plug-in features) add flags;
-`flags` lists all of them.
+"""Defines a flag: a reason why a conversation needs attention. Rooms add flags, and `flags` lists
+all of them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from chatmemory.messages.json_values import JsonDict
 
 
 class Turns(StrEnum):
-    """The turns by which the number of a flag's cases is divided, such as in "4 cases per 100
-    turns".
+    """The turns to which a number of cases is compared, such as in "4 cases per 100 turns".
 
     These are all turns, the turns after an eviction, or the turns after a compaction.
     """
@@ -27,8 +26,8 @@ class Turns(StrEnum):
 
 
 class Case(NamedTuple):
-    """A case of a flag that began with a step of the ledger. `detail` says more, such as which
-    rules were broken.
+    """A case of a flag. `step` is the step at which the case began, and `detail` a text about it,
+    such as which rules were broken.
     """
 
     step: int
@@ -37,16 +36,15 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class PastCases:
-    """Finds the cases of a flag in the past, including cases that were repaired meanwhile.
+    """Finds the cases of a flag in the past. Cases that were repaired meanwhile are included.
 
-    - `title` is the title of the cases on pages.
-    - `find` returns all cases of a conversation up to the end of a `reading.passage.Passage`.
-      `find` also gets a dictionary in which it may keep JSON values, and gets this dictionary again
-      with the next passage.
-    - `version` returns a text that changes when `find` would return other cases.
-    - `turns` are the turns by which pages divide the number of cases.
-    - `counting` returns a function that tells whether a case counts today. This function gets the
-      conversation's id and the case's detail.
+    - `title`: the title of the cases on pages.
+    - `find`: returns all cases up to the end of a `reading.passage.Passage`. The second argument is
+      a dictionary of JSON values, in which `find` can keep what it needs for the next passage.
+    - `version`: returns a text that changes when `find` would return other cases.
+    - `turns`: the turns to which pages compare the number of cases.
+    - `counting`: returns a function that gets a conversation's id and a case's detail. The function
+      returns whether the case still counts. If None, all cases count.
     """
 
     title: str
@@ -60,17 +58,16 @@ class PastCases:
 class Line:
     """A line on the overview about the conversations with one flag.
 
-    - `title` is the title of the line; if it is empty, the flag's words are used.
-    - `verb` is the text of a link, or a function that returns the text. The link leads to the
-      inspector's page `route`, which lists the conversations with the flag. If only one
-      conversation has the flag and `route_of_one` is given, the link leads to this page of the
-      conversation.
-    - With `names_ids`, the link names the conversations by their ids if there are at most 50, and
-      not by their flag.
-    - `newest` gets the id of a conversation, and returns a sentence about the latest case in this
-      conversation.
-    - `began_at` is the column with the time at which a case began, in microseconds since 1970, and
-      `began_step` the column with the step. If both are empty, the beginning is not known.
+    - `title`: the title of the line. If empty, the flag's words are used.
+    - `verb`: the text of a link, or a function that returns the text.
+    - `route`: the page to which the link leads; it lists the conversations with the flag.
+    - `route_of_one`: the page of a conversation to which the link leads if only one has the flag.
+    - `names_ids`: whether the link names the conversations by id, if there are at most 50.
+      Otherwise the link names the flag.
+    - `newest`: returns a sentence about the latest case, for a conversation's id.
+    - `began_at`: the column with the time at which a case began, in microseconds since 1970.
+    - `began_step`: the column with the step at which a case began, or a function that returns the
+      column.
     """
 
     verb: str | Callable[[], str]
@@ -92,9 +89,10 @@ class Line:
 class Alarm:
     """How much a flag alarms.
 
-    - `is_any` makes the conversations of the flag count for the flag named `any`.
-    - The flag is not red if `is_fault` is False, such as for a high price.
-    - While `counts` returns False, the flag does not count yet, and is not red, either.
+    - `is_any`: whether the conversations of this flag also count for the flag named `any`.
+    - `is_fault`: whether the flag is red. A high price, for example, is no fault.
+    - `counts`: a function that returns whether the flag counts already. While it returns False, the
+      flag is not red.
     """
 
     is_any: bool = True
@@ -106,12 +104,12 @@ class Alarm:
 class FlagCases:
     """What else is known about the cases of a flag.
 
-    - `newest_at` is a column in microseconds by which lists can be sorted.
-    - `past` finds cases of the past, so that pages can say since when there are cases, and whether
-      a change helped.
-    - `parts` returns a flag for each part of the cases, such as for the cases of one rule. On the
-      overview, the lines of the parts replace the flag's own line. The name of a part begins with
-      the flag's name and a period. Lists do not offer the parts.
+    - `newest_at`: the column with the time of the newest case, in microseconds, for sorting.
+    - `past`: finds cases of the past. Pages then say since when there are cases, and whether a
+      change helped.
+    - `parts`: returns a flag for each part of the cases, such as for the cases of one rule. On the
+      overview, the lines of the parts replace the flag's own line. A part is named after the flag,
+      such as "refused.dangling_call".
     """
 
     newest_at: str = ""
@@ -120,8 +118,8 @@ class FlagCases:
 
 
 class Shown(StrEnum):
-    """Where a flag is shown besides its line on the overview: in the rows of the overview, or below
-    the list of the doctor's page, with the number of conversations that have the flag.
+    """A further place where a flag is shown: in the rows of the overview, or below the list on the
+    doctor's page.
     """
 
     IN_ROWS = "in rows"
@@ -130,12 +128,16 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True)
 class Flag:
-    """A reason why a conversation needs attention, in `words`. `condition` selects the
-    conversations with the flag, or is a function that returns the condition.
+    """A reason why a conversation needs attention.
 
-    - Flags are sorted by `place`. `icon` is the name of the flag's icon.
-    - `line` is the flag's line on the overview, or None. `shown` says where else the flag is shown.
-    - `former` are the flag's names in the previous release, which are still accepted.
+    - `words`: the reason in words.
+    - `condition`: the SQL condition that conversations with the flag meet, or a function that
+      returns it.
+    - `place`: a number by which flags are sorted.
+    - `icon`: the name of the flag's icon.
+    - `line`: the flag's line on the overview, or None.
+    - `shown`: the further places where the flag is shown.
+    - `former`: names of the flag in the previous release, which are still accepted.
     """
 
     name: str
@@ -154,12 +156,12 @@ class Flag:
 
     @property
     def title(self) -> str:
-        """The title of the flag's line on the overview. It may differ from the words in a row."""
+        """The title of the flag's line on the overview. In a row, `words` is used instead."""
         return (self.line and self.line.title) or self.words
 
     @property
     def counts(self) -> bool:
-        """Whether the flag counts already: some flags count only when the providers in use are
+        """Whether the flag counts already. Some flags count only when the providers in use are
         chosen.
         """
         return self.alarm.counts is None or self.alarm.counts()

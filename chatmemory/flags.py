@@ -1,6 +1,6 @@
 """Lists the flags (reasons why a conversation needs attention) for pages, the API and agents.
 
-A message that left in the step that added it was never in memory, as far as flags are concerned.
+For flags, a message that left in the step that added it was never in memory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ OWN = (OVER_LIMIT,)
 
 
 def flags() -> tuple[Flag, ...]:
-    """Return all flags (reasons why a conversation needs attention) in order, including those of
-    the installed rooms.
-    """
+    """Return all flags in order, including the flags of the installed rooms."""
     others = sorted((*OWN, *(flag for room in rooms() for flag in room.flags)), key=_place)
 
     def any_of_them() -> Q:
@@ -56,8 +54,8 @@ def flag_named(name: str) -> Flag:
 
 
 def flags_and_parts(name: str) -> list[Flag]:
-    """Return all flags. If `name` is the name of a part, such as "refused.dangling_call", all parts
-    of its flag follow.
+    """Return all flags. If `name` is the name of a part, such as "refused.dangling_call", the parts
+    of its flag are appended.
     """
     found, (whole, dot, _) = list(flags()), name.partition(".")
     made = next((each.cases.parts for each in found if dot and each.name == whole), None)
@@ -65,7 +63,7 @@ def flags_and_parts(name: str) -> list[Flag]:
 
 
 def today(name: str) -> str:
-    """Return the current name of a flag, given its current name or its name in the previous
+    """Return the current name of a flag. `name` may also be the flag's name in the previous
     release.
     """
     return next((flag.name for flag in flags() if name in flag.former), name)

@@ -1,8 +1,7 @@
-"""The rows that changes insert: messages, stays (periods of messages in memory) and steps.
+"""The rows that changes insert: messages, stays and steps.
 
-These classes have the columns of the models (tests/ledger/test_sql.py compares them). An import
-makes three rows for each message, and making instances of the models would take several times as
-long.
+These classes have the columns of the models; tests/ledger/test_sql.py compares them. Instances of
+the models would take several times as long to make, which matters in an import.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ from chatmemory.windows.window import Entry, Totals
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be added. `client_id` is the client's id for the message, and `said_at` the time
-    at which it was said. A redaction keeps both.
+    """A message to be added.
 
-    `columns` has the values of declared columns by name (see `chatmemory.columns`). A branch copies
-    these values from the original message.
+    - `client_id`: the client's id for the message, or None.
+    - `said_at`: the time at which the message was said, or None for now.
+    - `columns`: the values of declared columns by name (see `chatmemory.columns`), which a branch
+      copies from the original message. None if they are to be computed.
     """
 
     message: ChatMessage
@@ -58,9 +58,11 @@ class InsertedMessage:
     def of(
         cls, memory_id: str, entry: Entry, sent: NewMessage | None, now: datetime
     ) -> InsertedMessage:
-        """Return the row of a new message. The `entry` of the message in the window already has its
-        numbers, such as `seq`. `sent` has the client's id and the time of the message, if the
-        client gave them; otherwise the time is `now`.
+        """Return the row of a new message. `entry` is the message in the window, with its numbers
+        such as `seq`.
+
+        `sent` has the client's id and the time of the message. If it has no time, the time is
+        `now`.
         """
         message = entry.message
         assert message is not None
@@ -103,8 +105,8 @@ class InsertedStay:
 
     @classmethod
     def of(cls, memory_id: str, entry: Entry, step: int) -> InsertedStay:
-        """Return the row of a stay that begins at `step`. The `entry` of the message in the window
-        already has its numbers, such as `n`, the number of the stay.
+        """Return the row of a stay that begins at `step`. `entry` is the message in the window,
+        with its numbers such as `n`, the number of the stay.
         """
         row = cls(
             memory_id=memory_id,
@@ -166,8 +168,8 @@ class InsertedStep:
         seq: int | None,
         note: str,
     ) -> InsertedStep:
-        """Return the row of the newest step. `memory` is the conversation as it is after the step,
-        and `before` are the totals of the window before it.
+        """Return the row of the newest step. `memory` is the conversation after the step, and
+        `before` are the totals of its window before the step.
         """
         row = cls(
             memory_id=memory.id,

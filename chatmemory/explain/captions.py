@@ -25,8 +25,12 @@ from chatmemory.windows.window import Entry, Totals
 
 @dataclass(frozen=True)
 class Caption:
-    """The parts of the sentence about a step: the event, the gain such as `+85 tokens`, the loss
-    such as `2 messages left, −60 tokens`, and the reasons in `detail`.
+    """The parts of the sentence about a step.
+
+    - `event`: what happened.
+    - `gain`, `loss`: what memory gained and lost, such as `+85 tokens` and `2 messages left, −60
+      tokens`.
+    - `detail`: the reasons.
     """
 
     event: str
@@ -43,10 +47,11 @@ class Caption:
 
 
 def caption(change: ChangeResult, note: str = "") -> Caption:
-    """Return the caption of a change, in the conditional if the change is only simulated.
+    """Return the caption of a change. If the change is only simulated, the caption says what would
+    happen.
 
     `note` is the note of the step. After an add that evicted messages, the note says why no summary
-    replaced these messages.
+    replaced them.
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
@@ -69,7 +74,9 @@ def _gain(tokens: int) -> str:
 
 
 def _fit(change: ChangeResult) -> str:
-    """Say whether an add that evicted nothing fits."""
+    """Return words that say whether memory is within its limit after an add that evicted
+    nothing.
+    """
     if change.kind != "add" or not can_decide(change.policy):
         return ""
     is_, fits = ("would be", "would fit") if change.is_of_draft else ("is", "fits")
@@ -78,7 +85,9 @@ def _fit(change: ChangeResult) -> str:
 
 def how_far_over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
     """Return a sentence about how far memory is over its limit: `Memory would be 55 tokens over the
-    limit.` Return "" if memory is within its limit. `is_` is the verb of the sentence.
+    limit.` Returns "" if memory is within its limit.
+
+    `is_` is the verb of the sentence.
     """
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return ""
@@ -117,7 +126,7 @@ def _event(change: ChangeResult) -> str:
 
 
 def _became(change: ChangeResult) -> str:
-    """Name the summary, the stubs or the index that took the place of messages."""
+    """Return words about the summary, the placeholders or the index that replaced messages."""
     count = len(change.evicted)
     if change.kind == "index":
         return _indexed(change)
@@ -143,6 +152,8 @@ def _arrival(change: ChangeResult, arrived: Entry) -> str:
 
 
 def _reasons(change: ChangeResult, note: str) -> str:
-    """Say why the messages of a change left. The note of an add that is no copy follows."""
+    """Return why the messages of a change left. After an add, the note of the step follows, but not
+    the note of a copied message.
+    """
     shows_note = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
     return " ".join(filter(None, [", ".join(listed(change)) + ".", note if shows_note else ""]))

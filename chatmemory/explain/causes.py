@@ -1,7 +1,7 @@
-"""The words for the reasons why messages leave memory. No other module has such words.
+"""The words for the reasons why messages leave memory. Only this module has such words.
 
-Each reason has one `Cause`: its words in all forms that pages, receipts, captions, the API,
-commands and agents need. Functions fill the gaps in these words with values of the change.
+Each reason has one `Cause`, with its words for pages, receipts, captions, the API, commands and
+agents. The words have gaps, which functions fill with values of the change.
 
 For a new reason, add a member to `Reason` and an entry to `CAUSES`.
 """
@@ -22,18 +22,17 @@ from chatmemory.windows.stored_policies import can_decide
 @dataclass(frozen=True)
 class Cause:
     """The words for one reason why messages leave memory. Words in braces, such as `{messages}`,
-    are gaps, which functions of this module fill.
+    are gaps that functions of this module fill.
 
-    Some texts name the *other message*, because of which a message left. For a tool result, the
-    other message is its tool call.
+    Some messages leave because of another message: a tool result leaves because its tool call left.
+    The fields call this message the *other message*.
 
-    - `short`: a few words, such as `memory was full`;
-    - `sentence`: a sentence about the past, and `conditional`: the same sentence for simulations;
-    - `beside`: a few words that name the other message; `short` is used if the other message is
-      unknown;
-    - `listed`: a caption's words for all messages that left for this reason;
-    - `line`: the words after a message in a receipt; if `line` is empty, `beside` is used;
-    - `detail`: a sentence for *Why?* that names the other message;
+    - `short`: a few words, such as `memory was full`.
+    - `sentence`: a sentence about the past; `conditional` is the same for simulations.
+    - `beside`: a few words that name the other message. If it is unknown, `short` is used.
+    - `listed`: the words of a caption for all messages that left for this reason.
+    - `line`: the words after a message in a receipt. If empty, `beside` is used.
+    - `detail`: a sentence for *Why?* that names the other message.
     - `other`: the words for the other message if it is unknown.
     """
 
@@ -47,7 +46,9 @@ class Cause:
     other: str = ""
 
     def sentence_for(self, is_conditional: bool) -> str:
-        """Return the sentence about the past, or if `is_conditional`, about a simulated change."""
+        """Return the sentence for a change in the past, or if `is_conditional`, for a simulated
+        change.
+        """
         return (is_conditional and self.conditional) or self.sentence
 
 
@@ -213,12 +214,12 @@ _MISFITS = {
 def cause_of(
     reason: Reason, misfit: CannotFit | None = None, by_client: bool = False, kind: str = ""
 ) -> Cause:
-    """Return the words for a reason. If a message left in the step that added it, `misfit` says why
-    this message could not stay.
+    """Return the words for a reason.
 
-    With `by_client`, a client decided the change, and the reasons are inferred from the lists that
-    the client sent. In a step of `kind` "repair", the repair left out the messages that are missing
-    in the new list.
+    - `misfit`: why a message could not stay that left in the step that added it, else None.
+    - `by_client`: whether a client decided the change. The reasons are then guesses from the
+      client's lists.
+    - `kind`: the kind of the step. After a "repair", a missing message was left out by the repair.
     """
     if by_client and reason in _BY_CLIENT:
         return _BY_CLIENT[reason]
@@ -228,13 +229,13 @@ def cause_of(
 
 
 def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
-    """Return a few words for a reason, without the message that caused it."""
+    """Return a few words for a reason. They do not name the message that caused the eviction."""
     return cause_of(reason, misfit, by_client).short
 
 
 def reason_of(evicted: Eviction) -> str:
-    """Return a few words for the reason of an eviction, with the message that caused it if
-    known.
+    """Return a few words for the reason of an eviction. They name the message that caused the
+    eviction, if known.
     """
     cause = cause_of(evicted.reason, evicted.misfit)
     if evicted.because_seq and cause.beside:
@@ -254,18 +255,20 @@ def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
 
 
 def choice(change: ChangeResult) -> str:
-    """Return which messages a change evicted for its limit, in words that follow "was", such as
-    `the oldest`.
+    """Return words for the messages that a change evicted because of the limit. They follow "was",
+    such as `the oldest`.
 
-    The words are `the oldest that could leave` if older messages stayed because they are pinned.
+    If older messages are pinned, the words are `the oldest that could leave`.
     """
     oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
     return own_choice(change) or oldest
 
 
 def own_choice(change: ChangeResult) -> str:
-    """Return which messages a policy with its own eviction rule chose, in words that follow "was",
-    such as `chosen by the policy’s own rule`. Return "" if the policy has no such rule.
+    """Return words for the messages that were chosen by a policy's own rule of eviction. They
+    follow "was", such as `chosen by the policy’s own rule`.
+
+    Returns "" if the policy evicts the oldest messages.
     """
     for policy in filter(None, (change.policy, change.policy_before)):
         if not can_decide(policy):
@@ -285,11 +288,11 @@ def note_of(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
-    """Return the few words that a receipt writes after the name of an evicted message to say why
-    the message left, such as `the oldest`, `next oldest` or `its result`.
+    """Return why a message left, in the words that a receipt writes after its name: `the oldest`,
+    `next oldest` or `its result`.
 
-    `is_first` is True for the first message that leaves because the limit is reached: `the oldest`
-    instead of `next oldest`.
+    `is_first` is True for the first message that leaves because of the limit: `the oldest`, not
+    `next oldest`.
     """
     line = cause_in(change, evicted).line
     if not line:
@@ -299,9 +302,10 @@ def line_of(change: ChangeResult, evicted: Eviction, is_first: bool) -> str:
 
 
 def detail_of(change: ChangeResult, evicted: Eviction) -> str:
-    """Return the sentence that explains the reason of an eviction in detail.
+    """Return a sentence about the reason of an eviction.
 
-    For evictions at the limit, `explain.reasons` makes a sentence with the arithmetic instead.
+    For evictions because of the limit, `explain.reasons` writes a sentence with the numbers
+    instead.
     """
     would, cause, then = change.is_of_draft, cause_in(change, evicted), at_step(change)
     message = named(evicted.seq)
@@ -334,7 +338,7 @@ def listed(change: ChangeResult) -> list[str]:
 
 
 def _place(evicted: Eviction) -> tuple[int, bool]:
-    """Return the place of a cause in captions: a misfit comes behind all that left for room."""
+    """Return the position of a reason in a caption. Messages that did not fit come last."""
     reason = Reason.TURN if evicted.misfit else evicted.reason
     return _ORDER.index(reason), bool(evicted.misfit)
 
@@ -358,8 +362,10 @@ def _listed(change: ChangeResult, left: Sequence[Eviction]) -> Iterator[str]:
 
 
 def why_no_fit(change: ChangeResult, message: Eviction) -> str:
-    """Return a sentence with the arithmetic of a message that did not fit when it was added. After
-    such an add, only pinned messages and a leading system message remain.
+    """Return a sentence with the sum that shows why an added message did not fit.
+
+    Such a message left again in the step that added it. Only pinned messages and the first system
+    message were beside it.
     """
     policy, name = change.policy, named(message.seq)
     remaining = change.after.without(change.pinned)

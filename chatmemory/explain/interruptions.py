@@ -1,4 +1,6 @@
-"""Words for tool calls that were not answered completely, so that the model does not see them."""
+"""Words for interrupted tool calls: calls with fewer results than they need. The model does not see
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ LISTED_CALLS = 3
 
 
 def state_of(call: InterruptedCall) -> str:
-    """Return the state of an incompletely answered tool call: `in flight`, or `interrupted: 1 of 2
-    results came`.
+    """Return the state of an interrupted tool call: `in flight`, or `interrupted: 1 of 2 results
+    came`.
     """
     return "in flight" if call.is_last else f"interrupted: {results_of(call)}"
 
 
 def results_of(call: InterruptedCall) -> str:
-    """Return how many results of a tool call came, such as `1 of 2 results came`."""
+    """Return how many results of a tool call have come, such as `1 of 2 results came`."""
     if len(call.results) == call.calls:
         return "its results have other tool call IDs"
     came = len(call.results) or "none"
@@ -26,7 +28,9 @@ def results_of(call: InterruptedCall) -> str:
 
 
 def unseen(window: WindowView) -> list[str]:
-    """Return a sentence for each interrupted tool call of a window that the model does not see."""
+    """Return a sentence for each interrupted tool call in a window. The model does not see these
+    calls.
+    """
     calls = window.interrupted
     if not calls:
         return []
@@ -47,8 +51,8 @@ def _sentence(call: InterruptedCall) -> str:
 
 
 def why_unseen(call: InterruptedCall, seq: int) -> tuple[str, str]:
-    """Return why the model does not see a message of an interrupted tool call: the cause in a few
-    words, and a sentence of detail.
+    """Return why the model does not see a message of an interrupted tool call: a few words, and a
+    sentence with details.
     """
     cause = (
         "The tool call waits for results."

@@ -28,8 +28,8 @@ from chatmemory.windows.stored_policies import can_decide
 
 @dataclass(frozen=True)
 class Explanation:
-    """An answer to a question: the `cause` in a short sentence, the `detail` in further sentences,
-    and the `receipt`, a sum line by line.
+    """An answer to a `question`: the `cause` in a short sentence, and the `detail` in further
+    sentences. The `receipt` is a sum line by line.
     """
 
     question: str
@@ -69,7 +69,9 @@ def _detail(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 
 def _of_turn(change: ChangeResult, evicted: Eviction) -> str:
-    """Say with which message of the user the turn of an evicted message began."""
+    """Return a sentence that names the user message with which the turn of an evicted message
+    began.
+    """
     before = takewhile(lambda each: each.seq != evicted.seq, change.evicted)
     users = [each.seq for each in before if each.type is MessageType.USER]
     left = "would leave" if change.is_of_draft else "left"
@@ -78,7 +80,9 @@ def _of_turn(change: ChangeResult, evicted: Eviction) -> str:
 
 
 def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
-    """Say how much memory needed when a message left, and why it was this one."""
+    """Return a sentence about how much memory needed when a message left, and why this message was
+    chosen.
+    """
     seq, policy, would = evicted.seq, change.policy, change.is_of_draft
     over = exceeded(lines, seq)
     which = own_choice(change) or "the oldest message that could leave"
@@ -106,8 +110,8 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return why a message left, with the message whose arrival caused it: `when #43 arrived:
-    55 tokens over the limit`.
+    """Return why a message left, and with which arrival: `when #43 arrived: 55 tokens over the
+    limit`.
     """
     arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
@@ -115,8 +119,10 @@ def how_it_left(change: ChangeResult, seq: int) -> str:
 
 
 def short_cause(change: ChangeResult, seq: int) -> str:
-    """Return why a message left, in a few words: `55 tokens over the limit`, or
-    `memory was cleared`. Raises LookupError if the message did not leave.
+    """Return why a message left, in a few words: `55 tokens over the limit` or `memory was
+    cleared`.
+
+    Raises LookupError if the message did not leave.
     """
     evicted = change.eviction_of(seq)
     if evicted is None:
@@ -132,10 +138,10 @@ def short_cause(change: ChangeResult, seq: int) -> str:
 
 
 def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
-    """Explain why a placeholder replaced a tool result, and quote the placeholder. Raises
-    LookupError if the change did not clear the result.
+    """Explain why a placeholder replaced a tool result, and quote the placeholder. `more` is a
+    sentence about how long the placeholder stays.
 
-    `more` is a sentence about how long the placeholder stays.
+    Raises LookupError if the change did not clear this result.
     """
     change = clearing.change
     result = change.eviction_of(seq)
@@ -156,14 +162,16 @@ def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
 
 
 def would_be_stub(seq: int, policy: Policy | None) -> Explanation:
-    """Explain that a placeholder would replace a tool result, in a simulation."""
+    """Explain that a placeholder would replace a tool result. This is for simulations."""
     cause = cause_of(Reason.STUBBED).sentence_for(is_conditional=True)
     detail = f"{_clears(policy)} History keeps the result."
     return Explanation(f"Would the result of {named(seq)} be cleared?", cause, detail.strip())
 
 
 def _no_room_for(clearing: Clearing) -> str:
-    """Say which message had no room beside the results, and how much memory needed with it."""
+    """Return a sentence about the message that had no room beside the tool results, and how much
+    memory needed with it.
+    """
     policy, arrival = clearing.change.policy, clearing.arrival
     if arrival is None or not can_decide(policy):
         return "an added message had no room"
@@ -173,7 +181,9 @@ def _no_room_for(clearing: Clearing) -> str:
 
 
 def _clears(policy: Policy | None) -> str:
-    """Return the rule by which a policy clears results, as a sentence; empty if it clears none."""
+    """Return the rule by which a policy clears tool results, as a sentence. Returns "" if the
+    policy clears none.
+    """
     if not can_decide(policy) or not policy.whole_results:
         return ""
     number = policy.whole_results
@@ -190,10 +200,10 @@ def why_in(
     is_summary: bool = False,
     clearing: Clearing | None = None,
 ) -> Explanation:
-    """Explain why a message is still in memory, and how much can be added before it leaves.
+    """Explain why a message is in memory, and how much can be added before the message leaves.
 
-    With the `clearing` of a tool result, explain why a placeholder replaced it. Raises LookupError
-    if the message is not in this window.
+    `clearing` is the change that cleared the tool result. Then the explanation says why a
+    placeholder replaced the result. Raises LookupError if the message is not in this window.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     if position is None:
@@ -210,7 +220,7 @@ def why_in(
 
 
 def why_index(index: Index, seq: int) -> Explanation:
-    """Explain a message in memory that is an index of exact terms of evicted messages."""
+    """Explain a message that is an index: it lists the exact terms of evicted messages."""
     return Explanation(
         f"What is {named(seq)}?",
         "It is the index of messages that left memory.",
@@ -221,8 +231,8 @@ def why_index(index: Index, seq: int) -> Explanation:
 
 
 def not_in_replay(seq: int, window: WindowView) -> Explanation:
-    """Explain that a message would not be in memory if another limit had been in force from the
-    beginning.
+    """Explain that a message would not be in memory under another limit that had always been in
+    force.
     """
     question = f"Would {named(seq)} be in memory?"
     limit = in_unit(window.policy.limit, window.policy) if window.policy else "this limit"
@@ -231,7 +241,7 @@ def not_in_replay(seq: int, window: WindowView) -> Explanation:
 
 
 def _stays_because(window: WindowView, position: int) -> tuple[str, str]:
-    """Return the cause for which a message is in memory, and the detail."""
+    """Return why a message is in memory: the cause, and a sentence with details."""
     row, policy = window.rows[position], window.policy
     if policy is None:
         return "The client keeps it.", "The client decides what memory holds."
@@ -267,7 +277,9 @@ def _at_next(policy: Policy) -> str:
 
 
 def _stays_as_newest(window: WindowView, policy: Policy, row: MessageView) -> tuple[str, str]:
-    """Return cause and detail of a newest message that the limit has no room for."""
+    """Return why one of the newest messages is in memory although it exceeds the limit: the cause,
+    and a sentence with details.
+    """
     newest, is_large = window.rows[-1].seq, policy.is_exceeded_by(policy.total([row]))
     cause = "It is too big for the limit." if is_large else "There is no room for it."
     if row.seq == newest:
@@ -278,19 +290,20 @@ def _stays_as_newest(window: WindowView, policy: Policy, row: MessageView) -> tu
 def _is_kept(window: WindowView, row: MessageView) -> bool:
     """Return whether a message is the system message that never leaves.
 
-    One behind other messages can leave with the rest of their turn.
+    A system message after other messages can leave with its turn, if the policy removes whole
+    turns.
     """
     first = next((each for each in window.rows if not each.pinned), None)
     return row == window.first_system and (row == first or not _keeps_turns(window.policy))
 
 
 def room_before(window: WindowView, position: int) -> int:
-    """Return how much can be added, in the policy's unit, before the message at a position leaves.
+    """Return how much can be added before a message leaves, in the unit of the policy's limit.
 
     All older messages leave first, except pinned messages and the first system message. A tool
-    result leaves with its tool call. Under a policy with options, such as `low_water`, the message
-    may also leave later. If a lowered limit hides messages under such a policy, the result is 1,
-    because the next add evicts them.
+    result leaves with its tool call. With options such as `low_water`, the message may stay longer
+    than the number says. The result is 1 if the next add evicts messages, because the limit was
+    lowered.
     """
     policy = window.policy
     assert can_decide(policy)
@@ -310,10 +323,10 @@ def _until_full(window: WindowView, policy: Policy) -> int:
 
 
 def _first_of_group(window: WindowView, position: int) -> int:
-    """Return the position of the message with which another leaves at the latest.
+    """Return the position of the message with which this message leaves.
 
-    For a result, this is its call. Where memory begins with a user message, it is the user message
-    of the turn.
+    For a tool result, this is its tool call. If whole turns leave, it is the user message of the
+    turn.
     """
     if not _keeps_turns(window.policy):
         return first_of_group(window.rows, position)

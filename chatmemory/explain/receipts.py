@@ -28,10 +28,12 @@ OVERHEAD, NOTHING_LEFT = "Request overhead", "Nothing is left to send"
 class ReceiptLine:
     """A line of a receipt: a label and an amount.
 
-    `kind` is `total`, `plus`, `minus`, `over` (the sum is above the limit), `ahead` (within the
-    limit, but trimming goes on) or `fits`. `amount` is in `unit`, and negative for `minus`.
-    `tokens` is the same amount in tokens, or None if `unit` is tokens. A line with `sub` is a
-    detail of the line above it. `seq` is the number of the message that the line is about.
+    - `kind`: `total`, `plus`, `minus`, `fits`, `over` (the sum is above the limit) or `ahead` (the
+      sum is within the limit, but trimming goes on).
+    - `amount`, `unit`: the amount in this unit, negative for `minus`.
+    - `tokens`: the amount in tokens, or None if `unit` is tokens.
+    - `sub`: whether the line is a detail of the line above.
+    - `seq`: the number of the message of this line, or None.
     """
 
     label: str
@@ -47,8 +49,8 @@ Receipt = Sequence[ReceiptLine]
 
 
 def receipt(change: ChangeResult) -> Receipt:
-    """Return the arithmetic of a change in the order in which it happened; empty if no policy
-    decided the change.
+    """Return the receipt of a change, in the order in which things happened. Returns an empty
+    receipt if no policy decided the change.
 
     The first line and all `plus` and `minus` lines add up to the last line. Lines of kind `over`
     and `ahead` show the sum so far.
@@ -60,8 +62,8 @@ def receipt(change: ChangeResult) -> Receipt:
 
 
 def shortened(lines: Receipt) -> Receipt:
-    """Return a receipt, without its middle lines if it is very long. One line with their sum then
-    stands in their place.
+    """Return a receipt that is not too long. In a very long receipt, one line with their sum
+    replaces the middle lines.
     """
     left_out = lines[SHORT_HEAD:-SHORT_TAIL]
     if len(left_out) <= 1:
@@ -79,8 +81,8 @@ def shortened(lines: Receipt) -> Receipt:
 
 
 def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
-    """Return the line of a receipt that says how far the limit was exceeded when the message had to
-    leave. Return None if the message did not leave because of a limit.
+    """Return the line that says how far the limit was exceeded when this message left. Returns None
+    if the message did not leave because of the limit.
     """
     limits = [line for line in _before(lines, seq) if line.kind == "over"]
     over = [line for line in limits if not line.label.startswith(STILL)]
@@ -88,21 +90,24 @@ def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
 
 
 def is_ahead(lines: Receipt, seq: int) -> bool:
-    """Return whether a message left although memory was within the limit again, because the policy
-    trims to less than its limit.
+    """Return whether a message left although memory was within its limit.
+
+    This happens if the policy trims to less than its limit, once the limit is exceeded.
     """
     kinds = [line.kind for line in _before(lines, seq) if line.kind in ("over", "ahead")]
     return kinds[-1:] == ["ahead"]
 
 
 def _before(lines: Receipt, seq: int) -> Receipt:
-    """Return the lines before the line of a leaving message, or [] if it does not leave."""
+    """Return the lines before the line of a leaving message, or [] if the message does not
+    leave.
+    """
     leaving = (i for i, line in enumerate(lines) if line.seq == seq and line.kind == "minus")
     return lines[: next(leaving, 0)]
 
 
 class _Writing:
-    """The writing of a receipt: running totals, and evictions in the order of the ledger."""
+    """Writes a receipt, with running totals. Evictions are in the order of the ledger."""
 
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self._change = change
@@ -145,11 +150,15 @@ class _Writing:
 
     @property
     def _is_above_mark(self) -> bool:
-        """Whether the low mark makes more leave. A client does not know it."""
+        """Whether memory is above the share to which it is trimmed, so that more messages leave.
+        False for a change by a client.
+        """
         return self._load > self._policy.low_mark and not self._change.by_client
 
     def _evict(self, before_arrival: bool = False) -> None:
-        """Write evictions; with `before_arrival`, the evictions before anything arrives."""
+        """Write lines for the evictions. With `before_arrival`, write only those that happened
+        before a message arrived.
+        """
         arriving = {each.seq for each in self._change.arrived} if before_arrival else set()
         is_first, is_on_to_mark = True, False
         while self._queue:
@@ -211,7 +220,7 @@ class _Writing:
         self._lines.append(ReceiptLine(label, amount, kind, unit, beside, sub, seq))
 
     def _why(self, evicted: Eviction) -> str:
-        """Return the label of a message that leaves."""
+        """Return the label of the line for a message that leaves."""
         name = _name(evicted)
         if evicted.misfit:
             return f"{name} leaves itself"

@@ -1,5 +1,5 @@
-"""Words and number formats that all explanations share. The module `causes` has the words for
-reasons.
+"""Words and formats of numbers that all explanations share. The words for reasons are in
+`causes`.
 """
 
 from __future__ import annotations
@@ -55,18 +55,19 @@ def role(type: MessageType, has_calls: bool = False) -> str:
 
 
 def amount(number: int) -> str:
-    """Format a number: 1,043 or −24."""
+    """Return a number as text: `1,043` or `−24`."""
     return f"{MINUS if number < 0 else ''}{abs(number):,}"
 
 
 def counted(number: int, noun: str) -> str:
-    """Format a number with a noun: 1 message, 1,043 messages."""
+    """Return a number with a noun: `1 message` or `1,043 messages`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share in whole percent, or "" if `whole` is 0. The share is 100 % only if the part
-    is the whole, and 0 % only if the part is 0.
+    """Return a share in whole percent, or "" if `whole` is 0.
+
+    The text is `100 %` only if `part` equals `whole`, and `0 %` only if `part` is 0.
     """
     if not whole:
         return ""
@@ -77,7 +78,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def in_unit(number: int, policy: Policy) -> str:
-    """Format a number in the unit of a policy: 1 message, 1,043 tokens."""
+    """Return a number in the unit of a policy: `1 message` or `1,043 tokens`."""
     return counted(number, policy.unit.removesuffix("s"))
 
 
@@ -87,8 +88,8 @@ def is_of_turns(policy: Policy | None) -> bool:
 
 
 def load_words(policy: Policy | None, totals: Totals) -> str:
-    """Return the load of a window in the unit of the policy, such as `16 messages`. Without an
-    installed policy, the load is in tokens.
+    """Return the load of a window in the unit of its policy, such as `16 messages`. Without an
+    installed policy, the unit is tokens.
     """
     if can_decide(policy):
         return in_unit(policy.load(totals), policy)
@@ -96,8 +97,10 @@ def load_words(policy: Policy | None, totals: Totals) -> str:
 
 
 def window_size_words(policy: Policy | None, totals: Totals) -> str:
-    """Return the size of a window: `16 messages, 672 of 800 tokens`, or `16 of 20 messages, 672
-    tokens`. Without an installed policy, no limit is named.
+    """Return the size of a window, with its limit: `16 messages, 672 of 800 tokens` or `16 of 20
+    messages, 672 tokens`.
+
+    Without an installed policy, the limit is left out.
     """
     count, tokens = counted(totals.count, "message"), counted(totals.tokens, "token")
     if not can_decide(policy):
@@ -107,11 +110,11 @@ def window_size_words(policy: Policy | None, totals: Totals) -> str:
 
 
 def system_share(budget: Budget) -> str:
-    """Return `The system message takes 63 % of the limit: 748 tokens remain for other
-    messages`.
+    """Return a sentence about the share of the system message: `The system message takes 63 % of
+    the limit: 748 tokens remain for other messages`.
 
-    If the window is over its limit, the text has the tokens of the system message instead of a
-    percentage of the limit.
+    If the window is over its limit, the sentence has the tokens of the system message, not a
+    percentage.
     """
     limit = budget.limit or 0
     share = f"{budget.system_percent} % of the limit"
@@ -138,8 +141,8 @@ def decapitalized(words: str) -> str:
 
 
 def seqs(numbers: Sequence[int]) -> str:
-    """Return the numbers of messages (seqs) as words: `#26`, `#26 and #27`, `#26, #27 and #30`, or
-    `#26 to #40`.
+    """Return numbers of messages as text: `#26`, `#26 and #27`, `#26, #27 and #30`, or `#26 to
+    #40`.
     """
     names = [named(number) for number in numbers[:LISTED_SEQS]]
     if len(numbers) > LISTED_SEQS:
@@ -158,8 +161,8 @@ def policy_name(policy: Policy | None) -> str:
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
 
-    If the earlier policy `before` is given, the changes are named, too: an option that ended, and
-    details that are left out otherwise.
+    If the previous policy `before` is given, its options that no longer hold are named, too. The
+    same is true of a changed estimator.
     """
     if policy is None:
         return "the client’s own"
@@ -178,7 +181,9 @@ def _parts(policy: Policy) -> list[str]:
 
 
 def _differing(policy: Policy, before: Policy) -> list[str]:
-    """Return the options in which two policies differ, by name: `oversized evict`."""
+    """Return the options in which two policies differ, with their values in `policy`: `oversized
+    evict`.
+    """
     options, others = policy.to_dict(), before.to_dict()
     names = [name for name in {**others, **options} if options.get(name) != others.get(name)]
     return [_option(name, options.get(name)) for name in names]
@@ -192,13 +197,13 @@ def _option(name: str, value: object) -> str:
 
 
 def of_limit(policy: Policy, totals: Totals) -> str:
-    """Return the load of a window out of the limit: `672 of 800 tokens`."""
+    """Return the load of a window and its limit: `672 of 800 tokens`."""
     return f"{policy.load(totals):,} of {in_unit(policy.limit, policy)}"
 
 
 def sentence(problem: object) -> str:
-    """Return an error as a sentence for pages, with typographic quotes: “'m' has no step 9” becomes
-    ““m” has no step 9.”
+    """Return an error as a sentence for pages. The text `'m' has no step 9` becomes `“m” has no
+    step 9.`
     """
     words = _QUOTED.sub("“\\1”", str(problem).strip())
     # Names such as max_messages and messages[0] keep their first letter

@@ -1,9 +1,9 @@
 """Keeps an account of the records in a conversation's file, so that no record is dropped silently.
 
-A reader gets its records from an `Account`, and marks each record from which it reads a message. It
-also marks records that it refuses or reports as a loss. At the end, each record without a mark is
-reported as a loss, with its position and type, if it has words that are in no message. Record types
-that the format lists as having no words are not reported.
+A reader gets its records from an `Account`. It marks the records from which it reads a message, and
+the records that it refuses or reports as lost. At the end, each record without a mark is reported
+as a loss if it has words that are in no message. Record types that the format lists as having no
+words are left out.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ NOTHING: tuple[()] = ()
 
 
 class Places:
-    """The positions of a conversation's records in a file, in words for errors and losses.
+    """The positions of a conversation's records in its file, in words:
 
-    - In JSON Lines, the position is a line: `numbers` has the line number of each record.
-    - In a JSON document, the position is a path in the notation of jq, such as `.messages[2]`.
-      `root` is the document.
-    - If the document is on a line of a file, the number of this `line` comes before the path.
-    - If the document is an item of a list, its own path in the list, `prefix`, comes before the
-      path.
+        line 5                      in JSON Lines: `numbers` has the line number of each record
+        .messages[2]                in one JSON document: `root` is the document
+        line 5, .messages[2]        in a document on a line: `line` is the number of the line
+        .[3].messages[2]            in a document within a list: `prefix` is its path in the list
+
+    Errors and losses name these positions.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Places:
         self._root, self._line, self._prefix = root, line, prefix
 
     def of(self, records: Iterable[int]) -> Places:
-        """Return the positions of some records only, given by their indexes."""
+        """Return the positions of the records with these indexes."""
         if not self.numbers:
             return self
         return Places((self.numbers[n] for n in records), self._root, self._line, self._prefix)
 
     def name(self, n: int, record: JsonValue) -> str:
-        """Return where the n-th record (from 0) is, such as "line 5" or ".messages[2]"."""
+        """Return the position of the record with index `n`, such as "line 5" or ".messages[2]"."""
         if n < len(self.numbers):
             return line_name(self.numbers[n])
         path = _path_to(unwrapped(record), self._root)
@@ -72,8 +72,8 @@ class Places:
         return where if self._line is None else f"{line_name(self._line)}, {where}"
 
     def of_value(self, n: int = 0) -> str:
-        """Return where the JSON value `n` (from 0) of a file is, such as "line 5". If the file is
-        one document, return the line or path of the document.
+        """Return the position of the JSON value with index `n` in a file, such as "line 5". If the
+        file is one document, return the position of the document.
         """
         if n < len(self.numbers):
             return line_name(self.numbers[n])
@@ -85,7 +85,9 @@ def line_name(number: int) -> str:
 
 
 def _path_to(record: JsonValue, root: JsonValue) -> str:
-    """Return the path of an object in a JSON document, or "" if it is not in it."""
+    """Return the path of an object in the JSON document `root`, or "" if the object is not
+    in it.
+    """
     waiting: list[tuple[str, JsonValue]] = [("", root)]
     while waiting:
         path, value = waiting.pop()
@@ -104,11 +106,10 @@ def _step(name: str) -> str:
 
 
 class Account(Sequence[JsonValue]):
-    """The records of one conversation, each with a mark that says what a reader did with the
-    record: read, refused or reported as lost.
+    """The records of one conversation. Each record has a mark that says what a reader did with it:
+    read, refused or reported as lost.
 
-    Only a call of a method such as `read` marks a record. Looking at a record, such as to sort all
-    records, does not mark the record.
+    Only a call of a method such as `read` sets a mark. To look at a record sets no mark.
     """
 
     def __init__(self, records: Sequence[JsonValue], places: Places | None = None) -> None:
@@ -136,9 +137,10 @@ class Account(Sequence[JsonValue]):
         return isinstance(self._records, Packed)
 
     def each(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, JsonValue]]:
-        """Yield each record with its index, in the given `order` of indexes. Without an `order`,
-        all records are yielded as in the file. The attribute `at` is the index of the last yielded
-        record.
+        """Yield each record with its index, in the given `order` of indexes, or without one in the
+        order of the file.
+
+        The attribute `at` is the index of the last yielded record.
         """
         if order is None:
             for n, record in enumerate(self._records):
@@ -155,11 +157,11 @@ class Account(Sequence[JsonValue]):
         self._set(READ, records)
 
     def name(self, *records: int) -> None:
-        """Mark records about which the reader reports a loss itself."""
+        """Mark records that the reader itself reports as a loss."""
         self._set(NAMED, records)
 
     def leave(self, *records: int) -> None:
-        """Mark records that belong to another account, such as the account of a branch."""
+        """Mark records that belong to another account, such as that of a branch."""
         self._set(ELSEWHERE, records)
 
     def _set(self, state: int, records: Iterable[int]) -> None:
@@ -172,7 +174,7 @@ class Account(Sequence[JsonValue]):
             self.left_out.append(SkippedTurn(record, why))
 
     def take_over(self, inner: Account, records: Sequence[int]) -> None:
-        """Copy the marks of another account. Record n of `inner` is record `records[n]` of this
+        """Copy the marks of the account `inner`. Its record n is the record `records[n]` of this
         account.
         """
         for n, state in enumerate(inner._states):
@@ -188,14 +190,13 @@ class Account(Sequence[JsonValue]):
         content_of: Callable[[JsonValue], JsonValue] | None = None,
         kinds: Kinds | None = None,
     ) -> Iterator[Loss]:
-        """Yield the losses of a conversation that was read as the transcript `read`.
+        """Yield what was lost when the records were read as the transcript `read`.
 
-        Each property of a record with words that are in no message is one loss. If no message was
-        read from a record, and the format does not know where the record's words are, the whole
-        record is one loss. Records that are marked as lost, refused or part of another account have
-        no further losses.
+        Each property of a record whose words are in no message is one loss. A whole record is one
+        loss if no message was read from it, and the format does not know where its words are.
+        Records with a mark other than "read" are left out.
 
-        `content_of` and `kinds` are the fields of `Format` with these names.
+        `content_of` and `kinds` are fields of `Format`.
         """
         known = Words(read)
         for n, record in enumerate(self._records):
@@ -228,7 +229,9 @@ class Account(Sequence[JsonValue]):
     def _is_open(
         record: JsonValue, content_of: Callable[[JsonValue], JsonValue] | None, kinds: Kinds | None
     ) -> bool:
-        """Return whether a record that was not read may have words of which nobody knows."""
+        """Return whether any property of an unread record may have words, because the format does
+        not know where its words are.
+        """
         if content_of is None or not isinstance(record, dict):
             return False
         if kinds and kinds.of(record) in kinds.silent:
@@ -248,8 +251,7 @@ _ABOUT_WHOLE = {"settings", "extensiondata", "revert", "todos"}
 
 
 def beside(value: JsonValue, turns: Iterable[JsonValue], read: Transcript) -> Iterator[Loss]:
-    """Yield a loss for each property outside the messages of a conversation that has words, if no
-    message has these words.
+    """Yield a loss for each property outside the messages whose words are in no message.
 
     `value` is the whole conversation as JSON, and `turns` are its messages as JSON.
     """
@@ -285,8 +287,8 @@ def _message(n: int) -> str:
 
 @contextmanager
 def refusing_faults(called: str) -> Iterator[None]:
-    """Turn an unexpected exception of a reader into UnreadableTranscript. `called` names the file
-    in the error.
+    """Turn an unexpected exception of a reader into UnreadableTranscript. `called` is the name of
+    the file for the error.
     """
     try:
         yield
@@ -297,8 +299,9 @@ def refusing_faults(called: str) -> Iterator[None]:
 
 
 def fault(error: Exception, where: str) -> str:
-    """Log an unexpected exception of a reader, and return the sentence that explains why the file
-    is refused. `where` is the position in the file.
+    """Log an unexpected exception of a reader. Return a sentence that says why the file is refused.
+
+    `where` is the position in the file.
     """
     logger.error(
         "a transcript cannot be read, because of a fault in the program at %s",

@@ -2,13 +2,12 @@
 
 Source of the shapes: Anthropic's API reference, Messages.
 
-- An item of `messages` from the user may have tool results. Each tool result is read as one
-  message, and the text in the same item as one message.
-- If tools ran at Anthropic or on an MCP server, an item of the assistant has both tool calls and
-  tool results. This item is read as several messages: a tool call, its tool result, and the text
-  after it. A JSON result is read as JSON text, without the encrypted parts.
-- An item of the system that only changes the tools has no text for the model. This item is read as
-  a custom message.
+- An item of `messages` from the user may have tool results. Each tool result becomes a message, and
+  the text of the item another message.
+- An item of the assistant may have results of tools that ran at Anthropic or on an MCP server. It
+  becomes several messages: a tool call, its tool result, and the text after it. A JSON result
+  becomes JSON text, without its encrypted parts.
+- An item of the system that only changes the tools has no text. It becomes a custom message.
 """
 
 from __future__ import annotations
@@ -73,8 +72,10 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def claims(value: JsonValue) -> bool:
-    """Return whether a value can only be Anthropic's: it is an answer, or has a system prompt
-    outside the list of messages, or a block type of Anthropic.
+    """Return whether a value can only be Anthropic's.
+
+    It must be an answer, have a system prompt outside the list of messages, or have a block type
+    that only Anthropic has.
     """
     found = find(value)
     if found is None or isinstance(found.turns[0], Response):
@@ -90,7 +91,9 @@ def _are_turns(value: JsonValue) -> bool:
 
 
 def _is_answer(value: JsonDict) -> bool:
-    """Whether an object is a message of the assistant. OpenAI's messages have other blocks."""
+    """Return whether an object is an answer of Anthropic's model. OpenAI's answers have other types
+    of blocks.
+    """
     blocks = value.get("content")
     return (
         (value.get("type") == "message" or "stop_reason" in value)
@@ -101,7 +104,9 @@ def _is_answer(value: JsonDict) -> bool:
 
 
 def _may_be_turn(turn: JsonValue) -> bool:
-    """Whether a value has Anthropic's role and content. Bedrock's blocks have no type."""
+    """Return whether a value has a role and content like Anthropic's. Bedrock's blocks have no
+    type.
+    """
     if not isinstance(turn, dict) or turn.get("role") not in _ROLES or "tool_calls" in turn:
         return False
     return all("type" in each for each in list_in(turn, "content") if isinstance(each, dict))
@@ -209,7 +214,7 @@ class _Reader(TurnReader):
 
 
 def server_result(content: JsonValue) -> tuple[list[Content], bool | None]:
-    """Return the result of a tool that ran at Anthropic, as JSON text. The second item is True if
+    """Return the result of a tool that ran at Anthropic, as contents. The second item is True if
     the result is an error, else None.
     """
     is_error = True if type_in(content).endswith("_error") else None
@@ -226,7 +231,7 @@ def blocks_of(content: JsonValue) -> JsonList:
 
 
 def _text(blocks: Sequence[JsonValue]) -> str | None:
-    """Return the joined texts of blocks, or None if there are none."""
+    """Return the joined texts of blocks, or None if no block has text."""
     named = {"text": "text", "compaction": "content"}
     texts = [
         part_text(block) if name == "text" else text_in(block, name)
@@ -238,7 +243,7 @@ def _text(blocks: Sequence[JsonValue]) -> str | None:
 
 
 def _readable(value: JsonValue) -> JsonValue:
-    """Return the result of a server's tool without its encrypted and base64 parts."""
+    """Return the result of a tool that ran at Anthropic, without its encrypted and base64 parts."""
     if isinstance(value, list):
         return [_readable(each) for each in value]
     if not isinstance(value, dict):
@@ -262,7 +267,7 @@ class _Writer(BlockWriter):
         yield {"system": self.beside_turns(message)}
 
     def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
-        """Put the text of every system message into `system`."""
+        """Write the text of every system message under `system`."""
         if "system" in beside:
             value = {"system": blocks_of(beside["system"]) + blocks_of(value["system"])}
         beside.update(value)

@@ -3,12 +3,11 @@
 A block is an object with one property, whose name is the kind of the block: `{"text": …}`,
 `{"toolUse": {…}}`. Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
 
-- An item of `messages` from the user may have tool results. Each tool result is read as one
-  message, and the text in the same item as one message.
-- A tool result has text, JSON or media. JSON is read as text, and this text is written as JSON only
-  if it was read from JSON.
-- Reasoning is sent back with the signature that the model gave it. Reasoning without a signature is
-  a loss.
+- An item of `messages` from the user may have tool results. Each tool result becomes a message, and
+  the text of the item another message.
+- A tool result has text, JSON or media. JSON is read as text. That text is written as JSON again;
+  other text stays text.
+- Reasoning is written only with the model's signature. Reasoning without a signature is a loss.
 """
 
 from __future__ import annotations
@@ -66,7 +65,9 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def _are_turns(value: JsonValue) -> bool:
-    """Whether a list has turns with Bedrock's blocks. Other providers' blocks have a type."""
+    """Return whether a list has messages with Bedrock's blocks, which have no type. Other
+    providers' blocks have a type.
+    """
     if not is_list_of(value, "role", "content"):
         return False
     blocks = [block for turn in value for block in list_in(turn, "content")[:1]]
@@ -74,7 +75,9 @@ def _are_turns(value: JsonValue) -> bool:
 
 
 def _kind(part: JsonValue) -> str:
-    """Return the property that names a block's kind, or "" if it is not a block of Bedrock."""
+    """Return the property that names a block's kind. Returns "" for a value that is no block of
+    Bedrock.
+    """
     if not isinstance(part, dict) or not part or "type" in part:
         return ""
     return next((name for name in _KINDS if name in part), next(iter(part)))
@@ -192,7 +195,7 @@ class _Writer(BlockWriter):
         yield {"system": [{"text": self.beside_turns(message)}]}
 
     def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
-        """Put the text of every system message into `system`."""
+        """Write the text of every system message under `system`."""
         beside["system"] = [*beside.get("system", ()), *value["system"]]
 
     def call(self, call: ToolExecutionRequest, message: AiMessage) -> JsonDict:

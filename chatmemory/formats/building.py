@@ -14,7 +14,7 @@ from chatmemory.messages.sessions import Compaction, Session
 class SessionBuilder:
     """Builds a `Session`: all messages in order, the agent's current window, and its compactions.
 
-    Positions are indexes in `messages`, from 0, where summaries count as messages.
+    A position is an index in the list `messages`, from 0. Summaries count as messages.
     """
 
     def __init__(self) -> None:
@@ -26,8 +26,9 @@ class SessionBuilder:
         self._prompts: dict[int, int] = {}
 
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
-        """Append a message to the session and to its window, and return its position. `by_program`
-        marks a message that the agent's program wrote, not a person or model.
+        """Append a message to the session and to its window, and return its position.
+
+        With `by_program`, the agent's program wrote the message, not a person or the model.
         """
         position = len(self.messages)
         self.messages.append(message)
@@ -37,8 +38,8 @@ class SessionBuilder:
         return position
 
     def join(self, position: int, part: AiMessage) -> None:
-        """Add `part` to the AI message at a position: some agents write an answer to their file in
-        parts.
+        """Add `part` to the AI message at this position. Some agents write an answer to their file
+        in parts.
         """
         whole = self.messages[position]
         assert isinstance(whole, AiMessage)
@@ -57,8 +58,8 @@ class SessionBuilder:
         self._prompts[position] = tokens
 
     def clear(self, positions: Iterable[int]) -> None:
-        """Note that the agent replaced the tool results at these positions by placeholders in its
-        window. The messages keep their texts.
+        """Note that the agent cleared the tool results at these positions in its window. The
+        messages keep their texts.
         """
         self._cleared.update(dict.fromkeys(positions, len(self.messages)))
 
@@ -72,10 +73,11 @@ class SessionBuilder:
         tokens_after: int | None = None,
         is_opaque: bool = False,
     ) -> None:
-        """Add a summary that replaces the messages of the window, except the `kept` positions. The
-        first `ahead` kept messages come before the summary, the rest after it.
+        """Add a summary that replaces the messages of the window, except those at the positions
+        `kept`.
 
-        `is_opaque` is True if the file has no readable text of the summary.
+        The first `ahead` kept messages come before the summary, and the rest after it. With
+        `is_opaque`, the file has no readable text of the summary.
         """
         covered = tuple(position for position in self.window if position not in kept)
         stay = [position for position in self.window if position in kept]
@@ -88,8 +90,8 @@ class SessionBuilder:
         )
 
     def session(self) -> Session:
-        """Return the session built so far. If a compaction has no token counts, they are taken from
-        the prompts before and after its summary.
+        """Return the session as built so far. Missing token counts of a compaction are taken from
+        the prompts before and after it.
         """
         return Session(
             self.messages,
@@ -110,7 +112,9 @@ class SessionBuilder:
 
 
 def _both(newer: JsonMap, older: JsonMap) -> JsonDict:
-    """Return the attributes of two parts of an answer. Of the same detail, the older one stays."""
+    """Return the attributes of two parts of an answer together. Of an attribute in both, the older
+    value stays.
+    """
     found = {**newer, **older}
     for name in newer.keys() & older.keys():
         if isinstance(newer[name], Mapping) and isinstance(older[name], Mapping):

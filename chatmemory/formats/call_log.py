@@ -1,4 +1,4 @@
-"""Logs of model calls, as one call a line or as a list, and batches of requests. These formats are
+"""Logs of model calls, one call a line or as a list, and batches of requests. These formats are
 only read.
 
     {"request": {…}, "response": {…}}                        a request and its answer
@@ -7,9 +7,8 @@ only read.
     {"custom_id": …, "response": {"body": {…}}, "error": …}  output of a batch of OpenAI
     {"custom_id": …, "result": {"type": …, "message": {…}}}  output of a batch of Anthropic
 
-Requests and answers may be in any format that this library reads. The lines of a batch with the
-same custom_id are one conversation, so that `cat input.jsonl output.jsonl` joins questions with
-their answers.
+Requests and answers may be in any format that this library reads. Lines with the same custom_id are
+one conversation. So `cat input.jsonl output.jsonl` joins questions with their answers.
 """
 
 from __future__ import annotations
@@ -49,7 +48,9 @@ def _call(value: JsonDict) -> Call | Refused | None:
 
 
 def _around(value: JsonDict) -> JsonDict:
-    """Return what stands around a request and an answer. A request may be the value itself."""
+    """Return the properties of a record beside its request and its response. The record's own
+    properties are left out if the record is itself the request.
+    """
     parts = {name: dict_in(value, name) for name in ("request", "response", "result")}
     found = {name: _BESIDE.without(each, "body") for name, each in parts.items() if "body" in each}
     if parts["result"]:
@@ -89,7 +90,9 @@ def _error_text(error: JsonValue) -> str:
 
 
 def _body(value: JsonValue) -> JsonValue:
-    """Return the body of a request or a response, which may be wrapped with its headers."""
+    """Return the body of a request or a response. The value may be the body, or an object with
+    headers and the body.
+    """
     body = dict_in(value, "body")
     return body or value
 

@@ -2,11 +2,13 @@
 
 {"conversation_id": …, "current_node": …, "mapping": {id: {"parent": …, "message": {…}}, …}}
 
-A node has a message or none. A message of the model whose `recipient` is a tool is a tool call. A
-tool call that runs code has the code as its only argument. Thoughts belong to the answer after
-them. Nodes that the page hides are read if they have text: the user's settings become a system
-message. Source of the shapes: public descriptions of the export; OpenAI does not document the
-export.
+- A node may have no message.
+- A message of the model whose `recipient` is a tool is a tool call. If the call runs code, the code
+  is its only argument.
+- Thoughts belong to the answer after them.
+- Nodes that the page hides are read if they have text. The user's settings become a system message.
+
+Source of the shapes: public descriptions of the export. OpenAI does not document the export.
 """
 
 from __future__ import annotations
@@ -135,7 +137,9 @@ class _Reader(Reader):
 
 
 def _contents(content: JsonMap) -> list[Content]:
-    """Return the contents of a node, its parts first. An empty node has no contents."""
+    """Return the contents of a node's message, the parts first. An empty message has no
+    contents.
+    """
     parts = [*list_in(content, "parts"), *list_in(content, "context_parts")]
     found = [each for part in parts for each in _part(part)]
     texts = [content.get(name) for name in _TEXTS]

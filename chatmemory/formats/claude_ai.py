@@ -2,10 +2,12 @@
 
 {"uuid": …, "chat_messages": [{"uuid": …, "parent_message_uuid": …, "sender": …, …}, …]}
 
-A message repeats the text of its blocks under `text`. That text is read only if no block has a
-text. Text extracted from an attachment becomes text of the user. An answer during which tools ran
-becomes several messages: a tool call, its tool result, and the text after it. Source of the shapes:
-public descriptions of the export; Anthropic does not document the export.
+- A message repeats the text of its blocks under `text`, which is read only if no block has a text.
+- Text extracted from an attachment becomes text of the user.
+- An answer during which tools ran becomes several messages: a tool call, its tool result, and the
+  text after it.
+
+Source of the shapes: public descriptions of the export. Anthropic does not document the export.
 """
 
 from __future__ import annotations
@@ -129,7 +131,9 @@ class _Reader(Reader):
 
 
 def _text_of(part: JsonValue) -> str:
-    """Return a part of a result as text. A part that has more than a text becomes JSON text."""
+    """Return a part of a tool result as text. If the part has more than a text, return it as JSON
+    text.
+    """
     if isinstance(part, dict) and type_in(part) == "text" and isinstance(part.get("text"), str):
         return str(part["text"])
     return arguments_text(part) or ""

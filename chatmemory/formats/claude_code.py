@@ -1,10 +1,12 @@
 """Claude Code: session files, one JSON record a line. This format is only read.
 
-Each record names its parent and has one content block, so that an answer of the model is several
-records with the same `message.id`. A record that marks a boundary, and the summary after it, are a
-compaction. If the user went back and asked something else, the tree of records has a fork. The path
-to the last record is the conversation, and each other path is a branch of it. Source of the shapes:
-files of Claude Code 2.0.76 to 2.1.42, and test files of other readers.
+- Each record names its parent record, and has one content block. Records with the same `message.id`
+  are one answer.
+- A record that marks a boundary, and the summary after it, are a compaction.
+- If the user went back and asked something else, the tree of records has a fork. The path to the
+  last record is the conversation, and each other path is a branch.
+
+Source of the shapes: files of Claude Code 2.0.76 to 2.1.42, and test files of other readers.
 """
 
 # Long: one format: the tree of records, and the messages of a path through it.
@@ -83,9 +85,10 @@ _PUT_BACK = "context that a compaction restored, such as files read last, which 
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the records of a file, or None if the file is in another format. The file has a list
-    of records, or an object with the list under `loglines`. At least one record must be a message
-    or name a session.
+    """Return the records of a file, or None if the file is in another format.
+
+    The file is a list of records, or an object with the list under `loglines`. At least one record
+    must be of Claude Code.
     """
     if isinstance(value, dict) and isinstance(value.get("loglines"), list):
         value = value["loglines"]
@@ -97,8 +100,8 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def _is_record(value: JsonValue) -> bool:
-    """Whether a value has properties that only Claude Code's records have. Qwen Code's messages
-    have parts.
+    """Return whether a value is a record of Claude Code. Records of Qwen Code are similar, but
+    their messages have parts instead of content.
     """
     if not isinstance(value, dict) or not {"uuid", "sessionId", "type"} <= value.keys():
         return False
@@ -112,8 +115,8 @@ def _may_be_record(value: JsonValue) -> bool:
 def find_each(value: JsonValue) -> list[RawTranscript]:
     """Return the sessions of a file, each with its records.
 
-    Records with different session ids are one session if a record of one id names a record of the
-    other id as its parent.
+    Records with different session ids are one session if a record of one session has its parent in
+    the other.
     """
     found = find(value)
     records = found.turns if found else ()
@@ -180,7 +183,9 @@ def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Tran
 
 
 def _outline(record: JsonValue) -> JsonDict:
-    """Return the part of a record that the tree needs. Equal ids share one string."""
+    """Return the properties of a record that `_Tree` needs. Equal ids share one string, to save
+    memory.
+    """
     if not isinstance(record, dict):
         return {}
     found = {name: _shared(record[name]) for name in _OF_THE_TREE if record.get(name)}
@@ -227,12 +232,13 @@ def _along(
 
 
 class _Tree:
-    """The records of a file by their parents. Messages and boundaries are its steps.
+    """The tree of records in a file. Messages and boundaries of compactions are its steps.
 
-    Other records, such as progress, may be anywhere in the chain: a record that follows one of them
-    is linked to the step before it in the file. If several messages have one id, the first one
-    counts. Records that a compaction kept may be written again after it, as children of the
-    summary: here they come before the boundary.
+    - Other records, such as progress, may be parents, too. A step with such a parent follows the
+      step before it in the file.
+    - If several messages have one id, only the first message counts.
+    - Messages that a compaction kept may be written again after its summary. Here they come before
+      the boundary.
     """
 
     def __init__(self, turns: Sequence[JsonValue]) -> None:
@@ -267,14 +273,18 @@ class _Tree:
         return self._turns[n].get("type") in SPEAKERS
 
     def _says(self, n: int) -> bool:
-        """Return whether a record has a message: a text that waited its turn is one, too."""
+        """Return whether a record has a message, or a text that the user typed while the agent
+        worked.
+        """
         return self._speaks(n) or "queued" in self._turns[n]
 
     def _is_step(self, n: int) -> bool:
         return self._speaks(n) or self._turns[n].get("subtype") == BOUNDARY
 
     def _is_prompt(self, n: int) -> bool:
-        """Return whether the user wrote a record: it is not a result and not a program's."""
+        """Return whether the user wrote a record. False for tool results, and for texts of a
+        program.
+        """
         record = self._turns[n]
         is_own = not record.get("isCompactSummary") and not record.get("isMeta")
         return record.get("type") == "user" and is_own and not any(_results(record))
@@ -293,7 +303,9 @@ class _Tree:
         return []
 
     def _segment(self, head: int | None, tail: int | None) -> list[int]:
-        """Return the records from one to another that descends from it."""
+        """Return the records on the path from `head` to its descendant `tail`. Returns [] if there
+        is no such path.
+        """
         found: list[int] = []
         while tail is not None and tail not in found:
             found.append(tail)
@@ -303,7 +315,7 @@ class _Tree:
 
     def ways(self) -> tuple[list[int], list[list[int]], list[int]]:
         """Return the records of the conversation in order, the records of each branch, and the
-        messages that belong to neither.
+        messages that belong to no path.
         """
         waiting = [n for n in self._steps if self._speaks(n)]
         covered: set[int] = set()
@@ -323,14 +335,14 @@ class _Tree:
         return main, branches, sorted(unreached)
 
     def _goes_on(self, own: Iterable[int]) -> bool:
-        """Return whether a user or a tool went on with these steps: other answers alone are no
-        path.
+        """Return whether the user or a tool went on after these steps. Without this, they are only
+        other answers, and no branch.
         """
         return any(self._turns[n].get("type") == "user" or n in self.kept for n in own)
 
     def _way(self, last: int) -> set[int]:
-        """Return the records on the path to the last record, with parallel tool calls of the same
-        answer and their results.
+        """Return the records on the path from the first record to `last`. Parallel tool calls of
+        the same answers, and their results, are included.
         """
         found: set[int] = set()
         step: int | None = last
@@ -343,7 +355,9 @@ class _Tree:
         return found | {n for n in self._steps if not called.isdisjoint(_results(self._turns[n]))}
 
     def _with_others(self, way: set[int]) -> list[int]:
-        """Return the steps of a path in order, each with the other records that follow it."""
+        """Return the steps of a path in order. Each step is followed by the other records that come
+        after it in the file.
+        """
         found = [n for n in self._steps if n in way]
         places = sorted(self._steps)
         for n in self._others:
@@ -353,10 +367,10 @@ class _Tree:
         return sorted(found, key=self._place)
 
     def _previous(self, n: int) -> int | None:
-        """Return the step before one: its parent, or the one before it in the file if the parent is
-        unknown.
+        """Return the step before a step: its parent, or if the parent is unknown, the step before
+        it in the file. None at the beginning.
 
-        Only a prompt of the user starts a new path: two prompts with one parent are a fork.
+        Two prompts of the user with the same parent are a fork.
         """
         record = self._turns[n]
         named = record.get("parentUuid") or record.get("logicalParentUuid")
@@ -434,7 +448,9 @@ class _Reader(SessionReader):
                 self.miss(_OF_SUBAGENTS)
 
     def attachment(self, record: JsonDict, attachment: JsonDict) -> None:
-        """Read a text that the user typed while the agent worked; other attachments are counted."""
+        """Read a text that the user typed while the agent worked. Other attachments are only
+        counted.
+        """
         if attachment.get("type") != "queued_command":
             self.miss("attachments")
             return
@@ -518,8 +534,10 @@ class _Reader(SessionReader):
                     self.built.count_prompt(place, tokens)
 
     def new_blocks(self, id: str | None, blocks: list[JsonDict]) -> tuple[list[JsonDict], bool]:
-        """Return the blocks of a record that its answer does not have yet. If it writes some of
-        them again, return all blocks of the answer, the newer ones in place of the older, and True.
+        """Return the blocks of a record that its answer does not have yet, and False.
+
+        A record may write known blocks again. Then return all blocks of the answer, with the new
+        versions, and True.
         """
         if id is None:
             return blocks, False
@@ -539,13 +557,13 @@ class _Reader(SessionReader):
         return (merged, True) if is_rewritten else (merged[len(known) :], False)
 
     def rewrite(self, place: int, answer: AiMessage) -> None:
-        """Put an answer that was written again in place of its earlier text."""
+        """Replace the answer at `place` by its newer version."""
         self.account_for_record()
         attributes = {**answer.attributes, **_attributes(self.built.messages[place])}
         self.built.replace(place, with_attributes(answer, attributes))
 
     def part(self, blocks: Sequence[JsonDict], about: JsonDict) -> AiMessage:
-        """Return a part of an answer. It is empty if none of its blocks can be read."""
+        """Return a part of an answer as a message. The message is empty if no block can be read."""
         texts, thoughts, calls = [], [], []
         types: dict[str | None, str] = {}
         for block in blocks:
@@ -568,8 +586,8 @@ class _Reader(SessionReader):
         return answer_of(texts, calls, thoughts, {**self.own(about), **kept})
 
     def server_result(self, block: JsonDict, about: JsonDict, id: str | None) -> int:
-        """Add the result of a tool that the provider ran. The answer continues after it, as another
-        message.
+        """Add the result of a tool that the provider ran, and return its position. What follows in
+        the answer becomes another message.
         """
         self.close(id)
         kind = type_in(block)
@@ -585,8 +603,10 @@ class _Reader(SessionReader):
 
 
 def _place_of(block: JsonDict, n: int, known: Sequence[JsonDict]) -> int | None:
-    """Return the place of a block in the known ones, or None if it is new. A call is known by its
-    id. A text may have grown since.
+    """Return the index of the known block that is an earlier version of this block. None if the
+    block is new.
+
+    Calls are compared by id, and texts by their beginnings, because a text may have grown.
     """
     kind = type_in(block)
     if kind.endswith("tool_use"):
@@ -639,12 +659,11 @@ def _content(block: JsonDict) -> Content:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost. None if there are no such parts.
+    """Return the parts of a record whose words must be in a message, or else are reported as lost.
+    None if there are no such parts.
 
-    The parts are the content of the record's message, or the text that a user typed while the agent
-    worked. Properties that no known version writes are parts, too. Copies of tool results outside
-    the message are left out.
+    The parts are the content of the record's message, a text that the user typed while the agent
+    worked, and properties that no known version writes. Copies of tool results are left out.
     """
     if record.get("type") in SPEAKERS:
         return [_OF_A_MESSAGE.without(record.get("message")), _BESIDE.without(record, "message")]
@@ -670,8 +689,8 @@ _OF_A_MESSAGE = Beside(wholes=("container", "context_management", "diagnostics",
 
 
 def type_of(record: JsonMap) -> str:
-    """Return the type of a record with its subtype. The subtype of progress and attachment records
-    is the type of their data.
+    """Return the type of a record, with its subtype. For progress and attachments, the subtype is
+    the type of their data.
     """
     type = type_in(record)
     inner = {"progress": "data", "attachment": "attachment"}.get(type)

@@ -1,10 +1,12 @@
 """Codex CLI: rollout files, one JSON record a line. This format is only read.
 
-`response_item` records are the model's input and output. `event_msg` records are copies for the
-screen, which are read only if the item itself is missing. In older files the items are not wrapped
-in records. A `compacted` record has the new window, or in older files only the summary. Source of
-the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs; for the first
-version, codex-cli/src/utils/storage/save-rollout.ts.
+- `response_item` records are the input and output of the model.
+- `event_msg` records are copies for the screen. They are read only if the item itself is missing.
+- In older files the items are not wrapped in records.
+- A `compacted` record has the new window, or in older files only the summary.
+
+Source of the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs; for the
+first version, codex-cli/src/utils/storage/save-rollout.ts.
 """
 
 from __future__ import annotations
@@ -67,10 +69,10 @@ _ABOUT_TURNS = (
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the records of a file, or None if it is in another format. Each record has a type and
-    a payload, or is itself an item.
+    """Return the records of a file, or None if the file is in another format.
 
-    The first version of Codex wrote one object, with the session and its items.
+    A record has a type and a payload, or is an item itself. The first version of Codex wrote one
+    object with the session and its items.
     """
     if isinstance(value, dict) and dict_in(value, "session") and list_in(value, "items"):
         value = [value["session"], *value["items"]]
@@ -97,7 +99,7 @@ def _is_record(value: JsonValue) -> bool:
 
 
 def _is_bare_meta(value: JsonMap) -> bool:
-    """Return whether a record names a session; the first version left out empty instructions."""
+    """Return whether a record describes a session without a payload, as in older files."""
     has_instructions = {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
     return has_instructions or value.keys() == {"id", "timestamp"}
 
@@ -109,7 +111,7 @@ def _is_item(value: JsonMap) -> bool:
 
 
 def _item_in(record: JsonMap) -> JsonValue:
-    """Return the item that a record holds or is; None if it holds none."""
+    """Return the item that a record has or is; None if there is no item."""
     if record.get("type") == "response_item":
         return record.get("payload")
     return record if "payload" not in record and _is_item(record) else None
@@ -119,7 +121,7 @@ def _item_in(record: JsonMap) -> JsonValue:
 
 
 def _items_of(event: JsonMap) -> list[JsonDict]:
-    """Return the texts and calls of an event as items."""
+    """Return the texts and calls that an event copies, in the form of items."""
     text = event.get("message")
     match event.get("type"):
         case "user_message":
@@ -168,7 +170,9 @@ def _call(
 
 
 def _keys(item: JsonMap) -> list[tuple[str, JsonValue]]:
-    """Return the keys that an item shares with its copy in an event."""
+    """Return keys by which an item and its copy in an event can be compared: each is a kind and a
+    value.
+    """
     kind = item.get("type", "message")
     if kind == "message":
         text = "\n".join(part_texts([*_parts(item.get("content"))])).strip()
@@ -181,7 +185,7 @@ def _keys(item: JsonMap) -> list[tuple[str, JsonValue]]:
 
 
 def _keys_in(record: JsonValue) -> list[tuple[str, JsonValue]]:
-    """Return the keys of the item in a record; a malformed one has no keys."""
+    """Return the keys of the item in a record. A malformed item has no keys."""
     item = _item_in(record) if isinstance(record, dict) else None
     with suppress(InvalidMessage):
         return _keys(item) if isinstance(item, dict) else []
@@ -194,10 +198,11 @@ def _digest(key: tuple[str, JsonValue]) -> bytes:
 
 
 def _missing_items(records: Sequence[JsonValue]) -> dict[int, list[JsonDict]]:
-    """Return the items of events that have no `response_item`, by the indices of the events.
+    """Return the items that only events have, because their `response_item` is missing. Each list
+    of items is under the index of its event.
 
-    Several types of events may each have a copy of one item. A program may put text before the
-    user's.
+    Events of several types may have copies of one item. An item may begin with text of a program,
+    which the copy leaves out.
     """
     known: Counter[bytes] = Counter()
     events: defaultdict[str, list[int]] = defaultdict(list)
@@ -224,8 +229,8 @@ def _missing_items(records: Sequence[JsonValue]) -> dict[int, list[JsonDict]]:
 def _ways(
     records: Sequence[JsonValue], missing: Mapping[int, list[JsonDict]]
 ) -> tuple[Sequence[int], list[Sequence[int]]]:
-    """Return the records of the conversation, and for each time that turns were taken back, the
-    records up to there.
+    """Return the records of the conversation. If turns were taken back, also return the records up
+    to each such moment.
     """
     way, turns = array("L"), array("L")  # the places in the way where turns of the user begin
     others: list[Sequence[int]] = []
@@ -244,7 +249,7 @@ def _ways(
 
 
 def _taken_back(record: JsonValue) -> int:
-    """Return how many turns of the user an event takes back."""
+    """Return the number of user turns that an event takes back."""
     payload = dict_in(record, "payload")
     is_back = payload.get("type") == "thread_rolled_back"
     return max(0, whole(payload.get("num_turns")) or 0) if is_back else 0
@@ -261,7 +266,9 @@ def _begins_turn(record: JsonValue) -> bool:
 
 
 class _UserTexts:
-    """The ends of users' items: some events have only the user's part of an item's text."""
+    """The ends of the texts of users' items. An event may repeat only the user's own part, which is
+    the end of the item's text.
+    """
 
     def __init__(self, records: Sequence[JsonValue]) -> None:
         self._records = records
@@ -407,7 +414,9 @@ class _Reader(SessionReader):
             self.compact(UserMessage(written or "[no summary]"), kept=kept, ahead=len(kept))
 
     def replaced(self, history: list[JsonDict], written: str | None) -> None:
-        """Read a new window: messages of the old one are kept, and all others are the summary."""
+        """Read the new window after a compaction. Messages that the old window had are kept, and
+        all other messages are the summary.
+        """
         free = {_key(self.built.messages[place]): place for place in self.built.window}
         kept: set[int] = set()
         texts: list[str] = []
@@ -435,8 +444,11 @@ class _Reader(SessionReader):
         )
 
     def kept_of_users(self) -> set[int]:
-        """Return the messages that an older compaction kept: the program's before the first answer,
-        and the user's latest up to a limit. The message at the limit was cut.
+        """Return the positions of the messages that a compaction of an older version kept.
+
+        These are the program's messages before the first answer, the system messages, and the
+        user's newest messages up to a limit. A message that Codex cut at the limit is not among
+        them.
         """
         window, messages = self.built.window, self.built.messages
         is_answer = [isinstance(messages[place], AiMessage) for place in window]
@@ -482,7 +494,9 @@ def _content(part: JsonDict) -> Content:
 
 
 def _output(output: JsonValue) -> str | list[Content]:
-    """Return the output of a call: a text or parts, which may be under `output` or `content`."""
+    """Return the output of a tool call: a text, or contents. It may be wrapped under `output` or
+    `content`.
+    """
     if isinstance(output, dict):
         output = output.get("content", output.get("output", output))
     if isinstance(output, list):
@@ -491,11 +505,11 @@ def _output(output: JsonValue) -> str | list[Content]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost. None if there are no such parts.
+    """Return the parts of a record whose words must be in a message, or else are reported as lost.
+    None if there are no such parts.
 
-    The parts are the record's item, or the items of an event, and properties that no known version
-    writes. A record about the session has no item, but may have a system prompt.
+    The parts are the record's item, the items of an event, a system prompt, and properties that no
+    known version writes.
     """
     item = _item_in(record)
     if "payload" not in record or item is not None:

@@ -3,9 +3,9 @@ is only read.
 
     {"responderUsername": …, "requests": [{"message": {"text": …}, "response": […], "result": …}]}
 
-An agent calls the model several times for one answer. Each such round, with its tool calls and
-results, is in `result.metadata`. `response` is the answer as displayed. Source of the shapes: an
-export of version 0.32.3 that its author has published, and readers of other programs.
+For one answer, an agent calls the model in several rounds. `result.metadata` has the rounds, with
+tool calls and results. `response` has the answer as displayed. Source of the shapes: an export of
+version 0.32.3 that its author has published, and readers of other programs.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ _STEP_KINDS = (
 
 
 def content_of(request: JsonValue) -> JsonValue:
-    """Return the parts of a request that have words: the user's text, and the model's answer. Words
-    there that are in no message are reported as lost.
+    """Return the parts of a request that have words: the user's text and the model's answer. Their
+    words must be in a message, or else are reported as lost.
 
-    The answer is under `response` as it was displayed, and if recorded, under `result` as calls of
-    the model.
+    The answer is under `response` as displayed, and if recorded, under `result` as rounds of the
+    model.
     """
     known = _BESIDE.without(request)
     if not isinstance(known, dict):
@@ -116,7 +116,9 @@ def _is_text(part: JsonValue) -> bool:
 
 
 def _step_text(part: JsonValue) -> JsonValue:
-    """Return the words of a step: a reference to a file has its name and address."""
+    """Return the words of a part of an answer. Of a reference to a file, these are its name and
+    address.
+    """
     if type_or_kind(part) != "inlineReference":
         return _BESIDE_STEP.without(part)
     reference = part.get("inlineReference")
@@ -129,7 +131,7 @@ def _step_text(part: JsonValue) -> JsonValue:
 
 
 def _variables(request: JsonValue) -> list[JsonDict]:
-    """Return the files that the user put beside a question."""
+    """Return the files that the user attached to a question."""
     return dicts_in(dict_in(request, "variableData"), "variables")
 
 
@@ -157,7 +159,7 @@ class _Reader(SessionReader):
         self.miss(_ERRORS, bool(dict_in(result, "errorDetails").get("message")))
 
     def round(self, value: JsonDict, results: JsonDict) -> None:
-        """Add an answer with its calls, and the results of these."""
+        """Add one round: an answer with its tool calls, and their results."""
         calls = dicts_in(value, "toolCalls")
         asked = [
             self.calls.request(text_in(each, "id"), text_in(each, "name"), each.get("arguments"))
@@ -173,7 +175,7 @@ class _Reader(SessionReader):
             self.result(id, "".join(texts), None, {})
 
     def shown(self, parts: JsonList) -> None:
-        """Add the answer as people saw it, where the rounds are not recorded."""
+        """Add the answer as displayed, for a request whose rounds are not recorded."""
         texts = [_shown_text(each) for each in parts]
         thoughts = [
             "".join(_strings({"text": each.get("value")}))
@@ -197,7 +199,9 @@ def _question(message: JsonDict) -> str:
 
 
 def _shown_text(part: JsonValue) -> str:
-    """Return the text of a part of an answer: Markdown, or the name of a file within it."""
+    """Return the text of a part of an answer: Markdown, or the name of a file that the answer
+    mentions.
+    """
     if isinstance(part, str):
         return part
     kind = type_or_kind(part)
@@ -215,7 +219,7 @@ def _shown_text(part: JsonValue) -> str:
 
 
 def _strings(value: JsonValue) -> Iterator[str]:
-    """Yield the texts of a thought or of a result, whose parts may be nodes of a tree."""
+    """Yield the strings of a thought or of a result. Its parts may be nodes of a tree."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):

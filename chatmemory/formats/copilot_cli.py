@@ -183,7 +183,7 @@ class _Reader(SessionReader):
         return self.calls.request(id, text_in(value, name), value.get("arguments"))
 
     def call(self, data: JsonDict) -> None:
-        """Add a call that no answer asked for in its own record, as in earlier versions."""
+        """Add a tool call that is missing in the record of its answer, as in earlier versions."""
         id = text_in(data, "toolCallId")
         if id in self._asked:
             self.account_for_record()
@@ -205,7 +205,7 @@ class _Reader(SessionReader):
 
 
 def _attachment(value: JsonDict) -> TextContent:
-    """Return a text for an attachment: its name, and the text that was selected in it."""
+    """Return a text for an attachment: its name, and the text that the user selected in it."""
     names = ("displayName", "path", "filePath", "title", "url")
     name = next((each for n in names if isinstance(each := value.get(n), str) and each), None)
     line = stand_in("file", name).text

@@ -55,8 +55,10 @@ def _is_message(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a message whose words must be found in messages, or else are reported as
-    lost: its blocks, without the time that Cursor writes before a question.
+    """Return the parts of a message whose words must be in our messages, or else are reported as
+    lost.
+
+    The parts are the message's blocks, without the time that Cursor writes before a question.
     """
     if record.get("type") not in (None, "turn_ended", "message"):
         return None
@@ -129,7 +131,9 @@ class _Reader(SessionReader):
         self.result(id, contents or [_NOT_RECORDED], block.get("is_error") is True or None, {})
 
     def end_calls(self) -> None:
-        """Add a result for each call that has none: the next record shows that it ended."""
+        """Add a result that says "not recorded" for each tool call without a result, because the
+        next record shows that the call has ended.
+        """
         self.miss(_NO_RESULTS, len(self._waiting))
         for id in self._waiting:
             self.result(id, [_NOT_RECORDED], None, {})
@@ -137,7 +141,9 @@ class _Reader(SessionReader):
 
 
 def _query_in(text: str) -> tuple[str, dict[str, str]]:
-    """Return what the user wrote, without the marks that Cursor puts around it, and the time."""
+    """Return what the user wrote, without Cursor's tags around it, and the time that
+    Cursor added.
+    """
     about: dict[str, str] = {}
     head, mark, rest = text.partition(_TIME_END)
     if mark and head.strip().startswith(_TIME):

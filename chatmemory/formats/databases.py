@@ -1,5 +1,5 @@
-"""Databases of agents: SQLite files, opened read-only. Each session is returned in the JSON that
-the agent's own export has.
+"""Databases of agents: SQLite files, opened read-only. Each session is returned in the JSON of the
+agent's own export.
 
 A database is recognized by its tables. Its sessions are read one after the other, in the order of
 their ids.
@@ -27,8 +27,8 @@ _MODES = slice(18, 20)  # the bytes of the header that say whether there is a wr
 class KnownDatabase:
     """The database of a supported program, recognized by its `tables`.
 
-    `sessions` takes the connection, and a function that decodes the JSON text of a column. It
-    yields the sessions as JSON values in the format named `format`.
+    `sessions` yields the sessions as JSON values in the format named `format`. Its arguments are
+    the connection, and a function that decodes the JSON text of a column.
     """
 
     format: str
@@ -50,10 +50,10 @@ def is_database(content: str | bytes | IO[bytes]) -> bool:
 def sessions_of(
     content: bytes | IO[bytes], bounds: JsonBounds | None
 ) -> tuple[str, Iterator[JsonValue]] | None:
-    """Return the name of the format of a database, and its sessions as JSON values. Return None if
-    the database does not have the tables of a supported program.
+    """Return the name of a database's format, and its sessions as JSON values. None if no supported
+    program has these tables.
 
-    Raises UnreadableTranscript if the database is damaged, or for a value beyond `bounds`.
+    Raises UnreadableTranscript for a damaged database, and for a value beyond `bounds`.
     """
     connection = _opened(content)
     try:
@@ -72,8 +72,8 @@ def sessions_of(
 
 
 def unwritten_log(content: bytes | IO[bytes]) -> bool:
-    """Return whether a database file has a write-ahead log with data. The log is not read, so the
-    newest changes of the database are missing from what is read.
+    """Return whether a database file has a write-ahead log with data. The log is not read, so that
+    the newest changes are missing.
     """
     name = getattr(content, "name", None)
     try:
@@ -83,7 +83,7 @@ def unwritten_log(content: bytes | IO[bytes]) -> bool:
 
 
 def _opened(content: bytes | IO[bytes]) -> sqlite3.Connection:
-    """Open a database that nothing can alter: a file as it is, other content in memory."""
+    """Open a database so that nothing can alter it: a file as it is, other content in memory."""
     name = getattr(content, "name", None)
     if isinstance(name, str) and os.path.isfile(name):
         uri = f"file:{quote(os.path.abspath(name))}?mode=ro&immutable=1"
@@ -99,7 +99,9 @@ def _opened(content: bytes | IO[bytes]) -> sqlite3.Connection:
 
 
 def _reader(bounds: JsonBounds | None) -> Callable[[str], JsonValue]:
-    """Return the function that decodes the JSON of a column. It raises UnreadableTranscript."""
+    """Return a function that decodes the JSON text of a column. The function raises
+    UnreadableTranscript.
+    """
     most = bounds.each if bounds else None
     total = 0
 

@@ -1,9 +1,9 @@
 """Keeps details that messages have no fields for, as a difference that is stored with a message.
 
-A reader makes a message from JSON values, the original. A writer would write that message as other
-values, which hold the texts, calls and results, and nothing else. `difference` describes how the
-original differs from the written values, and is stored in the message's attributes. `applied`
-restores the original. A message that was edited in the meantime is written with its new texts:
+A reader makes a message from JSON values, the *original*. A writer makes other JSON values from
+that message, the *written* values. `difference` says how the original differs from the written
+values, and is stored in the message's attributes. `applied` restores the original. If the message
+was edited meanwhile, it is written with its new texts:
 
 - A difference does not repeat the texts of its message. Where the original has such a text, the
   difference has a hole, which names the text.
@@ -11,8 +11,8 @@ restores the original. A message that was edited in the meantime is written with
   text with this length. The hole `{"$": [name]}` stands for the JSON value in a text. If the
   original string is longer than the text, such as a data URL, `before` and `after` are the rest of
   the string.
-- An original value replaces a written value only if the writer still writes an equal value. A text
-  in a hole may have changed since: a written value with such a text need only have the same shape.
+- An original value replaces a written value only if the writer still writes that value. If the
+  value has a text with a hole, only its shape must be the same.
 
 Differences are JSON values:
 
@@ -78,8 +78,10 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
 
 
 def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
-    """Yield the strings in a JSON value whose property has a name that formats use for texts, such
-    as "content". `name` is the property that holds the whole value.
+    """Yield the strings in a JSON value that are texts by the names of their properties, such as
+    "content".
+
+    `name` is the name of the property that has the whole value.
     """
     if isinstance(value, dict):
         for key, each in value.items():
@@ -92,8 +94,10 @@ def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
 
 
 def sources_of(message: ChatMessage) -> dict[str, str]:
-    """Return all that a stored difference can refer to, by name: the texts of a message
-    ("contents.0"), and the data or URLs of its images and files ("media.1").
+    """Return the texts of a message ("contents.0") and the data or URLs of its media ("media.1"),
+    by name.
+
+    A stored difference can refer to all of them.
     """
     contents = getattr(message, "contents", ())
     media = {f"media.{i}": _data_of(content) for i, content in enumerate(contents)}
@@ -107,7 +111,7 @@ def _data_of(content: Content | None) -> str | None:
 
 
 def _json_of(texts: Texts) -> JsonDict:
-    """Return the texts that are JSON objects or lists, decoded, by their names."""
+    """Return those texts that are JSON objects or lists, decoded, by name."""
     found = {}
     for name, text in texts.items():
         if text[:1] in ("{", "["):
@@ -117,8 +121,8 @@ def _json_of(texts: Texts) -> JsonDict:
 
 
 def difference(written: JsonValue, original: JsonValue, texts: Texts) -> JsonDict | None:
-    """Return the difference from the written value to the original; None if both are equal. `texts`
-    is the result of `sources_of` for the message.
+    """Return how the original differs from the written value; None if they are equal. `texts` is
+    the result of `sources_of` for the message.
     """
     first = _Difference(texts)
     found = first.of(written, original, "")
@@ -126,7 +130,9 @@ def difference(written: JsonValue, original: JsonValue, texts: Texts) -> JsonDic
 
 
 class _Difference:
-    """One comparison. `moved` are the texts that are known to be in holes."""
+    """Compares two values. `moved` are the texts that an earlier comparison has replaced
+    by holes.
+    """
 
     def __init__(self, texts: Texts, moved: frozenset[str] | set[str] = frozenset()) -> None:
         self._texts = texts
@@ -138,7 +144,9 @@ class _Difference:
         self.in_holes: set[str] = set()
 
     def of(self, written: JsonValue, original: JsonValue, name: str) -> JsonDict | None:
-        """Return the difference of two values of the property `name`."""
+        """Return the difference between two values of the property `name`; None if they
+        are equal.
+        """
         if _same(written, original):
             return None
         if (
@@ -156,7 +164,9 @@ class _Difference:
         return {"=": hollow, **self._guard(written, hollow != original)}
 
     def _guard(self, written: JsonValue, has_holes: bool = False) -> dict[str, int]:
-        """Return the mark of a written value that is replaced, or the mark of its shape."""
+        """Return a mark of a written value. If holes or moved texts are in it, the mark is of its
+        shape alone.
+        """
         if has_holes or not self._moved.isdisjoint(_strings(written)):
             return {"like": _mark(_shape(written, self._values))}
         return {"was": _mark(written)}
@@ -192,7 +202,7 @@ class _Difference:
         return label if inner is None else {"at": label, **inner}
 
     def _hollow(self, value: JsonValue, name: str) -> JsonValue:
-        """Return an original value with holes in place of the message's texts."""
+        """Return an original value in which holes replace the message's texts."""
         if isinstance(value, str):
             return self._hole(value) if name in _TEXT or name in _MEDIA else value
         if source := self._used(each for each in self._values if _same(self._values[each], value)):
@@ -206,11 +216,11 @@ class _Difference:
         return value
 
     def _hole(self, original: str) -> JsonValue:
-        """Return a hole for a string that is one of the texts, a piece of one, or around one.
+        """Return a hole for a string that is one of the texts, a part of a text, or longer than a
+        text.
 
-        The next piece is looked for after the last one, and then from the beginning, since a text
-        may occur twice. If nothing is found, or `applied` would not allow it, the string itself is
-        returned.
+        Returns the string itself if no text fits, or if `applied` would refuse the hole. A part is
+        first searched for after the previous part, because a text may occur twice.
         """
         if len(original) > self._room:
             return original
@@ -243,7 +253,9 @@ class _Difference:
             self.in_holes.add(_spelt(self._values[source]))
 
     def _used(self, sources: Iterable[str]) -> str | None:
-        """Return the source with the fewest holes: two calls may have equal arguments."""
+        """Return the name that was used least so far, because two calls may have equal
+        arguments.
+        """
         source = min(sources, key=self._uses.__getitem__, default=None)
         if source is not None:
             self._uses[source] += 1
@@ -251,12 +263,12 @@ class _Difference:
 
 
 def applied(difference: JsonValue, written: JsonValue, texts: Texts) -> JsonValue:
-    """Return the original JSON values of a message: `written`, which a writer makes of the message
-    now, changed back by the stored `difference`. If the message was edited since, its new texts
-    stay. `texts` is the result of `sources_of`.
+    """Return the original JSON values of a message: `written`, changed back by the stored
+    `difference`.
 
-    The difference comes from the message's attributes, in which a client can send anything. A part
-    that is no difference is ignored, or raises ValueError.
+    `written` is what a writer makes of the message now. If the message was edited meanwhile, its
+    new texts stay. `texts` is the result of `sources_of`. A client can store anything as a
+    difference: parts that make no sense are ignored, or raise ValueError.
     """
     try:
         found = _Applied(texts).to(difference, written)
@@ -308,8 +320,8 @@ class _Applied:
         return [value for value in (*found, *labelled.values()) if value is not _NOTHING]
 
     def _filled(self, value: JsonValue) -> JsonValue:
-        """Return a value with the message's texts in its holes, and without holes that have no
-        text.
+        """Return a value whose holes are filled with the message's texts. Holes without a text are
+        left out.
         """
         if isinstance(value, list):
             filled = [each for inner in value if (each := self._filled(inner)) is not _NOTHING]
@@ -330,14 +342,16 @@ class _Applied:
         return left if is_whole else _NOTHING
 
     def _text(self, source: str, start: int, end: int, length: int) -> JsonValue:
-        """Return the text of a hole. An edited text fills the first of its holes as a whole."""
+        """Return the text for a hole. If the text was edited, the hole at its beginning gets the
+        whole text, and other holes get nothing.
+        """
         text = self._texts.get(source, "")
         if len(text) == length:
             return self._taken(text[start:end])
         return self._taken(text) if start == 0 and text else _NOTHING
 
     def _value(self, source: str) -> JsonValue:
-        """Return the JSON value of a text, or the text itself if it is no longer JSON."""
+        """Return the JSON value in a text. If the text is no longer JSON, return the text."""
         text = self._taken(self._texts.get(source, ""))
         return self._values.get(source, text or _NOTHING)
 
@@ -349,8 +363,8 @@ class _Applied:
 
 
 def names_in(difference: JsonValue) -> list[str]:
-    """Return what differs in a difference, without repetition: the names of properties, and the
-    kinds (roles or types) of list items.
+    """Return the names of what differs, each once: names of properties, and kinds (roles or types)
+    of list items.
     """
     names: dict[str, None] = {}
     waiting = [("", difference)]
@@ -369,7 +383,9 @@ def names_in(difference: JsonValue) -> list[str]:
 
 
 def _labelled(items: Sequence[JsonValue]) -> JsonDict:
-    """Return items by labels, which have their kind and their number within it."""
+    """Return items by label: the kind of the item and a number, such as "text#1" for the second
+    text.
+    """
     counts: Counter[str] = Counter()
     labelled = {}
     for item in items:
@@ -383,9 +399,8 @@ _NAMES_OF_KINDS = ("role", "type", "part_kind", "kind")
 
 
 def _kind(item: JsonValue) -> str:
-    """Return the role or type of an object, else the name of its first property.
-
-    Writers write the property that tells the kind first, in any order of the others.
+    """Return the role or type of an object. If it has neither, return the name of its first
+    property.
     """
     if not isinstance(item, dict):
         return "value"
@@ -394,7 +409,11 @@ def _kind(item: JsonValue) -> str:
 
 
 def _partners(labelled: JsonMap, original: Sequence[JsonValue]) -> dict[int, str]:
-    """Return the label of the written item for each place: one of its kind, else any free one."""
+    """Return, for each position in the original, the label of the written item that is compared
+    with it.
+
+    This is an item of the same kind, or else any item that is left.
+    """
     labels = list(labelled)
     free: dict[str, deque[int]] = {}  # places of labels by kind: a scan for each would be quadratic
     for n, label in enumerate(labels):
@@ -416,7 +435,9 @@ def _is_of_kind(value: JsonValue, kind: str) -> bool:
 
 
 def _same(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two values are equal as JSON, where 1 is neither true nor 1.0."""
+    """Return whether two values are equal as JSON. Python's 1, 1.0 and True are different
+    values.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -425,12 +446,14 @@ def _same(one: JsonValue, other: JsonValue) -> bool:
 
 
 def _mark(value: JsonValue) -> int:
-    """Return a number that identifies a value."""
+    """Return a number that is equal for equal values."""
     return crc32(_spelt(value).encode("utf-8", "surrogatepass"))
 
 
 def _shape(value: JsonValue, values: JsonMap) -> JsonValue:
-    """Return a value with "…" in place of its texts, and of the decoded texts `values`."""
+    """Return a value with "…" in place of its texts. A value that is in `values`, the decoded
+    texts, is replaced as well.
+    """
     if isinstance(value, dict | list) and any(_same(value, each) for each in values.values()):
         return "…"
     if isinstance(value, dict):
@@ -441,7 +464,7 @@ def _shape(value: JsonValue, values: JsonMap) -> JsonValue:
 
 
 def _strings(value: JsonValue) -> Iterator[str]:
-    """Yield the strings in a value, and the JSON text of its objects and lists."""
+    """Yield the strings in a value, and the JSON text of each object and list in it."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

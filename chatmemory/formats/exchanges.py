@@ -1,8 +1,8 @@
-"""Conversations from logs and traces of model calls. A call is a request and its answer, in any
-format that this library reads.
+"""Makes conversations from logs and traces of model calls. A call is a request and its answer, in
+any format that this library reads.
 
-In a run of calls, each request repeats all earlier messages. So the calls of a run become one
-conversation (see `formats.runs`).
+Each request of a conversation repeats all earlier messages. So calls that continue each other
+become one conversation (see `formats.runs`).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "resu
 
 @dataclass(frozen=True)
 class Call:
-    """A model call found in a log or trace.
+    """A model call in a log or trace.
 
-    All calls with the same `session` are one conversation, in the order of `time` if known. Calls
-    without a session are grouped by their messages. Such a conversation has the `name` of its first
-    call.
-
-    A trace is recorded as several records: the trace itself, and the model calls in it. The trace
-    may repeat the messages of its calls. So of the records with the same `trace`, only the records
-    with the lowest `level` are read.
-
-    `at` is the time of messages that have no time of their own. `beside` has the other properties
-    of the record. Words there that are in no message are reported as lost.
+    - `request`, `answer`: what was sent and what came back.
+    - `session`: calls with the same session are one conversation. Other calls are grouped by their
+      messages.
+    - `time`: a text by which the calls of a session are sorted, or "".
+    - `name`: the name for a conversation without a session.
+    - `trace`, `level`: a trace is recorded as nested records, which may repeat each other's
+      messages. Of the records with the same trace, only those with the lowest level are read.
+    - `at`: the time of messages that have no time of their own.
+    - `beside`: the other properties of the record. Words there that are in no message are reported
+      as lost.
     """
 
     request: JsonValue
@@ -64,7 +64,7 @@ def format_of_calls(
     finds: Callable[[JsonValue], bool],
     calls: Callable[[Iterable[JsonValue]], Iterable[Call | Refused]],
 ) -> Format:
-    """Return a format of files that hold model calls. `finds` tells whether a value holds calls,
+    """Return a format of files that have model calls. `finds` returns whether a value has calls,
     and `calls` yields the calls of all values.
     """
 
@@ -95,8 +95,10 @@ def format_around(
     find: Callable[[JsonValue], RawTranscript | None],
     plain: Callable[[JsonValue], JsonValue] = lambda turn: turn,
 ) -> Format:
-    """Return a format whose values wrap messages of another format. `find` returns the wrapped
-    messages, and `plain` turns a wrapped message into a message of that other format.
+    """Return a format that wraps messages of another format.
+
+    `find` returns the wrapped messages of a value, and `plain` takes the message out of its
+    wrapper.
     """
 
     def conversations(values: Iterable[JsonValue]) -> Iterator[Transcript | Refused]:
@@ -115,8 +117,7 @@ def format_around(
 
 
 def parse_any(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
-    """Return the messages read from a list of JSON values. The format is detected among all formats
-    that this library reads.
+    """Return the messages read from a list of JSON values, whose format is detected.
 
     Results may answer tool calls of the earlier messages in `after`. Raises UnreadableTranscript.
     """
@@ -134,11 +135,11 @@ def _format_in(turns: Sequence[JsonValue]) -> Format:
 
 
 def messages_in(value: JsonValue, by_model: bool = False) -> Transcript | None:
-    """Return the messages of a request or an answer; None for blank text or a value in no known
-    format.
+    """Return the messages of a request or an answer. None for blank text, and for a value in no
+    known format.
 
-    Plain text becomes a message of the user, or if `by_model`, of the model. Raises
-    UnreadableTranscript if the format is known, but a message of the value cannot be read.
+    Plain text becomes a message of the user, or with `by_model`, of the model. Raises
+    UnreadableTranscript if a message cannot be read.
     """
     value = decoded(value) if isinstance(value, str) and value[:1] in "{[" else value
     if isinstance(value, str):
@@ -157,11 +158,11 @@ def messages_in(value: JsonValue, by_model: bool = False) -> Transcript | None:
 def read_as(
     format: Format, raw: RawTranscript, plain: Sequence[JsonValue] | None = None
 ) -> Transcript:
-    """Return the messages of a conversation that `format.find` has found, with the losses of
-    finding and reading them. Raises UnreadableTranscript.
+    """Return the messages of a conversation that `format.find` has found, and all losses. Raises
+    UnreadableTranscript.
 
-    If the file wraps each message in an object that the format does not read, `plain` has the
-    messages without these objects.
+    If each message is wrapped in an object that the format does not read, `plain` has the messages
+    without this object.
     """
     account = Account(raw.turns)
     read = format.parse(account if plain is None else plain, ())
@@ -181,8 +182,10 @@ def format_of(value: JsonValue) -> Format | None:
 
 @dataclass(frozen=True)
 class _Way:
-    """A value within another one that may be messages. What stands `around` it is not read, nor are
-    `others` of its kind.
+    """A value inside another value that may be a list of messages.
+
+    `around` are the values beside it that are not read. `others` is the number of similar values
+    that are not read.
     """
 
     value: JsonValue
@@ -195,8 +198,8 @@ class _Way:
 
 
 def _ways(way: _Way) -> Iterator[_Way]:
-    """Yield the ways to values that may be messages: a value, one message in a list, and values
-    within it.
+    """Yield the values that may be messages: the value of `way`, the value as a single message, and
+    values inside it.
     """
     yield way
     value = way.value
@@ -213,7 +216,9 @@ def _ways(way: _Way) -> Iterator[_Way]:
 
 
 def _around(value: JsonDict, name: str) -> JsonDict:
-    """Return what stands around a property of a request or an answer, and may have words."""
+    """Return the properties of a request or an answer that are not under `name` and may
+    have words.
+    """
     about = {each: _AROUND.without(value[each]) for each in _ABOUT if each in value}
     return {**_AROUND.without(value, name, *about), **about}
 
@@ -227,8 +232,8 @@ _AROUND = Beside(
 
 
 def read_call(call: Call) -> Transcript:
-    """Return the messages of a call: the request's, then the answer's. Raises
-    UnreadableTranscript.
+    """Return the messages of a call: first the messages of the request, then those of the answer.
+    Raises UnreadableTranscript.
     """
     request = messages_in(call.request) if call.request else None
     answer = messages_in(call.answer, by_model=True) if call.answer else None
@@ -266,11 +271,12 @@ def _why_unread(value: JsonValue) -> str:
 
 
 class _Log:
-    """The calls of a file, packed: as objects, short calls would take many times the file's size.
+    """The calls of a file, compressed, because many short calls would take far more memory than the
+    file.
 
-    Calls of a session or a trace are held back until all of them have been read. Of each call of a
-    run only the new messages are stored. Recorded answers, which have thoughts, are preferred to
-    their copies in later requests.
+    Calls of a session or a trace wait until all calls have been read. Of other calls, only the new
+    messages are stored. An answer is taken from its own call if possible, because later requests
+    repeat it without thoughts.
     """
 
     def __init__(self) -> None:
@@ -290,7 +296,9 @@ class _Log:
             waiting.append(_packed((call, number)))
 
     def conversations(self) -> Iterator[Transcript | Refused]:
-        """Yield sessions, then runs. A trace without a session may continue another one."""
+        """Yield the conversations of sessions, then the others. A trace without a session may
+        continue another conversation.
+        """
         sessions = {trace: session for session, trace in self._waiting if session is not None}
         groups: dict[tuple[str | None, str | None], list[list[bytes]]] = {}
         for (session, trace), packed in self._waiting.items():
@@ -306,7 +314,9 @@ class _Log:
         yield from (_whole(map(_unpacked, packed)) for packed in self._packed)
 
     def _put(self, read: Transcript) -> None:
-        """Add the new messages of a call to its run."""
+        """Add the new messages of a call to the conversation that the call continues, or begin
+        another conversation.
+        """
         system, rest = _divided(read)
         digests = [digest_of(each) for each in rest]
         run, places = self._runs.find(digests) or (None, [*range(len(rest))])
@@ -333,7 +343,9 @@ def _unpacked(packed: bytes) -> JsonValue:
 def _started(
     calls: Iterable[tuple[Call, int]],
 ) -> Callable[[tuple[Call, int]], tuple[str, str, str]]:
-    """Return the key that sorts calls: traces by their beginnings, and calls within a trace."""
+    """Return a function that returns the sort key of a call: traces are sorted by their beginnings,
+    and calls within a trace by time.
+    """
     first: dict[str | None, str] = {}
     for call, _ in calls:
         first[call.trace] = min(first.get(call.trace, call.time), call.time)
@@ -341,7 +353,9 @@ def _started(
 
 
 def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], tuple[Loss, ...]]:
-    """Return the calls of the lowest level of each trace, and the losses of the others."""
+    """Return the calls with the lowest level of each trace, and a loss that counts the other
+    records.
+    """
     levels: dict[str | None, int] = {}
     for call, _ in calls:
         levels[call.trace] = min(levels.get(call.trace, call.level), call.level)
@@ -352,7 +366,7 @@ def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], 
 
 
 def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refused]:
-    """Yield the calls that cannot be read, then the conversation of a session or trace."""
+    """Yield the calls that cannot be read, then the conversation of a session or a trace."""
     chosen, losses = _chosen(sorted(calls, key=_started(calls)))
     runs = Runs(all_alike=True)
     parts: list[tuple[str | None, Sequence[Timed], tuple[Loss, ...]]] = []
@@ -386,7 +400,7 @@ def _timed(messages: Iterable[ChatMessage], read: Transcript) -> list[Timed]:
 
 
 def _divided(read: Transcript) -> tuple[JsonList, list[ChatMessage]]:
-    """Return the system messages of a call, and the others."""
+    """Return the system messages of a call, and its other messages."""
     system = [each for each in read.messages if isinstance(each, SystemMessage)]
     return system, [each for each in read.messages if not isinstance(each, SystemMessage)]
 
@@ -407,7 +421,7 @@ def _whole(
 
 
 def _joined(calls: Iterable[Call | Refused], values: _Counted) -> Iterator[Transcript | Refused]:
-    """Yield the calls that cannot be read, then the conversations."""
+    """Yield the calls that cannot be read, then all conversations."""
     log = _Log()
     for call in calls:
         if isinstance(call, Refused):
@@ -419,8 +433,8 @@ def _joined(calls: Iterable[Call | Refused], values: _Counted) -> Iterator[Trans
 
 
 class _Counted(Iterable[JsonValue]):
-    """The values of a file. `at` is the index of the value at hand, and `others` are refusals of
-    the values that hold no call.
+    """The values of a file. `at` is the index of the current value, and `others` are refusals of
+    values without a call.
     """
 
     def __init__(self, values: Iterable[JsonValue], finds: Callable[[JsonValue], bool]) -> None:
@@ -439,7 +453,8 @@ class _Counted(Iterable[JsonValue]):
 
 
 def at_value(n: int, read: Transcript) -> Transcript:
-    """Return the transcript with the index `n` as the `turn` of all its losses. `n` is the index of
-    the file's JSON value from which the transcript was read.
+    """Return the transcript, with `n` as the `turn` of all its losses.
+
+    `n` is the index of the JSON value in the file from which the transcript was read.
     """
     return replace(read, losses=tuple(replace(each, turn=n) for each in read.losses))

@@ -1,4 +1,6 @@
-"""The contract of a format, and the types that its functions take and return."""
+"""The contract of a format: `Format`, and the types of the values that its functions take and
+return.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ from chatmemory.messages.sessions import Session
 class Loss:
     """A detail that is lost, because the target format or a message cannot express it.
 
-    `where` is the position in the conversation, such as "message 3", and `what` the detail. `turn`
-    is an index in the list of messages: that of the first JSON value with this loss, None if
-    unknown. `place` is the position in the file, such as "line 5"; the reader of the file derives
-    it from `turn`.
+    - `where`: the position in the conversation, such as "message 3".
+    - `what`: the detail.
+    - `turn`: the index of the JSON value in the list of messages, or None if unknown. Of several
+      values with this loss, it is the first.
+    - `place`: the position in the file, such as "line 5".
     """
 
     where: str
@@ -30,8 +33,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class SkippedTurn:
-    """A turn (a JSON value in a list of messages) that cannot be read. `turn` is its index, and
-    `why` the reason. The remaining turns are read.
+    """An item of the list of messages that cannot be read. `turn` is its index, and `why` the
+    reason. The other items are read.
     """
 
     turn: int
@@ -40,8 +43,8 @@ class SkippedTurn:
 
 @dataclass(frozen=True)
 class Response:
-    """A turn (a JSON value in a list of messages) that is a provider's answer. `about` is the
-    provider's data about the answer, such as token usage.
+    """An item of the list of messages that is a provider's answer. `turn` is the item, and `about`
+    has the provider's data about the answer, such as token usage.
     """
 
     turn: JsonValue
@@ -50,8 +53,10 @@ class Response:
 
 @dataclass(frozen=True)
 class Node:
-    """A message in a tree of messages, as chat sites store them. `parent` is the id of the message
-    before it. `is_shown` is True on the path to the message that the site shows last.
+    """A message in a tree of messages, as chat sites store them.
+
+    `parent` is the id of the previous message, and `value` is the message as JSON. `is_shown` is
+    True on the path to the message that the site shows last.
     """
 
     id: str
@@ -61,8 +66,8 @@ class Node:
 
 
 def unwrapped(turn: JsonValue) -> JsonValue:
-    """Return the JSON value of a turn (an item in a list of messages). A `Response` or a `Node` has
-    the value in a field; any other turn is the value itself.
+    """Return the JSON value of an item of the list of messages. A `Response` or a `Node` has the
+    value in a field; any other item is the value.
     """
     if isinstance(turn, Response):
         return turn.turn
@@ -78,12 +83,13 @@ def kind_of(record: JsonValue) -> str:
 
 @dataclass(frozen=True)
 class RawTranscript:
-    """A conversation that was found in a file but is not read yet. `name` is the conversation's id
-    in the file, or None.
+    """A conversation that was found in a file, but is not read yet.
 
-    `turns` are the JSON values in the list of messages. `Format.find_each` may take the turns from
-    a longer list of records: then `places` has the index of each turn in that list. `places` is
-    empty if `turns` is the whole list in the same order.
+    - `name`: the conversation's id in the file, or None.
+    - `turns`: the JSON values in the list of messages.
+    - `losses`: what was lost in finding them.
+    - `places`: the index of each turn in the file's list of records, if `turns` is only a part of
+      this list; else empty.
     """
 
     name: str | None
@@ -96,20 +102,16 @@ class RawTranscript:
 class Transcript:
     """The messages of one conversation, and the losses of reading it.
 
-    `number` is the position of the conversation in its file, from 1. `turns` has an index for each
-    message: the index of the JSON value (the turn) from which the message was read, or of the first
-    one. `turns` may be empty if each turn is one message.
-
-    `session` is an agent's recording, if the format has it: the messages with summaries and
-    compactions.
-
-    `times` has the time of each message, None for a message without a time. With a session, `times`
-    also has the times of the summaries. `times` is empty if no message has a time.
-
-    `branches` are other versions of this conversation, such as after an edited question. A branch
-    begins with the first `shared` messages of this conversation, or of its session. From a file,
-    branches come as conversations with `is_branch`, after the conversation of which they are
-    versions.
+    - `number`: the position of the conversation in its file, from 1.
+    - `turns`: the index of the JSON value (the first, if there are several) from which each message
+      was read. Empty if each value is one message.
+    - `session`: the recording of an agent, if there is one, with summaries and compactions.
+    - `times`: the time of each message, or None. With a session, it includes the summaries. Empty
+      if no message has a time.
+    - `branches`: other versions of this conversation, such as after an edited question.
+    - `shared`: in a branch, the number of first messages that are the same as in its conversation.
+    - `is_branch`: True for a branch that is returned as a conversation, after the conversation from
+      which it branches.
     """
 
     name: str | None
@@ -126,11 +128,11 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Refused:
-    """A conversation or a line of a file that cannot be read: its position, and why. The remaining
-    conversations are read.
+    """A conversation or a line of a file that cannot be read. The other conversations are read.
 
-    `turn` is the index of the value in the file, if known. `is_empty` marks a conversation without
-    any messages, which is no failure.
+    - `where`, `why`: its position and the reason.
+    - `turn`: the index of the value in the file, or None if unknown.
+    - `is_empty`: whether it is a conversation without messages, which is no failure.
     """
 
     where: str
@@ -141,11 +143,10 @@ class Refused:
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages as JSON values of a format, and the losses of writing them.
+    """Messages in a format, and the losses of writing them.
 
-    `value` is a list in most formats. It is an object such as `{"system": …, "messages": […]}` if
-    the format names the list, or has values outside the list. It is the whole text if the format
-    writes text.
+    `value` is a list of messages in most formats. In some formats, it is an object with the list
+    and other values, such as `{"system": …, "messages": […]}`. In a text format, it is the text.
     """
 
     value: list[JsonDict] | JsonDict | str
@@ -154,11 +155,13 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Rendering:
-    """Messages as a stream of a format's JSON values, with the `losses` so far.
+    """Messages as a stream of a format's JSON values.
 
-    `within` is the name of the list in the format, "" for a list without a name. `beside` has the
-    values outside the list, such as the system prompt. `beside` is complete when the stream has
-    ended. With `is_text`, the values are strings, which together are the text.
+    - `losses`: the losses so far.
+    - `within`: the name of the list of messages in the format, "" for a list without a name.
+    - `beside`: the values outside the list, such as the system prompt. Complete when the stream has
+      ended.
+    - `is_text`: whether the values are strings, which together are the text.
     """
 
     values: Iterable[JsonValue]
@@ -194,10 +197,10 @@ NOT_KNOWN = "not known"
 
 @dataclass(frozen=True)
 class Kinds:
-    """The types of a format's records. `of` returns the name of a record's type.
+    """The types of a format's records. `of` returns the type of a record.
 
-    `silent` has the types whose records hold no words of people, models or tools. It maps each type
-    to the newest version of the program that is known to write such records, or to `NOT_KNOWN`.
+    `silent` has the types of records without words of people, models or tools. The value of each
+    type is the newest version of the program that is known to write the type, or `NOT_KNOWN`.
     """
 
     of: Callable[[JsonValue], str]
@@ -207,49 +210,51 @@ class Kinds:
 # Wide: authors of formats outside this project write these arguments by name.
 @dataclass(frozen=True)
 class Format:
-    """A format of conversations, as JSON or as text for people, by the functions that read and
-    write it.
+    """A format of conversations, as JSON or as text for people. Its fields are functions that read
+    and write the format.
 
-    A turn is a JSON value in the list of messages. In a session file, a turn is called a record.
+    A *turn* is a JSON value in the list of messages. In a session file, a turn is called a record.
+    Fields that may be None are optional.
 
-    - `find` returns the conversation that a JSON value of any type holds in this format, or None.
-      It detects the format for "auto", so it must return None for other formats.
-    - `claims`, if there is one, detects the format for "auto" instead: it tells whether a value can
-      only be of this format. Then `find` may also take values that other formats have.
-    - `parse` takes the turns that `find` has found, still unchecked, and the earlier messages,
-      whose calls the turns may answer. It returns the messages of the turns. It raises
-      UnreadableTranscript with the index of a turn that cannot be read. A `Reader` does so for
-      every InvalidMessage.
-    - `render` returns messages in this format. It can do so message by message, so that an export
-      need not be in memory as a whole. It may read the messages more than once. It is None for a
-      format that is only read.
-    - `is_text` is True for a format that only writes, text for people: it finds nothing, and
-      `parse` raises UnreadableTranscript.
-    - `plain`, if there is one, returns an object of the format's library as JSON values.
-    - `is_record`, if there is one, tells whether a line of a file is a record of a session. Then
-      `find` is given the list of all records. Other lines are left out and reported, as "line 5:
-      not JSON". Without `is_record`, a line is a conversation, or a message of a conversation.
-    - `session_of`, if there is one, returns the id of a record's session, or None if the record
-      names no session. A record with another id begins another session: only one session's records
-      are in memory at a time.
-    - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
-      sessions of one file, or all conversations of a store.
-    - `content_of`, if there is one, returns the part of a turn that holds the text of people,
-      models and tools. The part is the whole turn if there is no `content_of`, or if the part is
-      empty and no message was made from the turn. Each string of four letters or more in the part
-      must be in a text, a thought, an argument or a result of a message. Names such as ids and
-      types are exempt. A string that is not found is reported as a loss (see
-      `chatmemory.formats.account`).
-    - `is_whole` is True if everything with words in a conversation is in the turns that `find`
-      returns. Then words outside the turns are reported as losses, too.
-    - `reads_streams` is True if `plain` also takes the library's streams, iterators of chunks.
-    - `is_empty`, if there is one, tells whether a value is a conversation without any messages.
-      Exports of accounts have such conversations.
-    - `kinds`, if there are any, name the types of the format's records, and the types without
-      words.
-    - `conversations`, if there is one, takes the values of a file in order and yields the
-      conversations. It is for formats in which several values make one conversation, such as model
-      calls.
+    Finding:
+
+    - `find`: returns the conversation in a JSON value. It must return None for other formats,
+      because "auto" detects the format by it.
+    - `claims`: if given, detects the format for "auto" instead. It returns whether a value can only
+      be of this format. Then `find` may accept more values.
+    - `find_each`: returns every conversation of a value that `find` accepts.
+    - `is_record`: returns whether a line of a file is a record of a session. Then `find` gets the
+      list of all records, and other lines are reported. Without `is_record`, a line is a
+      conversation, or a message of one.
+    - `session_of`: returns the id of a record's session, or None. A record with another id begins
+      another session. Only one session's records are in memory at a time.
+    - `is_empty`: returns whether a value is a conversation without messages.
+    - `conversations`: yields the conversations of all values of a file. It is for formats in which
+      several values make one conversation, such as model calls.
+
+    Reading:
+
+    - `parse`: returns the messages of the turns that `find` has found. Its second argument are the
+      earlier messages, whose tool calls the turns may answer. It raises UnreadableTranscript with
+      the index of a turn that cannot be read.
+    - `plain`: returns an object of the format's library as JSON values. With `reads_streams`, it
+      also accepts the library's streams, which are iterators of chunks.
+
+    Losses:
+
+    - `content_of`: returns the part of a turn with the texts of people, models and tools; without
+      it, that is the whole turn. Each string of four letters or more in this part must be in a
+      message, or is reported as a loss (see `chatmemory.formats.account`). Names such as ids and
+      types are exempt.
+    - `is_whole`: whether all words of a conversation are in the turns. Then words outside the turns
+      are reported as losses, too.
+    - `kinds`: the types of records, and which types have no words.
+
+    Writing:
+
+    - `render`: returns messages in this format; None for a format that is only read. It may read
+      the messages more than once.
+    - `is_text`: whether the format only writes, as text for people.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
     CHATMEMORY["FORMATS"], or by `FORMATS.register`.

@@ -1,14 +1,13 @@
 """Gemini: `{"systemInstruction": …, "contents": [{"role": …, "parts": [part, …]}, …]}`.
 
-Source of the shapes: Google's API reference, generateContent, Content and Part. Names are written
-in camelCase. A message that was read in snake_case, as Google's libraries write it, is written in
-snake_case again.
+Source of the shapes: Google's API reference, generateContent, Content and Part. Names are in
+camelCase. A message that was read with names in snake_case, as in Google's libraries, is written
+with them again.
 
 - The response of a function is an object, which becomes JSON text in a message. From `{"result":
-  text}` and `{"output": text}`, only the text is taken. `{"error": …}` becomes an error. Google's
+  text}` and `{"output": text}`, only the text is read. `{"error": …}` becomes an error. Google's
   library for Python writes `result` and `error`.
-- Code that Gemini runs becomes a call of `code_execution`, and the output of the code becomes the
-  result.
+- Code that Gemini runs becomes a call of `code_execution`, and its output the result.
 """
 
 from __future__ import annotations
@@ -67,8 +66,9 @@ _CODE = "code_execution"
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the messages in a value, not read yet: a list, the `contents` of an object, or a
-    single response. None if the value is in another format.
+    """Return the conversation in a value, or None if the value is in another format.
+
+    The value is a list of messages, an object with the list under `contents`, or a single response.
     """
     if is_list_of(value, "candidates") and _is_stream(value):
         return _response(_joined(value))
@@ -80,7 +80,9 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def _are_turns(value: JsonValue) -> bool:
-    """Whether a list begins with a turn of Gemini's parts. Other providers' parts have a type."""
+    """Return whether a list begins with a message of Gemini. Other providers' messages have parts
+    with a type.
+    """
     parts: JsonValue = value[0]["parts"] if is_list_of(value, "parts") else None
     if not is_list_of(parts) or not {"type", "part_kind"}.isdisjoint(parts[0]):
         return False
@@ -88,13 +90,17 @@ def _are_turns(value: JsonValue) -> bool:
 
 
 def _is_candidate(value: JsonDict) -> bool:
-    """Whether an object is an answer; one that was stopped may have no content."""
+    """Return whether an object is an answer of Gemini. An answer that was stopped may have no
+    content.
+    """
     is_answer = not {"content", "finishReason", "finish_reason"}.isdisjoint(value)
     return is_answer and isinstance(value.get("content") or {}, dict)
 
 
 def _is_stream(chunks: Sequence[JsonValue]) -> bool:
-    """Return whether responses are the chunks of one answer: only the last one has an end."""
+    """Return whether responses are the chunks of one answer. Then only the last response says that
+    the answer ended.
+    """
     ends = [
         bool(first_in(first, "finishReason", "finish_reason"))
         for each in chunks
@@ -104,7 +110,9 @@ def _is_stream(chunks: Sequence[JsonValue]) -> bool:
 
 
 def _joined(chunks: Sequence[JsonDict]) -> JsonDict:
-    """Return the answer of a stream. Texts that follow each other, and thoughts, are one part."""
+    """Return the answer of a stream as one response. Adjacent texts become one part, and adjacent
+    thoughts, too.
+    """
     whole: JsonDict = {}
     answer: JsonDict = {}
     parts: list[JsonDict] = []
@@ -148,7 +156,7 @@ def _response(value: JsonDict) -> RawTranscript:
 
 
 def _kind(part: JsonValue) -> str:
-    """Return the property that names a part's kind."""
+    """Return the name of the property that says the kind of a part."""
     names = [_camel(name) for name in part] if isinstance(part, dict) else []
     return next((kind for kind in _KINDS if kind in names), names[0] if names else "")
 
@@ -162,7 +170,7 @@ def _snake(name: str) -> str:
 
 
 def _named(part: JsonMap, spell: JsonValue) -> JsonDict:
-    """Return a part with its names, and the names of the object in it, in another spelling."""
+    """Return a part with its names in another spelling, also those of the object in it."""
     return {
         spell(name): {spell(n): v for n, v in each.items()} if isinstance(each, dict) else each
         for name, each in part.items()
@@ -259,25 +267,31 @@ class _Reader(TurnReader):
 
 
 def _inner(part: JsonValue) -> JsonDict:
-    """Return the object in a part, with its names in camelCase. Raises InvalidMessage."""
+    """Return the object in a part, with names in camelCase. Raises InvalidMessage."""
     kind = _kind(part)
     return object_in(_named(part, _camel)[kind], f"{kind} must be an object")
 
 
 def _system_parts(value: JsonValue) -> JsonList:
-    """Return the parts of a system instruction, which may be a text or have a role."""
+    """Return the parts of a system instruction. The instruction may be a text, or an object with a
+    role.
+    """
     if isinstance(value, str):
         return [{"text": value}]
     return _parts(value) if isinstance(value, dict) else _parts({"parts": value})
 
 
 def _mark(part: JsonValue) -> str:
-    """Return a text for an image or a file of the model, whose messages are text."""
+    """Return a text that stands for an image or a file of the model, because messages of the model
+    are text.
+    """
     return stand_in("file", text_in(_inner(part), "mimeType")).text
 
 
 def _text_of_response(response: JsonValue) -> tuple[str, bool | None]:
-    """Return the text of a function's response, and whether it is an error."""
+    """Return the text of a function's response. The second item is True if the response is an
+    error, else None.
+    """
     if isinstance(response, dict) and _wraps(response):
         (name, inner), *_ = response.items()
         is_error = True if name == "error" else None
@@ -286,9 +300,9 @@ def _text_of_response(response: JsonValue) -> tuple[str, bool | None]:
 
 
 def _wraps(response: JsonDict) -> bool:
-    """Whether an object is not the result itself, but a wrapper of a value or of an error.
+    """Return whether an object only wraps the result or an error, such as `{"result": …}`.
 
-    A result that looks like a wrapper is wrapped itself.
+    A result that looks like a wrapper is wrapped once more.
     """
     if len(response) != 1:
         return False
@@ -335,7 +349,7 @@ class _Writer(TurnWriter):
         yield from self.turn("model", parts)
 
     def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
-        """Put the text of every system message into one instruction."""
+        """Write the text of every system message into one instruction."""
         for name in beside.keys() & set(_SYSTEM):
             (more,) = value.values()
             value = {name: {"parts": _system_parts(beside[name]) + _system_parts(more)}}
@@ -390,8 +404,8 @@ def _response_of(text: str, is_error: bool | None) -> JsonDict:
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return objects of Google's library, or a stream of them, as the JSON values of its HTTP
-    API.
+    """Return objects of Google's library as JSON values of Google's HTTP API. A stream of objects
+    is accepted, too.
     """
     return plain_values([*value] if isinstance(value, Iterator) else value, _dumped)
 
@@ -401,7 +415,9 @@ def _dumped(value: LibraryValue) -> JsonValue:
 
 
 def _with_base64(value: JsonValue) -> JsonValue:
-    """Return values with standard base64 in place of the library's alphabet for URLs."""
+    """Return values in which base64 data have the standard alphabet. The library uses the alphabet
+    for URLs.
+    """
     if isinstance(value, list):
         return [_with_base64(each) for each in value]
     if not isinstance(value, dict):

@@ -3,11 +3,12 @@ read.
 
     {"sessionId": …, "projectHash": …, "messages": [{"id": …, "type": "user", "content": …}, …]}
 
-A message that changed is written again under its id. `$set` and `$patch` change earlier records.
-`$rewindTo` takes back a message and all messages after it. A message of the model holds its text,
-its thoughts, its calls and their results. The text comes before the calls if its time is earlier,
-else after the results. Source of the shapes: google-gemini/gemini-cli,
-packages/core/src/services/chatRecordingTypes.ts.
+- A message that changed is written again under its id. `$set` and `$patch` change earlier records.
+- `$rewindTo` takes back a message and all messages after it.
+- A message of the model has its text, thoughts, calls and their results. The text comes before the
+  calls if its time is earlier, else after the results.
+
+Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _CHANGES = ("$set", "$patch", "$rewindTo")
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the records of a session file. A file in the older format is a single object: then its
-    messages are returned. None if the value is in another format.
+    """Return the records of a session file, or the messages if the file is one JSON object. None if
+    the value is in another format.
     """
     records = records_in(value)
     head = next(filter(is_head, records), None)
@@ -95,7 +96,9 @@ _BESIDE_CALLS = Beside(
 
 
 def _listed(record: JsonDict) -> list[JsonDict]:
-    """Return the messages of an older file, or of a change of all messages."""
+    """Return the messages that a record lists: all messages of an older file, or those of a change
+    that replaces all messages.
+    """
     return dicts_in(dict_in(record, "$set") or record, "messages")
 
 
@@ -120,7 +123,9 @@ def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Tran
 
 
 def _read(account: Account, messages: _Messages, after: Iterable[ChatMessage] = ()) -> Transcript:
-    """Return the session of messages, which are in the records at their places."""
+    """Return the session read from messages. `account` has the records from which the messages
+    come.
+    """
     places, changed = messages.places, Account(messages)
     read = _Reader().read_all(changed, range(len(messages)), after)
     account.take_over(changed, places)
@@ -136,8 +141,10 @@ def _at(loss: Loss, places: Sequence[int]) -> Loss:
 
 
 class _Log:
-    """The messages of a session by id, after all changes: the index of the record where each was
-    written last, and the messages that differ from that record.
+    """The messages of a session by id, after all changes.
+
+    Each message has the index of its last record. The message itself is only stored if it differs
+    from that record.
     """
 
     def __init__(self, records: Sequence[JsonValue]) -> None:
@@ -158,8 +165,10 @@ class _Log:
             self.put(n, record, is_whole=True)
 
     def put(self, n: int, message: JsonDict, is_whole: bool = False) -> None:
-        """Put a message that is in a record, or `is_whole` is one. If it was written before, its
-        parts are newer, and others stay.
+        """Store a message of the record with index `n`. If the message was written before, its new
+        parts replace the old ones, and other old parts stay.
+
+        With `is_whole`, the record itself is the message.
         """
         id = name_of(message, "id") or f"message {len(self._places) + 1}"
         known = self._known(id)
@@ -189,7 +198,7 @@ class _Log:
 
 
 class _Messages(Sequence[JsonValue]):
-    """The messages of a session in order: the records at these places, as last changed."""
+    """The messages of a session in order, after all changes."""
 
     def __init__(
         self, records: Sequence[JsonValue], places: Sequence[int], changed: Mapping[int, JsonDict]
@@ -204,7 +213,7 @@ class _Messages(Sequence[JsonValue]):
 
 
 def _merged(known: JsonDict, newer: JsonDict) -> JsonDict:
-    """Return a message that was written again, with the parts that the newer one has not."""
+    """Return a message that was written again. Parts that only the older version has are added."""
     told = {name: each for name, each in newer.items() if each not in (None, "", [], {})}
     calls = {name_of(each, "id"): each for each in dicts_in(known, "toolCalls")}
     for each in dicts_in(newer, "toolCalls"):

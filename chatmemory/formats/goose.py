@@ -3,8 +3,9 @@ format is only read.
 
     {"id": …, "working_dir": …, "conversation": [{"role": …, "created": …, "content": […]}, …]}
 
-A call and its result each hold a value, or an error. Source of the shape of a session: block/goose,
-crates/goose/src/session. The shapes of messages and tables are taken from programs that read them.
+A tool call has a value, or an error if the model wrote it wrongly. A tool result has a value or an
+error, too. Source of the shape of a session: block/goose, crates/goose/src/session. The shapes of
+messages and tables are taken from programs that read them.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class _Reader(SessionReader):
                 self.add(answer_of(texts, calls, thoughts, self.own(about)))
 
     def call(self, block: JsonDict) -> ToolExecutionRequest:
-        """Return a call. One that the model wrote wrongly has the error as its arguments."""
+        """Return a tool call. If the model wrote the call wrongly, its arguments are the error."""
         call = dict_in(block, "toolCall")
         value = dict_in(call, "value") or call
         arguments = value.get("arguments", call.get("error"))
@@ -130,7 +131,7 @@ def _parts(value: JsonValue) -> list[JsonDict]:
 
 
 def _contents(block: JsonDict) -> Iterator[Content]:
-    """Yield what people see of a block: its text, its picture, or a notice."""
+    """Yield what people see of a block: a text, a picture or a notice."""
     kind = type_in(block)
     match kind:
         case "image":

@@ -1,7 +1,7 @@
 """Takes JSON values from files apart.
 
-Each property may be missing, or of another type than expected. A function passes over such a
-property, or raises InvalidMessage if its docstring says so.
+A property may be missing, or have an unexpected type. A function then ignores the property, unless
+its docstring says that it raises InvalidMessage.
 """
 
 from __future__ import annotations
@@ -18,19 +18,16 @@ from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonVal
 
 
 def object_in(value: JsonValue, what: str) -> JsonDict:
-    """Return the value, which must be a JSON object. Raises InvalidMessage with the message
-    `what`.
-    """
+    """Return the value if it is a JSON object. Else raises InvalidMessage with the text `what`."""
     if not isinstance(value, dict):
         raise InvalidMessage(what)
     return value
 
 
 def objects_in(value: JsonMap, name: str, each: str = "part") -> list[JsonDict]:
-    """Return the property `name`, which must be a list of objects. Raises InvalidMessage for
-    anything else.
+    """Return the property `name`, a list of objects. Raises InvalidMessage for anything else.
 
-    `each` is the word of the error for an item of the list, such as "part".
+    `each` is the word for an item of the list in the error, such as "part".
     """
     found = value.get(name)
     if not isinstance(found, list):
@@ -58,9 +55,9 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the text of the first of these properties that has text, or None.
+    """Return the first text among these properties, or None if there is no text.
 
-    Raises InvalidMessage if a property before that text is neither a string nor missing.
+    Raises InvalidMessage if a property before this text is no string.
     """
     found: str | None = None
     for name in names:
@@ -84,8 +81,8 @@ def first_in(value: JsonMap, *names: str) -> JsonValue:
 
 
 def name_of(value: JsonMap, *keys: str) -> str | None:
-    """Return the first of these properties that can be a conversation's id, which is text or a
-    number; None if there is none.
+    """Return the first of these properties that can be a conversation's id: a text or a number.
+    None if there is none.
     """
     for key in keys:
         found = value.get(key)
@@ -107,10 +104,10 @@ def is_list_of(value: JsonValue, *keys: str) -> bool:
 def unread(
     where: str, value: JsonMap, read: Collection[str], turn: int | None = None
 ) -> Iterator[Loss]:
-    """Yield a loss for each property that is not in `read` and is not empty. A property in `read`
-    is a loss, too, if it holds an object where programs write a text, such as an id.
+    """Yield a loss for each property that is not in `read` and is not empty.
 
-    `where` is the position for the losses, and `turn` the index of `value` in the list of messages.
+    A property in `read` is also a loss if it has an object where a text is expected. `where` is the
+    position for the losses, and `turn` the index of `value` in the list of messages.
     """
     for name in value:
         is_read = name in read and not is_misplaced(name, value[name])
@@ -123,8 +120,8 @@ _TEXTS = ("text", "content", "value")
 
 
 def part_text(part: JsonMap, name: str = "text") -> str:
-    """Return the text of a text part: under the property `name`, or under a property that other
-    formats use. "" if the part is empty.
+    """Return the text of a text part; "" if it is empty. The text is under `name`, or under a
+    property that other formats use.
 
     Raises InvalidMessage if the part has other content than text.
     """
@@ -145,14 +142,15 @@ def part_text(part: JsonMap, name: str = "text") -> str:
 
 
 def json_object(text: str) -> JsonDict | None:
-    """Return the JSON object that a text holds, or None if the text holds anything else."""
+    """Return the JSON object in a text, or None if the text has anything else."""
     value = decoded(text)
     return value if isinstance(value, dict) else None
 
 
 def arguments_text(value: JsonValue) -> str | None:
-    """Return a call's arguments as JSON text; text stays as it is. Raises InvalidMessage if the
-    arguments are nested too deeply, or hold a number that is too long.
+    """Return a tool call's arguments as JSON text. A text is returned unchanged.
+
+    Raises InvalidMessage if the arguments are nested too deeply, or have a number that is too long.
     """
     if value is None or isinstance(value, str):
         return value
@@ -166,8 +164,7 @@ def arguments_text(value: JsonValue) -> str | None:
 def plain_values(
     value: LibraryValue, dump: Callable[[LibraryValue], JsonValue] | None = None
 ) -> JsonValue:
-    """Return objects of a library as JSON values, also if they are nested in lists and
-    dictionaries.
+    """Return objects of a library as JSON values. The objects may be in lists and dictionaries.
 
     `dump` turns an object into JSON. Without `dump`, objects of Pydantic are dumped with the fields
     that were set.

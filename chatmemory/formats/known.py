@@ -1,8 +1,8 @@
-"""Recognizes files of other programs that cannot be read, so that the error names the program.
+"""Recognizes files of other programs that cannot be read, so that the error can name the program.
 
-Each program has an entry in `KNOWN`, or in `KNOWN_BEGINNINGS` if its files are not JSON. These
-entries are tried before the formats. So `is_like` must be True only for files of its program, or a
-readable file would be refused.
+Each kind of file has an entry in `KNOWN`, or in `KNOWN_BEGINNINGS` if it is not JSON. Entries are
+tried before the formats. An entry must fit only files of its program, or readable files would be
+refused.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from chatmemory.messages.json_values import JsonDict, JsonValue
 
 @dataclass(frozen=True)
 class KnownShape:
-    """A kind of JSON file that is recognized but cannot be read.
+    """A kind of JSON file that is recognized, but cannot be read.
 
-    `name` completes "the file is …", such as "an export of Slack". `is_like` recognizes the JSON
-    value of a file, or the list of its first lines if it is JSON Lines. `sign` describes what
-    `is_like` looks for. `instead` is a sentence that suggests another way, or "".
+    - `name`: completes "the file is …", such as "an export of Slack".
+    - `is_like`: returns whether a value is of this kind. The value is the JSON of the file, or for
+      JSON Lines, the list of its first lines.
+    - `sign`: describes what `is_like` looks for.
+    - `instead`: a sentence that suggests another way, or "".
     """
 
     name: str
@@ -40,13 +42,15 @@ class KnownBeginning:
 
 
 def _has(value: JsonValue, *names: str) -> bool:
-    """Return whether an object, or the first one of a list, has all these properties."""
+    """Return whether an object has all these properties. Of a list, the first object is
+    examined.
+    """
     value = value[0] if isinstance(value, list) and value else value
     return isinstance(value, dict) and all(name in value for name in names)
 
 
 def _within(value: JsonValue, list_name: str, *names: str) -> bool:
-    """Return whether an object has a list whose first item has all these properties."""
+    """Return whether the first item of the list under `list_name` has all these properties."""
     return _has(value, list_name) and _has(_first(value)[list_name], *names)
 
 
@@ -56,7 +60,7 @@ def _first(value: JsonValue) -> JsonDict:
 
 
 def _lines(value: JsonValue, type: str, *names: str) -> bool:
-    """Return whether one of the lines is a record of a type that has these properties."""
+    """Return whether a line is a record of this type that has these properties."""
     lines = value if isinstance(value, list) else [value]
     return any(_has(each, "type", *names) and each["type"] == type for each in lines if each)
 
@@ -252,7 +256,9 @@ KNOWN_BEGINNINGS: tuple[KnownBeginning, ...] = (
 
 
 def known_beginning(first: bytes) -> str | None:
-    """Return why a file with these first bytes cannot be read, or None if it is not recognized."""
+    """Return the sentence that says why a file with these first bytes cannot be read; None if the
+    file is not recognized.
+    """
     first = first.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n ")
     for each in KNOWN_BEGINNINGS:
         if first.startswith(each.beginning):
@@ -261,14 +267,16 @@ def known_beginning(first: bytes) -> str | None:
 
 
 def known_shape(value: JsonValue) -> KnownShape | None:
-    """Return the kind of unreadable file to which a JSON value belongs, such as an export of Slack;
-    None if no known kind fits.
+    """Return the kind of unreadable file that a JSON value is, such as an export of Slack. None if
+    no known kind fits.
     """
     return next((each for each in KNOWN if each.is_like(value)), None)
 
 
 def why_unread(shape: KnownShape, called: str) -> str:
-    """Return the sentence that says why a file of this kind is refused. `called` names the file."""
+    """Return a sentence that says why a file of this kind is refused. `called` is the name of the
+    file.
+    """
     return _sentence(called, f"{shape.name}, which is not read", shape.instead)
 
 
@@ -277,7 +285,7 @@ def _sentence(called: str, what: str, instead: str) -> str:
 
 
 def shape_of(value: JsonValue) -> str:
-    """Describe the JSON value of a file in a few words, for an error."""
+    """Return a few words about the JSON value of a file, for an error."""
     if isinstance(value, list) and value:
         return f"a list that begins with {_kind(value[0])}"
     return _kind(value)

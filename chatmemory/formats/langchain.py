@@ -1,11 +1,11 @@
-"""LangChain messages, in the three spellings that LangChain has.
+"""LangChain messages. LangChain spells a message in three ways:
 
     {"type": "human", "data": {"content": …}}                      messages_to_dict
     {"type": "human", "content": …}                                model_dump
     {"lc": 1, "type": "constructor", "id": […], "kwargs": {…}}     dumpd
 
-A message is written in the spelling that it was read in. Messages from elsewhere are written as
-messages_to_dict does, so that `messages_from_dict` reads them. Source of the shapes:
+A message is written in the spelling in which it was read. Messages from other formats are written
+as messages_to_dict does, so that `messages_from_dict` reads them. Source of the shapes:
 langchain_core.messages 1.x.
 """
 
@@ -82,8 +82,9 @@ _KINDS_OF_MEDIA |= dict.fromkeys(("file", "input_file", "document", "media"), "f
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of messages in a value: the list itself, or the list in an object such as the
-    state of an agent. None if the value is in another format.
+    """Return the conversation in a value, or None if the value is in another format.
+
+    The value is a list of messages, or an object with the list, such as the state of an agent.
     """
     names = ("thread_id", "id")
     if values := dict_in(value, "values"):
@@ -107,7 +108,9 @@ def _is_message(turn: JsonValue) -> bool:
 
 
 def _taken_apart(turn: JsonMap) -> tuple[str | None, JsonDict, JsonDict]:
-    """Return the type of a message, how it is spelt, and its fields."""
+    """Return the type of a message, the details of its spelling, and its fields without
+    the type.
+    """
     name, how, data = turn.get("type"), JsonDict(), turn
     if isinstance(turn.get("kwargs"), dict) and isinstance(turn.get("id"), list) and turn["id"]:
         name, data = turn["id"][-1], turn["kwargs"]
@@ -128,7 +131,9 @@ def _taken_apart(turn: JsonMap) -> tuple[str | None, JsonDict, JsonDict]:
 
 
 def _spelt(value: JsonMap) -> JsonDict:
-    """Return a message in its original spelling, from its type and fields."""
+    """Return a message in its original spelling. `value` has its type, its fields and its
+    spelling.
+    """
     how = value.get("as", {})
     name = how.get("type", value["type"])
     data = {**value["data"], **({"role": how["role"]} if "role" in how else {})}
@@ -172,10 +177,10 @@ class _Reader(Reader):
             yield ToolExecutionResultMessage(*self.calls.answered(id, name), contents, is_error)
 
     def assistant(self, value: JsonDict) -> Iterator[ReadMessage]:
-        """Yield a message. If the provider ran tools, yield their results and the text between
-        them, too.
+        """Yield the messages of an answer: more than one if the provider ran tools. Then tool
+        results and the texts between them are messages, too.
 
-        The last message keeps the other fields of the turn.
+        The last message keeps the other fields of the answer.
         """
         data = value["data"]
         calls = list(self.requests(data))
@@ -212,10 +217,11 @@ class _Reader(Reader):
         return AiMessage(text, calls, "\n".join(thoughts) or None)
 
     def requests(self, data: JsonMap) -> Iterator[ToolExecutionRequest]:
-        """Yield the calls of an AI message, with the arguments as the model wrote them if they are
-        kept.
+        """Yield the tool calls of an answer. The arguments are as the model wrote them, if
+        LangChain has kept that text.
 
-        Calls are in tool_calls and invalid_tool_calls; older messages have them elsewhere.
+        Calls are in tool_calls and invalid_tool_calls. In older messages they are in
+        additional_kwargs or in the content.
         """
         more = object_in(data.get("additional_kwargs") or {}, "additional_kwargs must be an object")
         raw = dicts_in(more, "tool_calls") + dicts_in(data, "tool_call_chunks")
@@ -235,12 +241,12 @@ class _Reader(Reader):
             yield self.calls.request(id, name, text)
 
     def server_request(self, block: JsonMap) -> ToolExecutionRequest:
-        """Return the call of a tool that the provider runs itself."""
+        """Return a tool call for a tool that the provider itself runs."""
         name = text_in(block, "name") or str(block["type"]).removesuffix("_call")
         return self.calls.request(text_in(block, "id"), name, first_in(block, *_ARGUMENTS))
 
     def result(self, block: JsonMap) -> ToolExecutionResultMessage:
-        """Return the result of a tool that the provider ran."""
+        """Return the result of a tool that the provider itself ran."""
         id = text_in(block, "tool_call_id", "tool_use_id", "call_id", "id")
         id, name = self.calls.answered(id)
         keys = (*_RESULTS, "content")
@@ -250,22 +256,24 @@ class _Reader(Reader):
 
 
 def _plain_call(call: JsonMap) -> JsonDict:
-    """Return id, name and arguments of a call in the shape of a provider."""
+    """Return the id, name and arguments of a tool call that is in the shape of a provider."""
     function = call["function"] if isinstance(call.get("function"), dict) else call
     id, arguments = call.get("call_id") or call.get("id"), ("args", "arguments", "input")
     return {"id": id, "name": function.get("name"), "args": first_in(function, *arguments)}
 
 
 def _is_json_of(value: JsonValue, text: JsonValue) -> bool:
-    """Whether a text is these arguments as JSON."""
+    """Return whether a text is the JSON of these arguments."""
     if not isinstance(text, str) or isinstance(value, str):
         return isinstance(text, str) and text == value
     return bool(decoded(text) == value)
 
 
 def _runs(content: Sequence[JsonValue]) -> list[JsonList]:
-    """Return the blocks of an AI message in runs: blocks of the model, or one result, which may be
-    inside the block of its call.
+    """Return the blocks of an answer in groups: each tool result alone, and the blocks between two
+    results together.
+
+    A result may be inside the block of its call. Then it is taken out of the block.
     """
     blocks = []
     for block in content:
@@ -284,7 +292,7 @@ def _is_result(block: JsonValue) -> bool:
 
 
 def _results_in(block: JsonValue) -> list[str]:
-    """Return the properties of a call's block that have its result."""
+    """Return the names of the properties of a tool call's block that have its result."""
     found = block if _server_call(block) else {}
     return [key for key in _RESULTS if found.get(key) is not None]
 
@@ -334,7 +342,9 @@ def _nothing_in(content: Sequence[JsonValue]) -> InvalidMessage:
 
 
 def _contents(data: JsonMap) -> list[Content]:
-    """Return the content of a message that is not a model's. Raises InvalidMessage if empty."""
+    """Return the content of a message that is not from the model. Raises InvalidMessage if there is
+    no content.
+    """
     content = data.get("content")
     if isinstance(content, str):
         return [TextContent(content)]
@@ -431,7 +441,9 @@ class _Writer(PartWriter):
         return False
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Join the messages of one turn of the model in which the provider ran tools."""
+        """Add a message to the previous message if both were read from one answer. Return whether
+        it was added.
+        """
         if not joins or (last["type"], value["type"]) != ("ai", "ai"):
             return False
         data, more = last["data"], dict(value["data"])
@@ -444,7 +456,7 @@ class _Writer(PartWriter):
 
 
 def _is_rest_of(call: JsonValue, block: JsonValue) -> bool:
-    """Whether a block is a result that was read from the block of its call."""
+    """Return whether a block is a tool result that was read from the block of this call."""
     is_same = type_in(block) == type_in(call)
     return is_same and _server_call(call) and bool(block.get("id") == call.get("id"))
 
@@ -454,21 +466,23 @@ def _blocks(content: JsonValue) -> JsonList:
 
 
 def _arguments(text: str | None) -> JsonDict | None:
-    """Return arguments as an object, or None if the text is not a JSON object."""
+    """Return the arguments of a tool call as an object, or None if the text is not a JSON
+    object.
+    """
     return json_object(text) if text and text.strip() else {}
 
 
 def as_dict(message: JsonMap) -> JsonDict:
-    """Return the JSON of a message in the spelling of messages_to_dict. The given JSON may be in
-    any of LangChain's spellings.
+    """Return a message in the spelling of messages_to_dict. The given message may be in any of
+    LangChain's spellings.
     """
     type, how, data = _taken_apart(message)
     return {"type": type, "data": data | ({"role": how["role"]} if "role" in how else {})}
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return LangChain's message objects in the spelling of messages_to_dict, also if they are
-    nested in lists and dictionaries.
+    """Return LangChain's message objects in the spelling of messages_to_dict. The objects may be in
+    lists and dictionaries.
     """
     return plain_values(value, _dumped)
 
@@ -479,7 +493,7 @@ def _dumped(value: LibraryValue) -> JsonValue:
 
 
 def _without_json(value: JsonValue) -> str:
-    """Return a placeholder for a part of an artifact that is not JSON."""
+    """Return a placeholder for a part of an artifact that JSON cannot express."""
     return stand_in(type(value).__name__, None).text
 
 

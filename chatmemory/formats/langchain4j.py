@@ -14,14 +14,17 @@ from chatmemory.messages.message import ChatMessage, MessageType, SystemMessage
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of messages, or the `messages` of an object with an `id`. None if the value is
-    in another format.
+    """Return the conversation in a value, or None if the value is in another format.
+
+    The value is a list of messages, or an object with an `id` and the list under `messages`.
     """
     return find_turns(value, _is_ours)
 
 
 def _is_ours(value: JsonValue) -> bool:
-    """Whether the first message has one of LangChain4j's types: other formats have types, too."""
+    """Return whether the first message has one of LangChain4j's types. Messages of other formats
+    have types, too.
+    """
     return is_list_of(value, "type") and value[0]["type"] in tuple(MessageType)
 
 

@@ -1,11 +1,13 @@
 """Langfuse: traces, sessions and observations, as its pages and its API export them. This format is
 only read.
 
-A generation is a model call, with the model's input under `input` and its answer under `output`. A
-trace without generations is read as a call. All calls of a session, or of a trace without a
-session, form one conversation, ordered by time. Two traces without a session form one conversation,
-too, if one repeats the messages of the other. Source of the shapes: Langfuse's API reference,
-traces, sessions and observations.
+- A generation is a model call, with the model's input under `input` and its answer under `output`.
+  A trace without generations is read as one call.
+- All calls of a session are one conversation, in order of time. So are the calls of a trace without
+  a session.
+- Two traces without a session are one conversation if one repeats the messages of the other.
+
+Source of the shapes: Langfuse's API reference, traces, sessions and observations.
 """
 
 from __future__ import annotations
@@ -36,8 +38,10 @@ _CALL, _TRACE, _OTHER = range(3)
 
 
 def _finds(value: JsonValue) -> bool:
-    """Whether an object has an input and an output besides only Langfuse's own properties, or holds
-    such objects.
+    """Return whether an object is a record of Langfuse, or has such records.
+
+    A record has an input and an output. If it has no property that only Langfuse writes, the input
+    must be messages.
     """
     if not isinstance(value, dict) or "run_type" in value:
         return False
@@ -62,7 +66,9 @@ def _calls(values: Iterable[JsonValue]) -> Iterator[Call | Refused]:
 def _within(
     value: JsonValue, trace: str | None = None, session: str | None = None
 ) -> Iterator[Call | Refused]:
-    """Yield the call of a record and the calls within it. They belong to its trace and session."""
+    """Yield the call of a record, and the calls of the records within it, which have the same trace
+    and session.
+    """
     if not isinstance(value, dict):
         return
     around = dict_in(value, "trace")
@@ -100,7 +106,9 @@ _BESIDE = Beside(
 
 
 def _listed(value: JsonDict, name: str) -> list[JsonDict]:
-    """Return the records of a property: of a list, or of an object with one or with several."""
+    """Return the records under a property. Its value is a list, one record, or an object whose
+    values are records.
+    """
     found = dict_in(value, name)
     if not found:
         return dicts_in(value, name)

@@ -3,9 +3,9 @@ read.
 
     {"values": {"messages": […]}, "config": {"configurable": {"thread_id": …}}, "created_at": …}
 
-All checkpoints of one `thread_id`, in any order, are one conversation. Messages that a later
-checkpoint removed or summarized are kept. Source of the shapes: langgraph.types.StateSnapshot, and
-LangGraph's API, history of a thread.
+All checkpoints of one `thread_id` are one conversation; they may be in any order. The conversation
+has also the messages that a later checkpoint removed or summarized. Source of the shapes:
+langgraph.types.StateSnapshot, and LangGraph's API, history of a thread.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _messages(value: JsonValue) -> JsonValue:
 
 
 def _state(value: JsonValue) -> JsonDict:
-    """Return the state of the graph that has the messages."""
+    """Return the part of a checkpoint that has the messages: the state of the graph."""
     return dict_in(value, "values") or dict_in(dict_in(value, "checkpoint"), "channel_values")
 
 
@@ -57,14 +57,16 @@ _BESIDE = Beside(
 
 
 def _around(value: JsonDict) -> JsonDict:
-    """Return the state of a graph beside its messages, and what else stands in a checkpoint."""
+    """Return what a checkpoint has besides its messages."""
     state, checkpoint = _state(value), value.get("checkpoint")
     inner = _beside_state(checkpoint, "channel_values", state)
     return {**_beside_state(value, "values", state), "checkpoint": inner}
 
 
 def _beside_state(value: JsonValue, name: str, state: JsonDict) -> JsonValue:
-    """Return an object without the messages of the state, if it holds this one under the name."""
+    """Return an object without the messages of the state. The object may have the state under
+    `name`.
+    """
     if not isinstance(value, dict):
         return value
     rest = value.get(name)
@@ -74,7 +76,9 @@ def _beside_state(value: JsonValue, name: str, state: JsonDict) -> JsonValue:
 
 
 def _time(value: JsonDict) -> str:
-    """Return a checkpoint's time and step number: several may have the same time."""
+    """Return a text that sorts checkpoints: the time, and the step number, because several may have
+    the same time.
+    """
     step = dict_in(value, "metadata").get("step")
     created = _created(value)
     return f"{created} {step:09}" if isinstance(step, int) and step >= 0 else created

@@ -1,10 +1,13 @@
 """LangSmith: runs, as its pages and its API export them. This format is only read.
 
-A run of type llm is a model call, with messages under `inputs` and `outputs`. If a trace has no llm
-run, its outermost run is read. All runs of a thread, or of a trace without a thread, form one
-conversation, ordered by time. Two traces without a thread form one conversation, too, if one
-repeats the messages of the other. `session_id` is the project, not a conversation. Source of the
-shapes: LangSmith's documentation, run data format.
+- A run of type llm is a model call, with messages under `inputs` and `outputs`. If a trace has no
+  llm run, its outermost run is read.
+- All runs of a thread are one conversation, in order of time. So are the runs of a trace without a
+  thread.
+- Two traces without a thread are one conversation if one repeats the messages of the other.
+- `session_id` is the project, not a conversation.
+
+Source of the shapes: LangSmith's documentation, run data format.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ def _finds(value: JsonValue) -> bool:
 
 
 def _runs(value: JsonValue, trace: str | None = None) -> Iterator[tuple[JsonDict, str | None]]:
-    """Yield the runs of a value, each with its trace or else the trace of the run around it."""
+    """Yield the runs of a value, each with its trace. A run that names no trace has the trace of
+    the run around it.
+    """
     if not isinstance(value, dict):
         return
     if "run_type" in value:
@@ -68,8 +73,8 @@ def _thread(run: JsonDict) -> str | None:
 
 
 def _messages_of(value: JsonDict) -> tuple[JsonValue, JsonValue]:
-    """Return the messages of a run's input or output, or its only text, and what stands beside
-    them.
+    """Return the messages in a run's input or output, and the properties beside them. If there is
+    only one text, it is returned in place of the messages.
     """
     texts = [each for each in value.values() if isinstance(each, str) and each.strip()]
     has_more = any(isinstance(each, list | dict) and each for each in value.values())

@@ -2,9 +2,9 @@
 
 {"conversationId": …, "messages": [{"messageId": …, "isCreatedByUser": …, "text": …}, …]}
 
-A recursive export has `messagesTree`, whose messages hold the next messages as `children`. An
-answer of an agent has parts under `content`, where a call and its output are one part. Source of
-the shapes: LibreChat, the export of its client, and its types of content parts.
+A recursive export has `messagesTree`, in which each message has the next messages as `children`. An
+agent's answer has parts under `content`. A tool call and its result are one part. Source of the
+shapes: LibreChat, the export of its client, and its types of content parts.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class _Reader(Reader):
         yield from self.answer(parts, message)
 
     def answer(self, parts: Iterable[JsonDict], message: JsonMap) -> Iterator[ChatMessage]:
-        """Yield the messages of an agent's answer in order: each call is followed by its result."""
+        """Yield the messages of an agent's answer in order. Each tool call is followed by its
+        result.
+        """
         texts: list[str] = []
         thoughts: list[str] = []
         for part in parts:
@@ -124,7 +126,9 @@ class _Reader(Reader):
 
 
 def _text(part: JsonMap) -> str | None:
-    """Return the text of a part: a string or its value, under the name of its type or as text."""
+    """Return the text of a part. The text is under the name of the part's type or under `text`, as
+    a string or as an object's `value`.
+    """
     for name in (type_in(part), "text", "error", "summary"):
         found = part.get(name)
         found = found.get("value") if isinstance(found, dict) else found

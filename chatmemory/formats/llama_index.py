@@ -2,8 +2,8 @@
 
     {"role": "user", "additional_kwargs": {}, "blocks": [{"block_type": "text", "text": …}]}
 
-A tool call is a block of its message. In older messages, calls are OpenAI's objects in
-`additional_kwargs`. A result names its call in `additional_kwargs`. Source of the shapes:
+A tool call is a block of its message. In older messages, tool calls are in `additional_kwargs`, in
+OpenAI's shape. A tool result names its call in `additional_kwargs`. Source of the shapes:
 llama_index.core.base.llms.types 0.14.
 """
 
@@ -49,8 +49,8 @@ _MEDIA = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the value as a list of messages. None unless it is a list whose first message has a
-    role and blocks.
+    """Return the conversation in a value: a list whose first message has a role and blocks. None
+    for any other value.
     """
     is_own = is_list_of(value, "role", "blocks") and isinstance(value[0]["blocks"], list)
     return RawTranscript(None, value) if is_own else None
@@ -102,7 +102,7 @@ def _contents(blocks: Iterable[JsonDict]) -> list[Content]:
 
 
 def _content(block: JsonMap) -> Content | None:
-    """Return a block as content, or None if it has no content, such as a cache point."""
+    """Return a block as content. None if the block has no content, such as a cache point."""
     kind = text_in(block, "block_type")
     if kind == "text":
         return TextContent(part_text(block))
@@ -177,8 +177,8 @@ def _message(role: str, blocks: list[JsonDict], more: dict[str, str] | None = No
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return LlamaIndex's message objects as JSON values with all properties, such as the types of
-    their blocks.
+    """Return LlamaIndex's message objects as JSON values. All properties are included, such as the
+    types of blocks.
     """
     return plain_values(value, lambda each: each.model_dump(mode="json", fallback=str))
 

@@ -49,7 +49,9 @@ def _of_a_store(value: JsonValue) -> list[RawTranscript]:
 
 
 def _of_a_buffer(value: JsonValue, found: list[RawTranscript]) -> list[RawTranscript]:
-    """Return the conversations of a buffer's store. What else it has is named with the first."""
+    """Return the conversations of a buffer's store. Unread properties of the buffer are losses of
+    the first conversation.
+    """
     if not found or not isinstance(value, dict):
         return []
     first, *others = found

@@ -1,7 +1,7 @@
 """Markdown: a transcript for people. This format is only written.
 
-Messages become block quotes, and calls and results fenced code, so that no text can pass for
-another message.
+Messages become block quotes. Tool calls and results become fenced code. So no text can be mistaken
+for another message.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Writer(Writer):
             yield _fenced(call.arguments or "")
 
     def texts(self, contents: Sequence[Content | None]) -> Iterator[str]:
-        """Yield texts, and the names of media."""
+        """Yield the texts of contents. For an image or a file, yield its name."""
         for content in contents:
             if content is None:
                 self.lose("empty content")
@@ -110,7 +110,9 @@ def _fenced(text: str) -> str:
 
 
 def _fence(text: str, least: int) -> str:
-    """Return more backticks than the text has in a row."""
+    """Return a fence of backticks, longer than any row of backticks in the text and at least
+    `least` long.
+    """
     return "`" * max([least, *(len(found) + 1 for found in _BACKTICKS.findall(text))])
 
 

@@ -2,9 +2,9 @@
 
 {"id": …, "chat": {"history": {"messages": {id: {"role": …, "content": …}, …}, "currentId": …}}}
 
-An answer with calls has them under `output`, as items of the Responses API, and again as HTML in
-its text. `chat.messages` repeats the displayed path of the history, and is read only if there is no
-history. Source of the shapes: Open WebUI's documentation of its chat API.
+An answer with tool calls has them twice: under `output`, as items of the Responses API, and as HTML
+in its text. `chat.messages` repeats the displayed path of the history. It is read only if there is
+no history. Source of the shapes: Open WebUI's documentation of its chat API.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def _beside(listed: list[JsonDict], values: JsonMap) -> tuple[Loss, ...]:
-    """Return the loss of messages that are in the list of those shown, and not in the history."""
+    """Return the loss of displayed messages that are not in the history."""
     known = [_content_of(each) for each in values.values()]
     others = sum(_content_of(each) not in known for each in listed if any(each.values()))
     what = f"messages that only the list of shown messages has, which are not read ({others:,})"
@@ -87,7 +87,7 @@ _DETAILS = declared_pattern(r"<details\b[^<>]*>(?:(?!<details\b).)*?</details>",
 
 
 def _has_items(message: JsonMap) -> bool:
-    """Return whether an answer has items of the Responses API that are more than its text."""
+    """Return whether an answer has items of the Responses API besides its text."""
     return any(type_in(each) != "message" for each in list_in(message, "output"))
 
 
@@ -113,7 +113,9 @@ class _Reader(Reader):
                 raise InvalidMessage(f"unknown role {role!r}: use one of system, user, assistant")
 
     def items(self, message: JsonMap) -> Iterator[ChatMessage]:
-        """Read the items of an answer: thoughts, calls, their results, and texts."""
+        """Yield the messages of an answer's items: thoughts, tool calls, their results,
+        and texts.
+        """
         read = openai_responses.FORMAT.parse([*map(_item, dicts_in(message, "output"))], ())
         for each in read.messages:
             yield with_attributes(each, _about(message))
@@ -121,7 +123,9 @@ class _Reader(Reader):
 
 
 def _item(item: JsonMap) -> JsonDict:
-    """Return an item as the Responses API has it: here thoughts may have parts of answers."""
+    """Return an item in the shape of the Responses API. Open WebUI writes thoughts in another
+    shape.
+    """
     if type_in(item) != "reasoning":
         return {**item}
     parts = [*dicts_in(item, "summary"), *dicts_in(item, "content")]

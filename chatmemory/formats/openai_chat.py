@@ -63,12 +63,11 @@ _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the messages in a value, not read yet: a list, or the list under `messages`, or in
-    files of tau-bench under `traj`. None if the value is in another format.
+    """Return the conversation in a value, or None if the value is in another format.
 
-    Of a completion, the message of the first choice is returned. The first message of a list must
-    have the properties of its role. It must not have `parts`, as messages of AI SDK 4 do. Each part
-    of a content must have a type, which parts of Bedrock do not have.
+    The value is a list of messages, an object with the list under `messages` (in files of tau-bench
+    under `traj`), or a completion, of which the first choice is read. The first message decides: it
+    must have the properties of its role.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
@@ -145,7 +144,9 @@ class _Reader(Reader):
                 raise InvalidMessage(f"unknown role {role!r}: use one of {', '.join(_ROLES)}")
 
     def named(self, read: Iterator[SystemMessage], turn: JsonDict) -> Iterator[ChatMessage]:
-        """Yield system messages with their name, which OpenAI shows to the model and counts."""
+        """Yield system messages that keep their name, because OpenAI shows the name to the model
+        and counts it.
+        """
         name = turn.get("name")
         kept = {self.format: {"name": name}} if isinstance(name, str) else {}
         return (with_attributes(message, kept) if kept else message for message in read)
@@ -204,7 +205,7 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(id, name, contents)
 
     def text(self, turn: JsonDict) -> str | None:
-        """Return the joined texts of a turn's content, or None."""
+        """Return the joined texts of a message's content. None if it has no text."""
         contents = self.contents(turn)
         if contents is None or isinstance(contents, str):
             return contents
@@ -212,7 +213,9 @@ class _Reader(Reader):
         return "\n".join(texts) if texts else None
 
     def contents(self, turn: JsonDict) -> str | list[Content] | None:
-        """Return the content of a turn, a list of parts as contents; None if there is none."""
+        """Return the content of a message: a text, or parts as contents. None if there is no
+        content.
+        """
         content = turn.get("content")
         if content == "" and turn.get("parts"):
             return None
@@ -223,7 +226,7 @@ class _Reader(Reader):
         return [read for part in content if (read := _part(part)) is not None] or None
 
     def nothing_in(self, turn: JsonDict) -> InvalidMessage:
-        """Return the error for a turn that would become an empty message."""
+        """Return the error for a message that has no readable content."""
         content = turn.get("content")
         if isinstance(content, list) and content:
             types = (part.get("type") for part in content)
@@ -233,9 +236,7 @@ class _Reader(Reader):
 
 
 def _without_parsed(turn: JsonDict) -> JsonDict:
-    """Return an answer without the objects that the library's `parse` and `stream` add to its
-    texts.
-    """
+    """Return an answer without the objects that `parse` and `stream` of the library add to it."""
     sent = {name: value for name, value in turn.items() if name != "parsed"}
     if isinstance(calls := turn.get("tool_calls"), list):
         sent["tool_calls"] = [
@@ -248,14 +249,16 @@ def _without_parsed(turn: JsonDict) -> JsonDict:
 
 
 def without(value: JsonValue, *names: str) -> JsonValue:
-    """Return an object without some of its properties. Any other value is returned unchanged."""
+    """Return an object without these properties. Any other value is returned unchanged."""
     if not isinstance(value, dict):
         return value
     return {name: each for name, each in value.items() if name not in names}
 
 
 def _thoughts(turn: JsonDict) -> list[str]:
-    """Return the thoughts of the model, each once: hosts repeat them in several places."""
+    """Return the thoughts of an answer, each once. Some hosts repeat a thought in several
+    properties.
+    """
     places = [turn.get(name) for name in _THOUGHTS]
     parts = turn.get("content")
     parts = parts if isinstance(parts, list) else ()
@@ -278,7 +281,7 @@ def _texts_of_thought(value: JsonValue) -> Iterator[str]:
 
 
 def _images(turn: JsonDict) -> Iterator[Content]:
-    """Yield the images that Ollama puts beside the content: base64 or URLs."""
+    """Yield the images that Ollama writes beside the content, as base64 or URLs."""
     for image in list_in(turn, "images"):
         if not isinstance(image, str):
             raise InvalidMessage("an image must be a string")
@@ -287,7 +290,7 @@ def _images(turn: JsonDict) -> Iterator[Content]:
 
 
 def _part(part: JsonValue) -> Content | None:
-    """Return a part as content, or None if LangChain4j's model has no place for it."""
+    """Return a part as content. None if a message of LangChain4j cannot have such content."""
     part = object_in(part, "a part of the content must be an object")
     match part.get("type"):
         case "text" | "input_text" | "output_text":  # the last two are the Responses API's
@@ -310,7 +313,9 @@ def _part(part: JsonValue) -> Content | None:
 
 
 def file_content(file: JsonDict) -> Content:
-    """Return a PDF file, or if its data is missing, a text that names the file."""
+    """Return a PDF file as content. If its data are missing, return a text with the name of the
+    file.
+    """
     data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):
         return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
@@ -330,7 +335,7 @@ def image_content(value: JsonValue) -> Content:
 
 
 def _is_null(turn: JsonDict) -> bool:
-    """Whether a turn has the content null."""
+    """Return whether a message has the property `content` with the value null."""
     return "content" in turn and turn["content"] is None and not turn.get("parts")
 
 
@@ -386,7 +391,7 @@ class _Writer(PartWriter):
 
 
 def url_and_detail(content: ImageContent) -> JsonDict:
-    """Return the URL and detail level of an image, in the shape that OpenAI accepts."""
+    """Return the URL and the detail level of an image, as OpenAI's API expects them."""
     return {"url": url_of(content.image), "detail": detail_of(content)}
 
 
@@ -394,8 +399,8 @@ def url_and_detail(content: ImageContent) -> JsonDict:
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return objects of OpenAI's library as JSON values, without the properties that the library
-    never sends.
+    """Return objects of OpenAI's library as JSON values. Properties that the library never sends
+    are left out.
     """
     return plain_values(value, _as_sent)
 
@@ -411,8 +416,8 @@ _PARSED = ("parsed", "parsed_arguments")  # the chat classes do not mark them
 
 
 def _not_sent(value: LibraryValue) -> dict[int | str, object]:
-    """Return Pydantic's `exclude` for an object or a list: the properties that are not sent, at
-    every level.
+    """Return the properties that are not sent, for an object or a list at every level. The result
+    is Pydantic's `exclude`.
     """
     if isinstance(value, list | tuple):
         return {place: found for place, each in enumerate(value) if (found := _not_sent(each))}

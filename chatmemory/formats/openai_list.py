@@ -3,9 +3,9 @@ only read.
 
     {"object": "list", "data": [newest, …, oldest], "first_id": …, "last_id": …, "has_more": …}
 
-A page whose first message is the newest is reversed, and so is a bare list of a thread's messages.
-The text of a thread's message is under `text.value`. Source of the shapes: OpenAI's API reference,
-list messages, list conversation items.
+A page or a list that begins with the newest message is reversed. A message of a thread has its text
+under `text.value`. Source of the shapes: OpenAI's API reference, list messages, list conversation
+items.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _is_newest_first(data: Sequence[JsonValue]) -> bool:
 
 
 def _plain(item: JsonValue) -> JsonValue:
-    """Return a thread's message as one of chat completions. Other items are returned unchanged."""
+    """Return a message of a thread in the shape of chat completions. Other items are returned
+    unchanged.
+    """
     if not isinstance(item, dict) or item.get("object") != "thread.message":
         return item
     parts = [_part(each) for each in dicts_in(item, "content")]

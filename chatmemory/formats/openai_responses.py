@@ -1,21 +1,24 @@
-"""OpenAI's Responses API: a list of items, and outside of it `instructions`.
+"""OpenAI's Responses API: a list of items, with `instructions` outside the list.
 
 Source of the shapes: OpenAI's API reference, responses: input items and output items.
 
-Reasoning, text and calls in a row become one AiMessage. A second text begins another AiMessage,
-unless a call still waits for its output. An item that is both call and result, such as `mcp_call`,
-becomes a call and its result, and is written as one item again. The attributes keep the types of
-the items: `{"openai_responses": {"types": [type, …]}}`.
+Messages from items:
 
-Items that no message can hold are kept in the attributes of a message. Settings such as
-`additional_tools` and `mcp_list_tools` are kept with the message before them. `compaction`,
-`item_reference` and items of unknown types are kept with the answer that they are part of. Such an
-item without an answer becomes a message with a placeholder text, such as `[compaction cmp_1]`, so
-that the history shows it.
+- Reasoning, text and tool calls that follow each other become one AiMessage. A second text begins
+  another AiMessage, unless a call still has no output.
+- An item that is both call and result, such as `mcp_call`, becomes a call and a result. Both are
+  written as one item again.
+- The attributes keep the types of the items: `{"openai_responses": {"types": [type, …]}}`.
 
-Messages that were read in another format are written as items that OpenAI accepts. A system message
-becomes an item with the role system, at its position; if it was read from `instructions`, it is
-written there again. Reasoning needs OpenAI's own ids: without them thinking is a loss.
+Items that no message can express are kept in the attributes of a message:
+
+- Settings such as `additional_tools` and `mcp_list_tools` are kept with the message before them.
+- `compaction`, `item_reference` and items of unknown types are kept with their answer. Without an
+  answer, they become a message with a placeholder text, such as `[compaction cmp_1]`.
+
+Messages from other formats are written as items that OpenAI accepts. A system message becomes an
+item with the role system. If it was read from `instructions`, it is written there again. Reasoning
+without OpenAI's ids is a loss.
 """
 
 from __future__ import annotations
@@ -81,11 +84,13 @@ _NAME = "openai_responses"
 
 @dataclass(frozen=True)
 class _Kind:
-    """How the items of a type express a call or a result.
+    """How the items of a type express a tool call or a tool result.
 
-    The arguments or the result are in the first of the properties that is present, as text or as
-    JSON; in all of them if several are present. `tool` is the name of the tool if the items do not
-    have it.
+    - `properties`: the properties with the arguments or the result. If there are several, they are
+      read as one JSON object.
+    - `tool`: the name of the tool, for items that do not name it.
+    - `id`: the property with the id of the call.
+    - `is_json`: whether the property's value is JSON, and not text.
     """
 
     properties: tuple[str, ...]
@@ -155,12 +160,12 @@ _ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", 
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of items, the `input` of a request, or the `output` of a response. None if the
-    value is in another format.
+    """Return the conversation in a value, or None if the value is in another format.
 
-    At least one item must be of a kind that only this format has: plain messages with a role and a
-    text are read as chat completions. The `instructions` of a response are left out, because they
-    repeat the request's.
+    The value is a list of items, a request with the list under `input`, or a response with the list
+    under `output`. A list must have an item that only this format has, because plain messages are
+    read as chat completions. The `instructions` of a response are left out, because they repeat
+    those of the request.
     """
     if is_list(value):
         return RawTranscript(None, _newest(value)) if any(map(_is_item, value)) else None
@@ -178,8 +183,10 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 
 def _newest(items: Sequence[JsonValue]) -> Sequence[JsonValue]:
-    """Return items without those that the next one with the same id repeats: sessions of agents
-    store an item again when it is complete.
+    """Return the items without earlier versions of an item. Some agents store an item again when it
+    is complete.
+
+    An earlier version has the same id, and comes just before the newer version.
     """
     older = {
         n
@@ -190,7 +197,9 @@ def _newest(items: Sequence[JsonValue]) -> Sequence[JsonValue]:
 
 
 def _repeats(newer: JsonDict, older: JsonDict) -> bool:
-    """Whether an item is another one with more text: each text of the older begins one of it."""
+    """Return whether `older` is an earlier version of `newer`: each text of `newer` begins with the
+    text of `older`.
+    """
     if not older.get("id") or older["id"] == _NO_ID:
         return False
     if any(newer.get(name) != older.get(name) for name in ("id", "type", "role", "call_id")):
@@ -222,8 +231,8 @@ def _response(value: JsonDict) -> RawTranscript:
 
 
 def _request(value: JsonDict, items: JsonList) -> RawTranscript:
-    """Return the items of a request. Its first message keeps the id of the stored conversation or
-    response that it continues.
+    """Return the items of a request. If the request continues a stored conversation or response,
+    the first message keeps its id.
     """
     instructions = value.get("instructions")
     is_text = isinstance(instructions, str)
@@ -310,8 +319,8 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(id, name, contents or "", is_error, types)
 
     def contents(self, item: JsonDict, name: str) -> list[Content]:
-        """Return a text or a list of parts as contents. Raises InvalidMessage if nothing can be
-        read.
+        """Return a property of an item as contents: a text, or a list of parts. Raises
+        InvalidMessage if nothing can be read.
         """
         value = item.get(name)
         if isinstance(value, str) or (value is None and name == "output" and name in item):
@@ -326,7 +335,7 @@ class _Reader(Reader):
         return found
 
     def keep(self, item: JsonDict) -> None:
-        """Keep an item that makes no message of its own with the message before it."""
+        """Keep an item that becomes no message in the message before it."""
         if self._answer is None:
             self.messages[-1] = replace(self.messages[-1], values=[*self.messages[-1].values, item])
         else:
@@ -334,7 +343,7 @@ class _Reader(Reader):
             self.messages[self._answer] = _joined(last, _part(item, AiMessage(None)))
 
     def add(self, read: ReadMessage) -> None:
-        """Add a message; an item of an answer may become part of the AiMessage before it."""
+        """Add a message. A part of an answer may be joined to the AiMessage before it."""
         if isinstance(read.message, AiMessage):
             if self._answer is not None and self._continues(read.message):
                 self.messages[self._answer] = _joined(self.messages[self._answer], read)
@@ -359,7 +368,7 @@ class _Reader(Reader):
 
 
 def _without_parsed(item: JsonDict) -> JsonDict:
-    """Return an item without the properties that the library's `parse` and `stream` add."""
+    """Return an item without the properties that `parse` and `stream` of the library add."""
     match item:
         case {"type": "function_call", "parsed_arguments": _}:
             return dict(without(item, "parsed_arguments"))
@@ -382,7 +391,9 @@ def _type_of(item: JsonMap) -> str:
 
 
 def _part(item: JsonDict, message: AiMessage) -> ReadMessage:
-    """Return a part of an answer. Its only value is an object that holds the items."""
+    """Return a part of an answer as a message. Its JSON value is an object with a list of items, so
+    that parts can be joined.
+    """
     return ReadMessage(message, [{"items": [item]}])
 
 
@@ -410,7 +421,9 @@ def _joined(first: ReadMessage, more: ReadMessage) -> ReadMessage:
 
 
 def _shown(read: ReadMessage) -> ReadMessage:
-    """Return an answer; if it would be empty, its text names the first item."""
+    """Return an answer that shows something: if the answer would be empty, its text names the first
+    item.
+    """
     match read.message:
         case AiMessage(text=None, tool_execution_requests=(), thinking=None):
             item = read.values[0]["items"][0]
@@ -420,7 +433,7 @@ def _shown(read: ReadMessage) -> ReadMessage:
 
 
 def _content(part: JsonValue) -> Content | None:
-    """Return a part as content, or None if LangChain4j's model has no place for it."""
+    """Return a part as content. None if a message of LangChain4j cannot have such content."""
     part = object_in(part, "a part must be an object")
     match part.get("type"):
         case "input_text" | "output_text" | "text" | "summary_text":
@@ -442,12 +455,16 @@ def _content(part: JsonValue) -> Content | None:
 
 
 def _of_types(types: list[str], usual: str) -> JsonDict:
-    """Return attributes that keep the items' types, if a call or result had an unusual one."""
+    """Return attributes with the types of items. Returns {} if all items are of the
+    `usual` type.
+    """
     return {} if set(types) <= {usual} else {_NAME: {"types": types}}
 
 
 def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
-    """Return the types in the attributes, or an empty list if any of them is unknown."""
+    """Return the types of items in a message's attributes. Returns [] if one of them is not in
+    `known`.
+    """
     types = list_in(format_attribute(message, _NAME), "types")
     return types if all(type in [*known] for type in types) else []
 
@@ -466,7 +483,9 @@ class _Writer(PartWriter):
             yield from dicts_in(value, "items") if value.keys() == {"items"} else [value]
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Add a result to its item in the answer before, if that item is both call and result."""
+        """Add a tool result to the item of its call, if that item can be both call and result.
+        Return whether it was added.
+        """
         if value.get("type") not in _BOTH:
             return False
         for item in dicts_in(last, "items"):
@@ -512,7 +531,7 @@ class _Writer(PartWriter):
     def output(
         self, message: ToolExecutionResultMessage, type: str, name: dict[str, str]
     ) -> JsonDict:
-        """Return the output of a result for an item of this type."""
+        """Return the properties of an item of this type that express a tool result."""
         match type, message.contents:
             case "mcp_call", _ if message.is_error:
                 return _MCP_ERROR.written(text_of(message))

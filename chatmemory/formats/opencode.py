@@ -2,11 +2,13 @@
 
     {"info": {"id": …, …}, "messages": [{"info": {"role": …, …}, "parts": [{"type": …, …}, …]}, …]}
 
-An answer has parts for each call of the model: thoughts, text and tools. The part of a tool also
-has the tool's result. A message with a part `compaction`, together with the answer `summary` after
-it, is a compaction. Messages that the user reverted are a branch. Source of the shapes:
-anomalyco/opencode, packages/opencode/src/session/message-v2.ts, session.sql.ts and
-cli/cmd/export.ts.
+- The parts of an answer come from one or more model calls: thoughts, text and tools. The part of a
+  tool also has the tool's result.
+- A message with a part `compaction`, and the answer `summary` after it, are a compaction.
+- Messages that the user reverted are a branch.
+
+Source of the shapes: anomalyco/opencode, packages/opencode/src/session/message-v2.ts,
+session.sql.ts and cli/cmd/export.ts.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ _ABOUT = ("step-start", "step-finish", "snapshot", "patch", "agent", "compaction
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the session's data and its messages as records. None if the value is in another
-    format.
+    """Return the session's data and its messages, as a list of records. None if the value is in
+    another format.
     """
     messages, info = list_in(value, "messages"), dict_in(value, "info")
     if not messages or "id" not in info or not all(map(_is_message, messages)):
@@ -123,7 +125,9 @@ def _along(
 
 
 def _first_reverted(turns: Sequence[JsonValue]) -> int | None:
-    """Return the first message that the user took back and has not replaced, or None."""
+    """Return the index of the first message that the user reverted. None if no message is
+    reverted.
+    """
     id = dict_in(turns[0] if turns else None, "revert").get("messageID")
     ids = [dict_in(each, "info").get("id") if isinstance(each, dict) else None for each in turns]
     return ids.index(id) if id is not None and id in ids[1:] else None
@@ -217,7 +221,7 @@ class _Reader(SessionReader):
 
 
 def _steps(parts: Iterable[JsonDict]) -> Iterator[list[JsonDict]]:
-    """Yield the parts of each call of the model."""
+    """Yield the parts of each model call in an answer."""
     step: list[JsonDict] = []
     for part in parts:
         goes_on = type_in(part) in ("text", "reasoning") and "tool" in map(type_in, step)

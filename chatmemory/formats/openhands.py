@@ -1,8 +1,8 @@
 """OpenHands: the events of a conversation, as a list or one JSON object a line. This format is only
 read.
 
-Each event has an `id`, a `source` and a `timestamp`. The rest differs between the two versions. An
-event of the SDK, the newer version, has a `kind`:
+Each event has an `id`, a `source` and a `timestamp`. Its other properties depend on the version. In
+the newer version, the SDK, an event has a `kind`:
 
     {"kind": "SystemPromptEvent", "system_prompt": {"text": …}, "tools": […]}
     {"kind": "MessageEvent", "llm_message": {"role": "user", "content": [{"text": …}]}}
@@ -11,7 +11,7 @@ event of the SDK, the newer version, has a `kind`:
     {"kind": "ObservationEvent", "tool_call_id": "c1", "observation": {"content": [{"text": …}]}}
     {"kind": "Condensation", "forgotten_event_ids": ["e3", "e4"], "summary": …}
 
-An event of version 0 has an `action` or an `observation`, and the id of an event is a number:
+In version 0, an event has an `action` or an `observation`, and its id is a number:
 
     {"action": "system", "args": {"content": …}}
     {"action": "message", "args": {"content": …}}
@@ -21,7 +21,7 @@ An event of version 0 has an `action` or an `observation`, and the id of an even
     {"action": "condensation", "args": {"forgotten_events_start_id": 2,
      "forgotten_events_end_id": 3, "summary": …}}
 
-A condensation is a compaction: it names the events that left the window, and in `summary_offset`
+A condensation is a compaction. It names the events that left the window, and in `summary_offset`
 the position of its summary. Source of the shapes: OpenHands/software-agent-sdk,
 openhands-sdk/openhands/sdk/event, and OpenHands/OpenHands, openhands/events.
 """
@@ -69,8 +69,8 @@ _BESIDE = Beside(
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the events of a conversation: a list, or the `events` of an object. None if the value
-    is in another format.
+    """Return the conversation in a value: a list of events, or an object with the list under
+    `events`. None if the value is in another format.
     """
     name = None
     if isinstance(value, dict) and "events" in value:
@@ -92,7 +92,9 @@ def _is_of_the_sdk(event: JsonDict) -> bool:
 
 
 def _is_of_openhands(event: JsonDict) -> bool:
-    """Return whether only OpenHands writes such an event: other programs write a `kind`, too."""
+    """Return whether only OpenHands writes events like this. A `kind` alone is not enough, because
+    other programs write it, too.
+    """
     kind = event.get("kind")
     is_of_version_0 = "action" in event and "args" in event
     return is_of_version_0 or (isinstance(kind, str) and kind in _SDK_KINDS)
@@ -112,8 +114,10 @@ def type_of(event: JsonValue) -> str:
 
 
 class _Reader(SessionReader):
-    """Reads each event by the reader for its version. Both of these readers add messages by the
-    methods of this class, which remembers the messages and calls of earlier events.
+    """Reads each event by the reader for its version, `_SdkReader` or `_Version0Reader`.
+
+    Both readers add messages by the methods of this class. It remembers the messages and tool calls
+    of earlier events.
     """
 
     format = NAME
@@ -135,7 +139,7 @@ class _Reader(SessionReader):
         return self._messages.keys()
 
     def call_of(self, event_id: JsonValue) -> str | None:
-        """Return the id of the tool call that an event made; None if it made none."""
+        """Return the id of the tool call in an event; None if the event has no tool call."""
         return self._calls.get(str(event_id))
 
     def call(
@@ -145,7 +149,7 @@ class _Reader(SessionReader):
         thought: list[str],
         answer: str | None,
     ) -> int:
-        """Add a call to the model's answer with the id `answer`, and return the index of the
+        """Add a tool call to the model's answer with the id `answer`. Return the position of the
         answer's message.
         """
         self._calls[str(event.get("id"))] = request.id
@@ -153,8 +157,8 @@ class _Reader(SessionReader):
         return self.answer(AiMessage(text, (request,), thinking, self.own(_about(event))), answer)
 
     def forget(self, event_ids: Iterable[JsonValue], condensation: JsonDict) -> None:
-        """Replace the messages of events by the summary of a condensation. The summary of an
-        earlier condensation leaves the window, too.
+        """Replace the messages of events by the summary of a condensation. An earlier summary
+        leaves the window, too.
         """
         left = {self._messages[id] for id in map(str, event_ids) if id in self._messages}
         summary, trigger = text_in(condensation, "summary"), self.trigger
@@ -169,13 +173,13 @@ class _Reader(SessionReader):
 
 
 class _SdkReader:
-    """Reads the events of the SDK into a `session`."""
+    """Reads the events of the SDK, and adds their messages to a `session`."""
 
     def __init__(self, session: _Reader) -> None:
         self._session = session
 
     def read(self, event: JsonDict) -> int | None:
-        """Read an event, and return the index of its message, or None."""
+        """Read an event. Return the position of its message, or None if it has no message."""
         match event["kind"]:
             case "SystemPromptEvent":
                 return self._system_prompt(event)
@@ -224,7 +228,7 @@ class _SdkReader:
         return self._session.call(event, request, thought, text_in(event, "llm_response_id"))
 
     def _observation(self, event: JsonDict) -> int:
-        """Read the result of a tool, a rejection by the user, or an error of the agent."""
+        """Read an observation: a tool result, a rejection by the user, or an error of the agent."""
         refused = event.get("rejection_reason", event.get("error"))
         observation = event.get("observation", refused)
         has_failed = event["kind"] != "ObservationEvent" or _is_error(observation)
@@ -233,13 +237,13 @@ class _SdkReader:
 
 
 class _Version0Reader:
-    """Reads the events of version 0 into a `session`."""
+    """Reads the events of version 0, and adds their messages to a `session`."""
 
     def __init__(self, session: _Reader) -> None:
         self._session = session
 
     def read(self, event: JsonDict) -> int | None:
-        """Read an event, and return the index of its message, or None."""
+        """Read an event. Return the position of its message, or None if it has no message."""
         if event.get("observation") is not None:
             return self._observation(event)
         action, args = event.get("action"), dict_in(event, "args")
@@ -274,7 +278,9 @@ class _Version0Reader:
         return self._session.call(event, request, thought, answer)
 
     def _observation(self, event: JsonDict) -> int | None:
-        """Read the result of the call that caused the event, or what the program observed."""
+        """Read an observation: the result of the tool call that caused it, or what the program
+        itself observed.
+        """
         observation = event["observation"]
         if observation in _VERSION_0_SILENT_OBSERVATIONS:
             return None
@@ -285,8 +291,8 @@ class _Version0Reader:
         return self._session.add(observed, by_program=True)
 
     def _forgotten(self, args: JsonDict) -> JsonList:
-        """Return the ids of the events that a condensation lists, or of all events from its first
-        to its last.
+        """Return the ids of the events that a condensation removes. They are listed, or given by
+        the first and the last id.
         """
         first = whole(args.get("forgotten_events_start_id"))
         last = whole(args.get("forgotten_events_end_id"))
@@ -309,7 +315,9 @@ def _is_error(observation: JsonValue) -> bool:
 
 
 def _observed(observation: JsonValue) -> JsonValue:
-    """Return the result of a tool: its content or output, else the whole observation as JSON."""
+    """Return the result of a tool: the content or output of an observation. If there is neither,
+    return the whole observation as JSON.
+    """
     if isinstance(observation, dict):
         for name in ("content", "output"):
             if isinstance(observation.get(name), list):

@@ -1,4 +1,4 @@
-"""Detects and reverses lists of messages that begin with the newest message, as APIs and sites
+"""Detects lists of messages that begin with the newest message, as some APIs and sites
 return them.
 """
 
@@ -29,10 +29,10 @@ _TIMES = (
 
 
 def is_newest_first(turns: Sequence[JsonValue]) -> tuple[bool, tuple[Loss, ...]]:
-    """Return whether the times of all messages decrease, and the losses to report: that the list
-    was reversed, or that its times are in no order.
+    """Return whether a list begins with the newest message, and the losses to report.
 
-    If a message has no time, the list is read as it is, and nothing is reported.
+    This is so if the times of its messages decrease. A loss says that the list is reversed, or that
+    its times are in no order. A list in which a message has no time is read as it is.
     """
     times: list[float] = []
     for turn in turns:

@@ -3,16 +3,15 @@
 Source of the shapes: the JSON schemas of gen_ai.input.messages, gen_ai.output.messages and
 gen_ai.system_instructions, of semantic conventions 1.37 and later.
 
-A conversation is a list of messages, or the attributes of a span, whose values may be JSON text.
-System instructions are read first, then input, then output. Attributes about the output, such as
-its usage, are kept with the message of the output. They are not written again, because a message
-that is sent again is input.
-
-A message of the role tool becomes a result for each part. If the provider ran a tool within an
-answer, the answer becomes several messages: the call, its result, and an AiMessage for the parts
-after the result. In both cases, one message is written again. Arguments and results may be JSON
-values or text. A text is written as a JSON value if it is a JSON object or list in this library's
-spelling.
+- A conversation is a list of messages, or the attributes of a span, whose values may be JSON text.
+  System instructions come first, then input, then output.
+- Attributes about the output, such as its usage, are kept with the message of the output. They are
+  not written again.
+- A message of the role tool becomes a message for each result. An answer in which the provider ran
+  a tool becomes several messages: the call, its result, and the parts after it. In both cases, one
+  message is written again.
+- Arguments and results may be JSON values or text. A text is written as a JSON value if it is JSON
+  in this library's spelling.
 """
 
 from __future__ import annotations
@@ -92,11 +91,10 @@ _NEEDED = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the messages in a value, not read yet: a list, or the messages of a span, which is
-    given as a whole or by its attributes. None if the value is in another format.
+    """Return the conversation in a value, or None if the value is in another format.
 
-    At least one message must have a part in the shape of these conventions, because other formats
-    have parts, too.
+    The value is a list of messages, or a span: as a whole or only its attributes. At least one
+    message must have a part in the shape of these conventions.
     """
     if is_list(value):
         return RawTranscript(None, value) if any(map(_is_message, value)) else None
@@ -124,7 +122,7 @@ def _is_part(part: JsonValue) -> bool:
 
 
 def _list(value: JsonValue) -> JsonList:
-    """Return the list of a span's attribute, which may be JSON text."""
+    """Return the list in an attribute of a span. The value may be JSON text."""
     value = decoded(value) if isinstance(value, str) else value
     if isinstance(value, str) and value:
         return [{"type": "text", "content": value}]
@@ -151,7 +149,9 @@ class _Reader(Reader):
                 )
 
     def pieces(self, turn: JsonDict, role: str, parts: list[JsonDict]) -> Iterator[ReadMessage]:
-        """Yield the messages of a turn: one for each result, one for the parts between results."""
+        """Yield the messages of one JSON value: one message for each tool result, and one for the
+        parts between two results.
+        """
         if not parts and role != "assistant":
             raise InvalidMessage("its list of parts is empty")
         wrapper = turn
@@ -209,7 +209,7 @@ def _is_result(part: JsonMap) -> bool:
 
 
 def _text(part: JsonDict) -> str | None:
-    """Return the text of a part, also of an unknown kind; None for media and parts without text."""
+    """Return the text of a part of any kind. None for media, and for parts without text."""
     if part.get("type") == "text":
         return part_text(part, "content")
     if part.get("type") in ("blob", "uri", "file"):
@@ -218,7 +218,7 @@ def _text(part: JsonDict) -> str | None:
 
 
 def _content(part: JsonDict) -> Content | None:
-    """Return a part as content, or None if LangChain4j's model has no place for it."""
+    """Return a part as content. None if a message of LangChain4j cannot have such content."""
     type, mime_type = part.get("type"), text_in(part, "mime_type")
     if type not in ("blob", "uri"):
         text = _text(part)
@@ -234,7 +234,7 @@ def _content(part: JsonDict) -> Content | None:
 
 
 def _shown(part: JsonDict) -> TextContent:
-    """Return a text that names a part which a message cannot hold."""
+    """Return a text that names a part which no message can express."""
     kind = name_of(part, "modality", "type") or "part"
     return stand_in(kind, name_of(part, "file_id", "uri", "id"))
 
@@ -303,7 +303,9 @@ class _Writer(PartWriter):
 
 
 def _is_result_shape(types: JsonList) -> bool:
-    """Whether attributes have a result's original shape. Clients may have sent them."""
+    """Return whether attributes have the original shape of a tool result. The attributes may come
+    from a client.
+    """
     match types:
         case ["user" | "assistant" | "tool", str(type), property]:
             return type in _RESULTS and property in (_RESULTS[type], _OLD_RESULT)
@@ -311,7 +313,9 @@ def _is_result_shape(types: JsonList) -> bool:
 
 
 def _value(text: str) -> JsonValue:
-    """Return JSON text as an object or a list if reading it gives the same text, else the text."""
+    """Return the object or list in a JSON text. Return the text if it is no JSON, or if writing the
+    value would give another text.
+    """
     value = decoded(text) if text.startswith(("{", "[")) else text
     return value if isinstance(value, str) or arguments_text(value) == text else text
 

@@ -1,5 +1,5 @@
-"""Lists that save memory: their items are pickled and compressed. As Python objects, records and
-messages would take several times the size of their file.
+"""Lists that save memory: their items are pickled and compressed. Python objects would take several
+times the size of a file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ BLOCKS = 3  # unpacked at a time
 class Packed(Sequence[T]):
     """A list whose items are pickled, and compressed in blocks.
 
-    Only a few blocks stay unpacked, so that random access may unpack a block again and again. So go
-    through the items in order, and keep only the items that you need. An item is a copy: changing
-    it does not change the list. An item that was replaced by assignment is not compressed.
+    Only a few blocks stay uncompressed, so go through the items in order. An item is a copy: a
+    change of the copy does not change the list. An item that was replaced by assignment is not
+    compressed.
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
@@ -100,7 +100,9 @@ class Packed(Sequence[T]):
         return hash(tuple(self))
 
     def _block(self, number: int) -> list[T]:
-        """Return the items of a block. They stay unpacked until several other blocks were used."""
+        """Return the items of a block. The block stays uncompressed until several other blocks were
+        used.
+        """
         found = self._unpacked.pop(number, None)
         if found is None:
             first = self._ends[number - 1] if number else 0

@@ -1,4 +1,6 @@
-"""Base classes of formats whose messages are made of parts: texts, media, calls and results."""
+"""Base classes of formats whose messages are made of parts: texts, media, tool calls and
+results.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,11 @@ def media_content(
     mime_type: str | None,
     detail: JsonValue = None,
 ) -> Content:
-    """Return media of a kind ("image", "audio", "video" or "file") as content.
+    """Return media as content. `kind` is "image", "audio", "video" or "file".
 
-    The media type of a file, if given, decides its kind. A file that is not a PDF, and media
-    without data and URL, become a placeholder text. The `detail` of an image is "low" or "high";
-    any other value is read as "auto".
+    The media type of a file can change its kind. A file that is no PDF, and media without data and
+    URL, become a placeholder text. An image has the `detail` level "low" or "high"; any other value
+    is read as "auto".
     """
     head, found, inline = (url or "").partition(";base64,")
     if found and head.startswith("data:"):
@@ -84,16 +86,16 @@ def detail_level(detail: JsonValue) -> DetailLevel:
 
 
 def detail_of(content: ImageContent) -> str:
-    """Return the detail level of an image as OpenAI names it. Levels that OpenAI does not have
-    become "high".
+    """Return the detail level of an image by OpenAI's name. A level that OpenAI does not have
+    becomes "high".
     """
     detail = content.detail_level.value.lower()
     return detail if detail in _DETAILS else "high"
 
 
 def media_of(content: Content | None) -> tuple[str, Media] | None:
-    """Return the kind of a content, such as "image", and its media; None for a text, or if there is
-    neither data nor URL.
+    """Return the kind of a content, such as "image", and its media. None for a text, and for media
+    without data and URL.
     """
     match content:
         case ImageContent(image=media):
@@ -110,31 +112,31 @@ def media_of(content: Content | None) -> tuple[str, Media] | None:
 
 
 def data_of(media: Media) -> str | None:
-    """Return the base64 text of media whose data is inline, or None if they only have a URL."""
+    """Return the base64 text of media, or None if the media only have a URL."""
     return media.base64_data or getattr(media, "binary_data", None)
 
 
 def mime_type_of(kind: str, media: Media) -> str:
-    """Return the media type of inline media, or a default for the kind, because providers require a
-    type.
+    """Return the media type of media, or a default for the kind if the type is unknown. Providers
+    require a type.
     """
     return media.mime_type or _DEFAULTS[kind]
 
 
 def url_of(media: Media) -> str | None:
-    """Return the URL of media, or a data URL if the data is inline. None if there is neither URL
-    nor data.
+    """Return the URL of media. Media with data get a data URL. None if there is neither URL nor
+    data.
     """
     data, mime_type = data_of(media), media.mime_type or "application/octet-stream"
     return f"data:{mime_type};base64,{data}" if data else media.url
 
 
 class PartWriter(Writer):
-    """Base class that writes contents as parts. A subclass writes media. It also writes texts if
-    its format has another text part than `{"type": "text", "text": …}`.
+    """Base class that writes contents as parts. A subclass writes media, and texts if their parts
+    differ from `{"type": "text", "text": …}`.
 
-    `levels` are the detail levels of images that the format has. `has_both` means that a part can
-    have both the URL and the data of media.
+    `levels` are the detail levels of images in the format. With `has_both`, a part can have both
+    the URL and the data of media.
     """
 
     levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images
@@ -155,7 +157,7 @@ class PartWriter(Writer):
         return [part for content in contents if (part := self.part(content)) is not None]
 
     def text_or_parts(self, contents: Sequence[Content | None]) -> JsonValue:
-        """Return contents as parts, or a single text as a string."""
+        """Return contents as parts. A single text is returned as a string."""
         if len(contents) == 1 and isinstance(contents[0], TextContent):
             return contents[0].text
         return self.parts(contents) or ""
@@ -172,8 +174,8 @@ class PartWriter(Writer):
         return part
 
     def lose_of_media(self, content: Content | None, kind: str, media: Media) -> None:
-        """Record details of media that the format cannot express, such as a detail level. The media
-        itself is written.
+        """Record the details of written media that the format cannot express, such as a detail
+        level.
         """
         if isinstance(content, ImageContent):
             if content.detail_level not in self.levels:
@@ -198,8 +200,8 @@ Parts = Iterator[tuple[ChatMessage, JsonList]]
 def runs_of(
     parts: Iterable[JsonValue], is_result: Callable[[JsonValue], bool]
 ) -> Iterator[JsonList]:
-    """Yield the parts in groups of neighbors: each tool result alone, and all parts between two
-    results together.
+    """Yield the parts in groups: each tool result alone, and the parts between two results
+    together.
     """
     run: JsonList = []
     for part in parts:
@@ -215,8 +217,8 @@ def runs_of(
 
 
 class TurnReader(Reader):
-    """Base class that reads turns (JSON values in a list of messages) whose parts are under the
-    name `within_turn`. A turn with tool results becomes several messages.
+    """Base class that reads JSON values whose parts are under the name `within_turn`. A value with
+    tool results becomes several messages.
     """
 
     within_turn: ClassVar[str]
@@ -228,7 +230,7 @@ class TurnReader(Reader):
     @staticmethod
     @abstractmethod
     def is_result(part: JsonValue) -> bool:
-        """Return whether a part is the result of a tool."""
+        """Return whether a part is a tool result."""
 
     @abstractmethod
     def is_model_part(self, part: JsonValue) -> bool:
@@ -239,17 +241,18 @@ class TurnReader(Reader):
 
     @abstractmethod
     def contents(self, part: JsonValue) -> list[Content]:
-        """Return what a part of a user's message becomes, as contents; [] if messages have no field
-        for the part.
+        """Return what a part of a user's message becomes. Returns [] if messages cannot express the
+        part.
         """
 
     @abstractmethod
     def ai_message(self, parts: JsonList) -> AiMessage: ...
 
     def joined(self, turn: JsonDict, found: Parts) -> Iterator[ReadMessage]:
-        """Yield the messages that were read from one turn (a JSON value in the list of messages).
-        `found` has each message with the parts from which it was read. The first message also keeps
-        the other properties of the turn.
+        """Yield the messages that were read from one JSON value, `turn`.
+
+        `found` has each message, with the parts from which it was read. The first message also
+        keeps the other properties of the value.
         """
         name, value = self.within_turn, turn
         for place, (message, parts) in enumerate(found):
@@ -259,12 +262,12 @@ class TurnReader(Reader):
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return the value of `ReadMessage.joins` for a message: whether the writer is told to
-        write the message and the previous message as one JSON value.
+        """Return the value for `ReadMessage.joins`: whether to tell the writer to join a message to
+        the previous message.
 
-        `joins` says whether both were read from one value. Without being told, the writer joins two
-        tool results in a row, and no other messages. So the result is None if that is right, True
-        for other messages from one value, and False for two tool results from different values.
+        `joins` says whether both messages were read from one JSON value. The writer itself joins
+        two tool results in a row, and no other messages. If that is right, the result is None, else
+        `joins`.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -304,9 +307,7 @@ class TurnReader(Reader):
             yield self.ai_message([]), []
 
     def nothing_in(self, parts: Iterable[JsonValue]) -> InvalidMessage:
-        """Return the error for a message that would be empty, because none of its `parts` can be
-        read.
-        """
+        """Return the error for a message that has no readable part among `parts`."""
         types = [self.type_of(part) for part in parts]
         if not types:
             return InvalidMessage(f"the field {self.within_turn} is missing or empty")
@@ -314,10 +315,10 @@ class TurnReader(Reader):
 
 
 class TurnWriter(PartWriter):
-    """Base class that writes turns (JSON values in a list of messages) made of parts.
+    """Base class that writes JSON values made of parts.
 
-    A message's attribute with the format's name may have the type of the part to write. For a tool
-    result, the type is under `type`; for tool calls, the types are under `types`, by call id.
+    The attribute of a message with the format's name may have the types of parts to write. It has
+    the type of a tool result under `type`, and the types of tool calls under `types`, by call id.
     """
 
     within_turn: ClassVar[str]
@@ -326,11 +327,11 @@ class TurnWriter(PartWriter):
     @staticmethod
     @abstractmethod
     def is_result(part: JsonValue) -> bool:
-        """Return whether a part is the result of a tool."""
+        """Return whether a part is a tool result."""
 
     def turn(self, role: str, parts: list[JsonDict]) -> Iterator[JsonDict]:
-        """Yield one JSON value for the list of messages, with this role and these parts. Without
-        parts, yield nothing and record a loss: providers reject empty messages.
+        """Yield one JSON value with this role and these parts. Without parts, yield nothing and
+        record a loss, because providers reject empty messages.
         """
         if parts:
             yield {"role": role, self.within_turn: parts}
@@ -338,11 +339,11 @@ class TurnWriter(PartWriter):
             self.lose("an empty message")
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Add the parts of `value` to those of the previous value `last`, and return whether they
-        were added. Both values must have the same role.
+        """Add the parts of `value` to the previous value `last`, and return whether they were
+        added.
 
-        Parts are added if `joins` is True. They are also added if both values end with tool
-        results, which providers want in one value.
+        Both values must have the same role. Parts are added if `joins` is True, or if both values
+        end with tool results, because providers want results together.
         """
         name = self.within_turn
         parts, more = last.get(name), value.get(name)
@@ -365,7 +366,7 @@ class TurnWriter(PartWriter):
         return kind if isinstance(kind, str) else default
 
     def arguments(self, call: ToolExecutionRequest) -> JsonDict:
-        """Return the arguments of a tool call as an object, as providers require.
+        """Return the arguments of a tool call as an object, which providers require.
 
         Arguments that are not a JSON object become `{"INVALID_JSON": arguments}`, as Anthropic's
         documentation of fine-grained tool streaming advises.
@@ -402,8 +403,8 @@ class BlockWriter(TurnWriter):
         return None
 
     def beside_turns(self, message: SystemMessage) -> str:
-        """Return the text of a system message, to be written outside the list of messages. The
-        position of a system message after other messages is a loss.
+        """Return the text of a system message, which is written outside the list of messages. If
+        other messages come before it, its position is a loss.
         """
         if self.last:
             self.lose("the place of a system message: its text is in `system`")
@@ -418,8 +419,8 @@ class BlockWriter(TurnWriter):
         yield from self.turn("assistant", texts + calls)
 
     def call_of(self, message: ToolExecutionResultMessage) -> str:
-        """Return the id of the call that a result answers. The tool name of a result is a loss:
-        these formats have no field for it.
+        """Return the id of the call that a tool result answers. The tool name of the result is a
+        loss, because these formats have no field for it.
         """
         id, name = self.answered(message)
         if name:

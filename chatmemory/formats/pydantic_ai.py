@@ -3,10 +3,13 @@
     {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": …}, …], …}
     {"kind": "response", "parts": [{"part_kind": "text", "content": …}, …], …}
 
-A request becomes several messages: its instructions and system prompts, the tool results, and the
-user's parts. A response with tools that the provider ran becomes several messages, too: the calls,
-each result, and the parts after it. All of them are written as one request or response again.
-Source of the shapes: pydantic_ai.messages 2.x.
+- A request becomes several messages: its instructions, system prompts, tool results, and the user's
+  parts.
+- A response in which the provider ran tools becomes several messages: the calls, each result, and
+  the parts after it.
+
+All messages of one request or response are written as one again. Source of the shapes:
+pydantic_ai.messages 2.x.
 """
 
 from __future__ import annotations
@@ -60,8 +63,8 @@ _SAME = True  # marks instructions that repeat the previous request's
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of requests and responses, or the list under `messages` of an object. None if
-    the value is in another format.
+    """Return the conversation in a value: a list of requests and responses, or an object with the
+    list under `messages`. None if the value is in another format.
     """
     return find_turns(value, _are_messages, names=("conversation_id", "id"))
 
@@ -94,7 +97,9 @@ class _Reader(Reader):
             yield ReadMessage(message, [value], joins=i > 0 or None)
 
     def instructions(self, about: JsonDict) -> Iterator[tuple[ChatMessage, JsonDict]]:
-        """Yield the instructions of a request, unless the request before had the same."""
+        """Yield the instructions of a request. Yield nothing if they repeat those of the previous
+        request.
+        """
         text = text_in(about, "instructions")
         if text and text == self._instructions:
             about["instructions"] = _SAME
@@ -116,7 +121,7 @@ class _Reader(Reader):
         yield from ((message, {"parts": own}) for message, own in found)
 
     def message_of(self, part: JsonDict) -> ChatMessage | None:
-        """Return the message of a request's part, or None if it has no message."""
+        """Return the message of a request's part; None if the part becomes no message."""
         kind, content = part.get("part_kind"), part.get("content")
         if kind == "system-prompt":
             return next(self.system(text_in(part, "content")), None)
@@ -142,7 +147,9 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(*answered, contents or text, is_error or None)
 
     def response(self, parts: Sequence[JsonDict]) -> Iterator[tuple[ChatMessage, JsonDict]]:
-        """Yield the model's messages and the result of each tool that the provider ran."""
+        """Yield the messages of a response: those of the model, and the results of tools that the
+        provider ran.
+        """
         if parts and not any(part.get("part_kind") in _OF_MODEL for part in parts):
             return
         for run in [*runs_of(parts, _is_result)] or [[]]:
@@ -180,7 +187,7 @@ def _text_in(part: JsonMap) -> str | None:
 
 
 def _are_contents(content: JsonValue) -> bool:
-    """Whether the content of a result is texts and media, and no other JSON value."""
+    """Return whether a tool result's content is only texts and media."""
     return isinstance(content, list) and all(
         isinstance(each, str) or (isinstance(each, dict) and each.get("kind") in _KINDS)
         for each in content
@@ -199,7 +206,7 @@ def _contents(content: JsonValue) -> list[Content]:
 
 
 def _content(item: JsonValue) -> Content | None:
-    """Return an item of a content, or None if it has no content, such as a cache point."""
+    """Return an item of a content. None if the item has no content, such as a cache point."""
     if isinstance(item, str):
         return TextContent(item)
     item = object_in(item, "an item of the content must be a string or an object")
@@ -225,9 +232,7 @@ class _Writer(PartWriter):
     cannot_say = ("name",)
 
     def _values(self, messages: Iterable[ChatMessage], beside: JsonDict) -> Iterator[JsonDict]:
-        """Yield requests and responses. Each request repeats the instructions while they stay the
-        same.
-        """
+        """Yield requests and responses. Each request has the current instructions."""
         last = None
         for value in super()._values(messages, beside):
             if value.get("instructions") is _SAME:
@@ -278,7 +283,9 @@ class _Writer(PartWriter):
         return isinstance(value, dict) and "kind" in value and isinstance(value.get("parts"), list)
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Join the messages of one request or response."""
+        """Add a message to the previous value if both were read from one request or response.
+        Return whether it was added.
+        """
         if not joins or last["kind"] != value["kind"]:
             return False
         last |= {**value, "parts": [*last["parts"], *value["parts"]]}
@@ -286,7 +293,7 @@ class _Writer(PartWriter):
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return Pydantic AI's message objects as JSON values, as its adapter writes them."""
+    """Return Pydantic AI's message objects as JSON values, in the form that its adapter writes."""
     if isinstance(value, Mapping):
         return {name: plain(value) for name, value in value.items()}
     messages = list(value) if isinstance(value, list | tuple) else [value]

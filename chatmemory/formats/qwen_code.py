@@ -1,9 +1,10 @@
 """Qwen Code: session files, one JSON record a line. This format is only read.
 
-Each record names its parent, as in files of Claude Code, and its message is in Gemini's format. A
-record `chat_compression` is a compaction and has the new window. Messages that the old window also
-had stay in memory; messages that only the new window has are the summary. Source of the shapes:
-QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts.
+- Each record names its parent, as in files of Claude Code. Its message is in Gemini's format.
+- A record `chat_compression` is a compaction, and has the new window. Messages of the new window
+  that the old window did not have are the summary.
+
+Source of the shapes: QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ _LEFT = "messages that are not on the path to the last message"
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the records of a session file. None unless all records are objects, and at least one
-    has both a parent and a message with parts.
+    """Return the records of a session file, or None if the file is in another format.
+
+    All records must be objects. At least one record must have a parent, and a message with parts.
     """
     records = records_in(value)
     named = next(filter(_has_parts, records), None)
@@ -71,9 +73,9 @@ def parse(turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Tran
 
 
 def _path(turns: Sequence[JsonValue]) -> tuple[Sequence[int], set[int]]:
-    """Return the records on the path to the last one with text, and the other records with text.
+    """Return the records on the path to the last record with text, and the other records with text.
 
-    A record that names no parent in the file has the one before it as its parent.
+    A record whose parent is unknown has the record before it as parent.
     """
     records: dict[str, int] = {}
     parents: dict[str, str | None] = {}
@@ -141,7 +143,9 @@ class _Reader(SessionReader):
         return self.add(with_attributes(read, {**attributes, **self.own(about)}), by_program)
 
     def compressed(self, payload: JsonDict) -> None:
-        """Read a new window: messages of the old one are kept, and all others are the summary."""
+        """Read the new window after a compaction. Messages that the old window had are kept, and
+        all other messages are the summary.
+        """
         free = {_key(self.built.messages[place]): place for place in self.built.window}
         kept: set[int] = set()
         texts: list[str] = []
@@ -165,7 +169,9 @@ class _Reader(SessionReader):
 
 
 def _read(message: JsonDict) -> Sequence[ChatMessage]:
-    """Return the messages of a turn of Gemini."""
+    """Return the messages of a message in Gemini's format. A message with tool results becomes
+    several messages.
+    """
     read = gemini.FORMAT.parse([message], ())
     return read.messages
 

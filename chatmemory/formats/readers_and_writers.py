@@ -1,6 +1,7 @@
-"""Base classes of readers and writers, which convert message by message and record each loss.
+"""Base classes of readers and writers, which convert a conversation message by message and record
+each loss.
 
-`two_way` makes a format of a reader and a writer, and `Calls` matches tool results with tool calls.
+`two_way` makes a format of a reader and a writer. `Calls` matches tool results with tool calls.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ from chatmemory.messages.message import (
 
 @dataclass(frozen=True)
 class ReadMessage:
-    """A message and the JSON `values` that it was read from. From the values, the reader keeps
-    details that have no field in a message.
+    """A message, and the JSON `values` from which it was read. Details of the values that have no
+    field in a message are kept.
 
     `joins` says whether this message and the previous message are written as one JSON value:
 
-    - True: both were read from the same value, such as two tool results.
-    - False: each was read from its own value, although the writer would write both as one value.
+    - True: yes, because both were read from one value, such as two tool results.
+    - False: no, because each was read from its own value.
     - None: the writer decides.
 
-    `response` is the provider's data about the answer, such as token usage. This data is kept, but
-    not sent back.
+    `response` is the provider's data about the answer, such as token usage. These data are kept,
+    but not sent back.
     """
 
     message: ChatMessage
@@ -75,18 +76,20 @@ class _Conversion:
         self._place, self._turn = f"message {index + 1}", index
 
     def lose(self, what: str, path: str = "") -> None:
-        """Record a loss in the message at hand, or at a path in it such as `content[1].source`."""
+        """Record a loss in the current message, or at a path within it, such as
+        `content[1].source`.
+        """
         place = f"{self._place}, {path}" if path else self._place
         self.losses.append(Loss(place, what, self._turn if self._place else None))
 
 
 class Reader(_Conversion, ABC):
     """Base class that reads the messages of one conversation from a list of JSON values, called
-    turns. A subclass reads one turn. `turn` is the name of a turn in errors, such as "a message".
+    turns. A subclass reads one turn. `turn` is the word for a turn in errors, such as "a message".
 
-    Some details have no field in a message. They are kept in the message's attributes, under the
-    name of the format. Only the difference between the value that was read and the value that the
-    `writer` would write is kept (see `difference`). Readers without a writer keep no details.
+    Details that have no field in a message are kept in its attributes, under the name of the
+    format. Only the difference between the value that was read and the value that `writer` would
+    write is kept (see `difference`). Readers without a writer keep no details.
     """
 
     writer: ClassVar[type[Writer] | None] = None
@@ -97,11 +100,10 @@ class Reader(_Conversion, ABC):
         self.messages: list[ReadMessage] | Packed[ReadMessage] = []
 
     def read_all(self, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
-        """Return a transcript with the messages of all turns, which are JSON values in the format's
-        list of messages. Raises UnreadableTranscript with the index of a turn that cannot be read.
+        """Return a transcript with the messages of all JSON values in the list `turns`. Raises
+        UnreadableTranscript with the index of a value that cannot be read.
 
-        `after` are the messages of the conversation before these turns. Tool results in the turns
-        may answer tool calls in `after`.
+        `after` are the messages before these. Tool results may answer tool calls in `after`.
         """
         after = tuple(after)
         account = Account.of(turns)
@@ -142,8 +144,8 @@ class Reader(_Conversion, ABC):
 
     @abstractmethod
     def read(self, turn: JsonValue) -> Iterable[ChatMessage | ReadMessage]:
-        """Return the messages of one turn (a JSON value in the list of messages). Raises
-        InvalidMessage if the turn cannot be read.
+        """Return the messages of one JSON value. Raises InvalidMessage if the value cannot
+        be read.
         """
 
     def add(self, read: ReadMessage) -> None:
@@ -158,8 +160,8 @@ class Reader(_Conversion, ABC):
         yield from map(writer.with_difference, self.finished())
 
     def finished(self) -> Iterable[ReadMessage]:
-        """Return all messages that were read. This method is called after the last turn (a JSON
-        value in the list of messages), so a subclass can still complete a message here.
+        """Return all messages that were read. Called after the last JSON value, so that a subclass
+        can still complete a message.
         """
         return self.messages
 
@@ -168,8 +170,8 @@ class Reader(_Conversion, ABC):
         self.losses += unread(self._place, value, read, self._turn)
 
     def system(self, text: str | None) -> Iterator[SystemMessage]:
-        """Yield a system message, or record a loss if the text is None or blank: LangChain4j
-        refuses blank system messages.
+        """Yield a system message. If the text is None or blank, record a loss instead, because
+        LangChain4j refuses blank system messages.
         """
         if text is None or all(character <= " " for character in text):
             self.lose("a blank system message")
@@ -178,12 +180,12 @@ class Reader(_Conversion, ABC):
 
 
 class Writer(_Conversion, ABC):
-    """Base class that writes the messages of one conversation; a subclass writes one message.
+    """Base class that writes the messages of one conversation. A subclass writes one message.
 
-    A message is written as JSON values in a list. `within` is the name of this list in the format,
-    such as "messages". A value such as `{"system": …}`, whose only name is in `beside`, is written
-    outside the list. `cannot_say` has the fields that the format lacks: some of "name", "thinking"
-    and "is_error". `last` is the message that was written last.
+    - `within`: the name of the list of messages in the format, such as "messages".
+    - `beside`: names of values that are written outside the list, such as "system".
+    - `cannot_say`: the fields that the format lacks, of "name", "thinking" and "is_error".
+    - `last`: the message that was written last.
     """
 
     within: ClassVar[str] = ""
@@ -192,9 +194,10 @@ class Writer(_Conversion, ABC):
     last: ChatMessage | None = None  # the message that was written last
 
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
-        """Return the messages as a stream of JSON values of the format.
+        """Return the messages as a stream of JSON values.
 
-        Custom messages are losses, and so are attributes with any other name than the format's.
+        Custom messages are losses. Attributes are losses, too, except the attribute with the
+        format's name.
         """
         beside: JsonDict = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
@@ -218,7 +221,7 @@ class Writer(_Conversion, ABC):
             yield last
 
     def _own(self, message: ChatMessage) -> JsonMap:
-        """Return the attribute that has the format's name; other attributes are losses."""
+        """Return the attribute with the format's name. Other attributes are recorded as losses."""
         attributes = getattr(message, "attributes", {})
         if not isinstance(message, CustomMessage):
             for name in attributes:
@@ -227,7 +230,9 @@ class Writer(_Conversion, ABC):
         return format_attribute(message, self.format)
 
     def _values_of(self, message: ChatMessage, own: JsonMap) -> JsonList:
-        """Return the values of a message with the details that only this format can express."""
+        """Return the JSON values of a message, with the details that `own` has kept from the same
+        format.
+        """
         known = len(self.losses)
         written = self._written(message)
         if "differs" not in own:
@@ -250,8 +255,10 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return the message in `read`. Details of the JSON values in `read` that have no field in
-        a message are added in an attribute with the name of the format.
+        """Return the message of `read`, with an attribute for its original details.
+
+        The attribute has the format's name. It has the details of the JSON values that no field of
+        a message has.
         """
         message = read.message
         differs = difference(self._written(message), [*read.values], sources_of(message))
@@ -265,11 +272,11 @@ class Writer(_Conversion, ABC):
         return with_attributes(message, {**attributes, self.format: own})
 
     def write(self, message: ChatMessage) -> Iterable[JsonDict]:
-        """Return the JSON values of one message, from the method for the type of the message, such
-        as `user`. A custom message has no values.
+        """Return the JSON values of one message, by the method for its type, such as `user`. A
+        custom message has no values.
 
-        Stored differences refer to a value by its kind: its role or type. For a value without role
-        and type, the kind is the name of the first property, such as "toolUse".
+        The first property of a value must name its kind if it has neither role nor type, such as
+        "toolUse". Stored differences find a value by its kind.
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -299,28 +306,30 @@ class Writer(_Conversion, ABC):
         raise NotImplementedError
 
     def is_value(self, value: JsonValue) -> bool:
-        """Return whether a restored value can be passed to `join`. The value comes from a message's
-        attributes, in which clients may have sent anything.
+        """Return whether a value can be passed to `join`. The value may come from a message's
+        attributes, in which clients can send anything.
         """
         return isinstance(value, dict)
 
     def join(self, last: JsonDict, value: JsonDict, joins: bool) -> bool:
-        """Add the JSON value `value` to the previous value `last`, and return whether it was added.
-        The default adds nothing.
+        """Add `value` to the previous value `last`, and return whether it was added. By default,
+        nothing is added.
 
-        `joins` is True if the messages of both values were read from a single value.
+        `joins` is True if the messages of both values were read from one value.
         """
         return False
 
     def put_beside(self, beside: JsonDict, value: JsonDict) -> None:
-        """Add a value such as `{"system": …}` to `beside`, which has the values outside the list of
-        messages. An earlier value of the same name is replaced.
+        """Add a value such as `{"system": …}` to `beside`, the values outside the list of messages.
+        It replaces a value of the same name.
         """
         beside.update(value)
 
     def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:
-        """Return the tool calls of a message, each with an id and a name, which may be "". From now
-        on, these calls wait for their results. An empty call (None) is left out and is a loss.
+        """Return the tool calls of a message. Each call has an id and a name, which may be "". From
+        now on, these calls wait for results.
+
+        A call that is None is a loss.
         """
         calls = [call for call in message.tool_execution_requests if call is not None]
         if len(calls) < len(message.tool_execution_requests):
@@ -333,11 +342,11 @@ class Writer(_Conversion, ABC):
         ]
 
     def answered(self, message: ToolExecutionResultMessage) -> tuple[str, dict[str, str]]:
-        """Return the id of the tool call that a result answers, and the tool name of the result if
-        the call has another one.
+        """Return the id of the tool call that a result answers, and the tool name of the result as
+        `{"name": …}`.
 
-        The id is "" if the call is unknown. The name is returned as `{"name": …}`. If the result
-        has no name, or the name of the call, `{}` is returned instead.
+        The id is "" if the call is unknown. The name is {} if the result has no name, or the same
+        name as the call.
         """
         id, known = self.calls.answered(message.id)
         is_known = message.tool_name in (None, "", known)
@@ -347,8 +356,8 @@ class Writer(_Conversion, ABC):
         self.lose("empty content" if content is None else f"{content.type.lower()} content")
 
     def lose_contents(self, contents: Sequence[Content | None]) -> None:
-        """Record what is lost when these contents are written as a single text: all media, and the
-        division into parts.
+        """Record what is lost when contents are written as one text: all media, and the division
+        into parts.
         """
         for content in contents:
             if not isinstance(content, TextContent):
@@ -366,7 +375,8 @@ _FIELDS = {
 
 def format_attribute(message: ChatMessage, format: str) -> JsonMap:
     """Return the details that a format has kept in a message's attributes; {} if there are none.
-    Check the details before use, because clients can send any attributes.
+
+    Check them before use, because clients can send any attributes.
     """
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
@@ -380,8 +390,9 @@ def two_way(
     plain: Callable[[LibraryValue], JsonValue] | None = None,
     claims: Callable[[JsonValue], bool] | None = None,
 ) -> Format:
-    """Return a format that is read by `reader` and written by `writer`. The name of the format is
-    the writer's. The other arguments are the fields of `Format` with these names.
+    """Return a format that is read by `reader` and written by `writer`, with the name of `writer`.
+
+    The other arguments are the fields of `Format` with the same names.
     """
     reader.format, reader.writer = writer.format, writer
 
@@ -402,12 +413,15 @@ def find_turns(
     names: Collection[str] = ("id",),
     beside: Collection[str] = (),
 ) -> RawTranscript | None:
-    """Return the messages in a JSON value, not read yet: the value itself if it is a list of
-    messages, or a list within an object. None for any other value.
+    """Return the conversation in a JSON value: a list of messages, or an object with the list. None
+    for any other value.
 
-    `are_turns` recognizes a list of messages. An object has the list under a name in `within`, and
-    the id of the conversation under a name in `names`. Values under names in `beside`, such as a
-    system prompt, are put before the list. Other properties are losses.
+    - `are_turns`: returns whether a value is a list of messages.
+    - `within`, `names`: the properties of an object that may have the list, and the id of the
+      conversation.
+    - `beside`: the properties of an object that are put before the list, such as a system prompt.
+
+    Other properties of an object are losses.
     """
     if are_turns(value):
         return RawTranscript(None, value)
@@ -438,30 +452,30 @@ def answer_of(
     thoughts: Iterable[str | None],
     attributes: JsonMap | None = None,
 ) -> AiMessage:
-    """Return an AI message with these tool calls. The texts of the model are joined to one text by
-    line breaks, and so are the thoughts.
+    """Return an AI message with these tool calls. The texts are joined by line breaks, and so are
+    the thoughts.
     """
     text = "\n".join(texts) if texts else None
     return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None, attributes)
 
 
 def stand_in(kind: str, name: str | None) -> TextContent:
-    """Return a placeholder text for content that has no field in a message, such as a file stored
-    at the provider.
+    """Return a placeholder text for content that a message cannot express, such as a file stored at
+    the provider.
 
-    The original content is written again if the message is sent back to the provider unchanged.
+    The original content is written again, if the message is written in the same format.
     """
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    """Return the ids of all tool calls in the messages. A generated id must not be one of these."""
+    """Return the ids of all tool calls in the messages. A generated id must be none of them."""
     calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
     return frozenset(call.id for call in calls if call is not None and call.id)
 
 
 def _ids_in(turns: Sequence[JsonValue]) -> frozenset[str]:
-    """Return the ids in turns and their parts. Nothing else is checked: reading does this later."""
+    """Return the ids in JSON values and their parts. Malformed values are ignored here."""
     ids: set[str] = set()
     for turn in turns:
         ids |= _ids_within(unwrapped(turn))
@@ -481,11 +495,10 @@ def _ids_within(turn: JsonValue) -> set[str]:
 
 
 class Calls:
-    """The tool calls of a conversation so far, with which results are matched.
+    """The tool calls of a conversation so far, to which tool results are matched.
 
-    A result with an id answers the call with this id, and a result without an id an open call. An
-    open call has no result yet; the oldest is answered first. `taken` holds ids that generated ids
-    must not repeat.
+    A call without a result is *open*. A result with an id answers the call with this id. A result
+    without an id answers the oldest open call. Generated ids are not among the ids in `taken`.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
@@ -505,8 +518,8 @@ class Calls:
                 self.answered(message.id)
 
     def opened(self, id: str | None, name: str | None) -> str:
-        """Add an open call, which has no result yet, and return its id. A call without an id gets
-        the next free id of `call_1`, `call_2`…
+        """Add an open call and return its id. A call without an id gets the next free id of
+        `call_1`, `call_2`…
         """
         id = id or next(self._new_ids)
         self._names[id] = name
@@ -516,17 +529,20 @@ class Calls:
     def request(
         self, id: str | None, name: str | None, arguments: JsonValue
     ) -> ToolExecutionRequest:
-        """Return a new open tool call. Its arguments may be JSON values or text. Raises
-        InvalidMessage if the arguments are nested too deeply, or hold a number that is too long.
+        """Return a new open tool call. Its arguments may be JSON values or text.
+
+        Raises InvalidMessage if the arguments are nested too deeply, or have a number that is too
+        long.
         """
         return ToolExecutionRequest(self.opened(id, name), name, arguments_text(arguments))
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
         """Close the tool call that a result answers. Return the id of the call, and the tool name
-        of the result, or else of the call; each is None if unknown.
+        of the result, or if unknown, of the call.
 
-        `id` and `name` are the result's. A result without an id answers the oldest open call of the
-        same tool name, else the oldest open call.
+        `id` and `name` are those of the result. Without an `id`, the oldest open call of the same
+        tool is answered, or if there is none, the oldest open call. Each returned value is None if
+        unknown.
         """
         if not id:
             named = (each for each in self._waiting if name and self._names[each] == name)
@@ -540,5 +556,7 @@ class Calls:
         return id in self._waiting
 
     def interrupted(self) -> None:
-        """Close all open calls: a result after a user message cannot answer an earlier call."""
+        """Close all open calls. Called for a user message, after which no result can answer an
+        earlier call.
+        """
         self._waiting.clear()

@@ -9,7 +9,7 @@ from chatmemory.messages.json_values import JsonValue
 
 
 def records_in(value: JsonValue) -> Sequence[JsonValue]:
-    """Return a value's records: the value itself if it is a list, else a list of this single
+    """Return the records of a value: the value if it is a list, else a list with this one
     record.
     """
     return value if is_list(value) else [value]

@@ -70,7 +70,7 @@ FORMATS: Registry[Format] = Registry(
 
 
 def format_named(name: str) -> Format:
-    """Return the format of that name. Raises InvalidValue with the names of the installed
+    """Return the format with this name. Raises InvalidValue, which lists the names of the installed
     formats.
     """
     if name not in FORMATS:
@@ -79,7 +79,7 @@ def format_named(name: str) -> Format:
 
 
 def readable_formats() -> dict[str, Format]:
-    """Return the formats that can be read, by name: all but text for people."""
+    """Return the formats that can be read, by name. Only text for people cannot be read."""
     return {name: each for name, each in FORMATS.items() if not each.is_text}
 
 
@@ -96,8 +96,8 @@ def two_way_formats() -> dict[str, Format]:
 def parse_messages(
     values: JsonValue, format: str = "langchain4j", after: Iterable[ChatMessage] = ()
 ) -> Transcript:
-    """Read a list of messages, given as JSON values of a format. Results may answer tool calls of
-    the earlier messages in `after`.
+    """Read a list of messages, given as JSON values of a format. Tool results may answer tool calls
+    of the earlier messages in `after`.
 
     Raises UnreadableTranscript with the `index` of a message that cannot be read.
     """
@@ -109,11 +109,12 @@ def parse_messages(
 def parse_objects(
     values: LibraryValue, format: str, after: Iterable[ChatMessage] = ()
 ) -> Transcript:
-    """Read objects of a provider's library: a message, a list, a response, or their JSON values.
+    """Read objects of a provider's library: a message, a list of messages, a response, or their
+    JSON values.
 
-    Results may answer tool calls of the earlier messages in `after`. Raises UnreadableTranscript
-    with the `index` of a message that cannot be read. An unexpected exception is logged, and
-    becomes an UnreadableTranscript, too.
+    Tool results may answer tool calls of the earlier messages in `after`. Raises
+    UnreadableTranscript with the `index` of a message that cannot be read. An unexpected exception
+    is logged, and becomes an UnreadableTranscript.
     """
     with refusing_faults(f"values of the format {format!r}"):
         return _parse_objects(values, format_named(format), format, after)
@@ -135,8 +136,8 @@ def _parse_objects(
 def _parse_unfound(
     values: LibraryValue, plain: JsonValue, format: str, after: Iterable[ChatMessage]
 ) -> Transcript:
-    """Read values in which a format finds no conversation: messages, or objects that the errors
-    name.
+    """Read values in which a format finds no conversation: single messages. Raises
+    UnreadableTranscript that names what the values are.
     """
     fitting = [name for name, each in two_way_formats().items() if each.find(plain)]
     if fitting and isinstance(plain, dict):
@@ -158,7 +159,7 @@ def _unfitting(values: LibraryValue, format: str, fitting: str) -> UnreadableTra
 
 
 def _refuse_streams(values: LibraryValue) -> None:
-    """Raise UnreadableTranscript for a stream or an awaitable, which is still to be received."""
+    """Raise UnreadableTranscript for a stream or an awaitable, which has not been received yet."""
     what = type(values).__name__
     if isinstance(values, Awaitable):
         raise UnreadableTranscript(
@@ -177,14 +178,15 @@ def _refuse_streams(values: LibraryValue) -> None:
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
     """Return messages as JSON values of a format, with the losses of writing them.
 
-    Raises InvalidMessage, and InvalidValue for a format that is only read.
+    Raises InvalidMessage for a message that cannot be written, and InvalidValue for a format that
+    is only read.
     """
     return render_each(messages, format).whole()
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
-    """Return messages as a stream of JSON values of a format. Formats that cannot write message by
-    message return all at once.
+    """Return messages as a stream of JSON values of a format. Some formats write all messages
+    before the first value comes.
     """
     render = format_named(format).render
     if render is None:
@@ -195,7 +197,7 @@ def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") ->
 
 
 class _Checked(Iterable[ChatMessage]):
-    """Messages that can be read more than once, and are checked while they are read."""
+    """Messages that can be iterated several times, and are checked during each iteration."""
 
     def __init__(self, messages: Iterable[ChatMessage]) -> None:
         self._messages = (
@@ -207,8 +209,8 @@ class _Checked(Iterable[ChatMessage]):
 
 
 def kept_in(attributes: JsonMap) -> dict[str, list[str]]:
-    """Return which details formats keep in a message's attributes: the names of the details, by the
-    name of the format.
+    """Return the names of the details that formats have kept in a message's attributes, by the name
+    of the format.
     """
     return {
         name: [kept for part, value in own.items() for kept in _names(part, value)]

@@ -1,10 +1,10 @@
-"""Finds runs among model calls: calls that belong to one conversation.
+"""Finds runs among model calls. A run is a series of calls that belong to one conversation.
 
-The request of a call has the whole list of messages so far. The next call of the run begins with
-that list and the answer. Messages are compared by their content. Details that a client may change
-when it sends a message back are ignored: thinking, attributes such as finish reasons, call ids, the
-JSON spelling of arguments, texts that are empty or missing, and names that are null. System
-messages are ignored, so that a changed system message does not split a run.
+The request of a call has all messages so far. The next call of the run begins with the same
+messages and the answer. Messages are compared by content: details are ignored that a client may
+change when it sends a message back. These are thinking, attributes, call ids, the JSON spelling of
+arguments, empty texts, and missing names. System messages are ignored, too, so that a changed
+system message does not split a run.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ NEWEST = 20  # the most runs with an equal last message that are compared with a
 
 
 def digests_of(messages: Iterable[ChatMessage]) -> list[bytes]:
-    """Return a digest for each message except system messages. Two digests are equal if their
-    messages have the same content.
+    """Return a digest for each message but the system messages. Equal digests mean equal
+    content.
     """
     return [digest_of(each) for each in messages if not isinstance(each, SystemMessage)]
 
@@ -46,7 +46,7 @@ def digest_of(message: ChatMessage) -> bytes:
 
 
 def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """Return the number of digests that are equal at the beginning of both lists."""
+    """Return how many digests at the beginning of both lists are equal."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -54,16 +54,16 @@ def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
 def new_places(
     known: Sequence[bytes], sent: Sequence[bytes], in_common: int = 2
 ) -> list[int] | None:
-    """Return the indexes of the messages in a model call's list `sent` that the run does not have
-    yet. None if the call does not belong to the run.
+    """Return the indexes of the messages in `sent` that the run does not have yet. None if the
+    model call does not belong to the run.
 
-    A run is a series of model calls of one conversation. `known` is the list of the run's last
-    call. Both lists have a digest for each message. A call belongs to the run in three cases:
+    `sent` has the digests of the call's messages, and `known` those of the run's last call. A call
+    belongs to the run in three cases:
 
-    - `sent` begins with all messages of `known`. Only the last one, an answer, may have changed.
+    - `sent` begins with all messages of `known`. Only the last message, an answer, may differ.
     - `sent` is a beginning of `known`, sent again.
-    - The conversation was compacted: `sent` has a summary or a shortened beginning, and then the
-      end of `known`. At least `in_common` messages must be in both lists.
+    - The conversation was compacted: `sent` ends with the last messages of `known`, after a summary
+      or a shortened beginning. At least `in_common` messages must be in both.
     """
     same = common_beginning(known, sent)
     if same == len(sent):
@@ -87,12 +87,12 @@ def _last_place(digests: Sequence[bytes], digest: bytes, start: int) -> int | No
 def goes_on_with(
     known: Iterable[tuple[Key, Sequence[bytes]]], sent: Sequence[bytes], in_common: int = 2
 ) -> tuple[Key, list[int]] | None:
-    """Return the key of the run that a model call continues, and the indexes of the run's new
-    messages in `sent`. None if the call continues no run.
+    """Return the key of the run that a model call continues, and the indexes of the new messages in
+    `sent`. None if the call continues no run.
 
-    `sent` has the digests of the call's messages. `known` has the key of each run, with the digests
-    of its last call. If several runs fit, the run with the fewest new messages is chosen, and of
-    equal runs the first. For `in_common`, see `new_places`.
+    `sent` has the digests of the call's messages. `known` has, for each run, its key and the
+    digests of its last call. If several runs fit, the run with the fewest new messages is returned.
+    For `in_common`, see `new_places`.
     """
     found: tuple[Key, list[int]] | None = None
     for key, digests in known:
@@ -103,12 +103,11 @@ def goes_on_with(
 
 
 class Runs:
-    """The runs found so far. A run is a series of model calls of one conversation, and is stored as
-    the digests of the messages in its last call.
+    """The runs that were found so far. A run is a series of model calls of one conversation. It is
+    stored as the digests of the messages in its last call.
 
-    With `all_alike`, for the calls of one session, a call is compared with every recent run.
-    Otherwise a call is compared with a run only if one of the last two messages of the run is in
-    the call's list.
+    A call is compared with a run if one of the last two messages of the run is in the call. With
+    `all_alike`, for calls of one session, a call is compared with every recent run.
     """
 
     def __init__(self, all_alike: bool = False) -> None:
@@ -117,11 +116,11 @@ class Runs:
         self._ending: defaultdict[bytes, list[int]] = defaultdict(list)
 
     def find(self, sent: Sequence[bytes]) -> tuple[int, list[int]] | None:
-        """Return the number of the run that a model call continues, and the indexes of the run's
-        new messages in `sent`. None if the call continues no run.
+        """Return the number of the run that a model call continues, and the indexes of the new
+        messages in `sent`. None if the call continues no run.
 
         `sent` has the digests of the call's messages. If several runs fit, the run with the fewest
-        new messages is chosen, and of equal runs the first.
+        new messages is returned.
         """
         numbers = sorted(set(self._candidates(sent)))
         known = ((number, divided(self._lists[number])) for number in numbers)
@@ -133,8 +132,10 @@ class Runs:
         return (number for digest in sent for number in self._ending.get(digest, ())[-NEWEST:])
 
     def put(self, number: int | None, sent: Sequence[bytes]) -> int:
-        """Store the digests `sent` of a model call as the last call of a run, and return the run's
-        number. Without a `number`, a new run begins.
+        """Store a model call as the last call of a run, and return the run's number. `sent` has the
+        digests of the call's messages.
+
+        If `number` is None, a new run begins.
         """
         if number is None:
             number = len(self._lists)
@@ -149,11 +150,11 @@ class Runs:
 
 
 def ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the digests by which `Runs` looks up a run: those of the last two messages in the list
-    of its last call.
+    """Return the digests by which `Runs` finds a run: those of the last two messages in its last
+    call.
 
-    If the last message came back changed, such as an answer, the message before it finds the run.
-    For a list of up to two messages, only the last digest is returned.
+    The last message alone is not enough, because a client may change the answer. For a list of up
+    to two messages, only the last digest is returned.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 
@@ -177,7 +178,7 @@ def _comparable(message: ChatMessage) -> JsonValue:
 
 
 def _contents(contents: Sequence[Content | None]) -> JsonList:
-    """Return contents with consecutive texts joined, as some clients send them."""
+    """Return contents in which texts in a row are joined, because some clients join them."""
     found: JsonList = []
     for each in contents:
         if not isinstance(each, TextContent):

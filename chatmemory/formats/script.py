@@ -1,9 +1,12 @@
 """Scripts: conversations as people type them, with a line such as `user: hello` for each message.
 
-The roles are user, ai, system, call and result, in upper or lower case. A line without a role
-continues the message before it. `call: find({"id": 7})` is a tool call. A result answers the oldest
-tool call since the last user message that has no result yet. The result takes the tool name of that
-call. A text that starts with a bracket is read as JSON in one of the transcript formats instead.
+- The roles are user, ai, system, call and result, in upper or lower case. A line without a role
+  continues the message before it.
+- `call: find({"id": 7})` is a tool call.
+- A result answers the oldest tool call without a result since the last user message. It gets the
+  tool name of that call.
+
+A text that starts with a bracket is read as JSON, in one of the formats of transcripts.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ _CALL = declared_pattern(r"\A\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:
-    """Return the messages that somebody typed. The role "script" stands for a whole script; any
-    other role, such as "user", for one message.
+    """Return the messages that somebody typed. With the role "script", the text is a whole script.
+    With any other role, such as "user", it is one message.
 
     Raises InvalidValue for a script that cannot be read.
     """
@@ -43,7 +46,7 @@ def read_draft(role: str, text: str) -> list[ChatMessage]:
 
 
 def write_draft(message: ChatMessage) -> tuple[str, str]:
-    """Return the role and text from which `read_draft` makes this message again."""
+    """Return the role and the text that `read_draft` turns into this message."""
     for role, text in _spellings(message):
         if text.strip() and read_draft(role, text) == [message]:
             return role, text
@@ -63,8 +66,8 @@ def read_script(text: str) -> list[ChatMessage]:
 
 
 def unknown_role(text: str) -> tuple[int, str] | None:
-    """Return the first line that looks like a message but begins with an unknown role: the number
-    of the line from 1, and the role. None if there is no such line.
+    """Return the first line of a script with an unknown role: the number of the line, from 1, and
+    the role. None if there is no such line.
     """
     for n, line in enumerate(() if _is_json(text) else _LINE_BREAK.split(text), 1):
         found = _WORD_LINE.fullmatch(line)
@@ -78,8 +81,8 @@ def _is_json(text: str) -> bool:
 
 
 def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:
-    """Yield the ways in which people would type a message of this type. Other details may be
-    missing.
+    """Yield the ways in which people would type this message, as role and text. A way may leave out
+    details.
     """
     match message:
         case UserMessage():
@@ -131,7 +134,9 @@ def _message(role: str, text: str) -> ChatMessage:
 
 
 def _with_tool_names(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Give each result the tool name of its call; a surplus result repeats the last name."""
+    """Return the messages with tool names: each result gets the name of its call. A result without
+    a call gets the name of the result before it.
+    """
     open_calls: deque[str | None] = deque()
     name: str | None = None
     named: list[ChatMessage] = []

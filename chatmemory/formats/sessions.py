@@ -28,10 +28,10 @@ from chatmemory.messages.message import (
 
 
 class SessionReader(ABC):
-    """Base class that reads the records of one session; subclasses read one record.
+    """Base class that reads the records of one session. A subclass reads one record.
 
-    Details that a message cannot hold, such as the provider's token counts, are kept in its
-    attributes under the name of the format. Anything left out is a loss.
+    Details that a message cannot express, such as the provider's token counts, are kept in its
+    attributes, under the name of the format. Other details are losses.
     """
 
     format: ClassVar[str]
@@ -51,18 +51,18 @@ class SessionReader(ABC):
 
     @classmethod
     def parse(cls, turns: Sequence[JsonValue], after: Iterable[ChatMessage] = ()) -> Transcript:
-        """Return the session read from all records, in their order in the file. `after` are earlier
-        messages whose calls the results may answer.
+        """Return the session read from all records, in the order of the file. Tool results may
+        answer tool calls of the earlier messages in `after`.
         """
         return cls().read_all(turns, range(len(turns)), after)
 
     def read_all(
         self, turns: Sequence[JsonValue], order: Iterable[int], after: Iterable[ChatMessage] = ()
     ) -> Transcript:
-        """Return the session read from the records at the indexes `order`, in that order.
+        """Return the session read from the records with the indexes `order`, in that order.
 
-        The `messages` of the result are the messages of the conversation, without the summaries. A
-        record that cannot be read is left out and reported.
+        The `messages` of the result are the conversation, without the summaries. A record that
+        cannot be read is left out and reported.
         """
         self.calls.continue_from(after)
         self._account = account = Account.of(turns)
@@ -92,18 +92,17 @@ class SessionReader(ABC):
 
     @abstractmethod
     def read(self, record: JsonDict) -> None:
-        """Add the messages of one record. Raises InvalidMessage.
+        """Add the messages of one record. Raises InvalidMessage if the record cannot be read.
 
-        A record from which neither a message nor a loss comes is unknown: its words are reported as
+        If the method adds neither a message nor a loss, the words of the record are reported as
         lost.
         """
 
     def miss(self, what: str, times: int = 1, *records: int) -> None:
-        """Record that a detail was lost `times` times. `what` names the detail; equal losses are
-        counted together.
+        """Record that the detail `what` was lost, `times` times. Equal losses are counted together.
 
-        `records` are the indexes of the records with the loss; without them, it is the current
-        record. Before the first record is read, a loss concerns the whole session.
+        `records` are the indexes of the records with the loss; by default, it is the current
+        record. Before the first record, a loss concerns the whole session.
         """
         if times:
             at_hand = (self._turn,) if self._is_reading else ()
@@ -115,8 +114,8 @@ class SessionReader(ABC):
                 self._named.update(records)
 
     def lack(self, what: str, times: int = 1) -> None:
-        """Record the loss of something that the current record should have but does not. The record
-        counts as read, so that its words are still looked for in the messages.
+        """Record that something is missing in the current record. The record counts as read, so
+        that its words are looked for in the messages.
         """
         if times:
             self.account_for_record()
@@ -129,13 +128,13 @@ class SessionReader(ABC):
         return self.built.add(message, by_program)
 
     def account_for_record(self) -> None:
-        """Mark the current record as read: a message was made from it."""
+        """Mark the current record as read, because a message was made from it."""
         if self._account:
             self._account.read(self._turn)
 
     def answer(self, part: AiMessage, id: str | None) -> int:
-        """Add a part of the model's answer and return the position of its message. Parts with the
-        same `id` are one message.
+        """Add a part of the model's answer, and return the position of its message. Parts with the
+        same `id` become one message.
         """
         place = self._answers.get(id) if id is not None else None
         if place is None:
@@ -148,7 +147,7 @@ class SessionReader(ABC):
         return place
 
     def close(self, id: str | None) -> None:
-        """End the message of the answer with this id. Later parts with the same id begin another
+        """End the message of the answer with this id. A later part with the same id begins another
         message.
         """
         if id is not None:
@@ -172,7 +171,9 @@ class SessionReader(ABC):
         return self.add(ToolExecutionResultMessage(id, name, contents, is_error, self.own(about)))
 
     def own(self, about: JsonMap) -> JsonDict:
-        """Return the message attributes for the details `about` a record; {} if all are empty."""
+        """Return the attributes of a message with the details `about` its record; {} if all details
+        are empty.
+        """
         known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
         return {self.format: known} if known else {}
 
@@ -184,12 +185,13 @@ def branch_of(
     main: Transcript,
     format: Format,
 ) -> tuple[Transcript, list[Loss]]:
-    """Read a branch: another path through a session's records than the `main` conversation. Return
-    the whole conversation along the path, and the losses in the branch's own records.
+    """Read a branch: another path through a session's records than the conversation `main`. Return
+    the whole conversation along the path, and the losses of the branch's own records.
 
-    `read_way` reads the path. `own` are the indexes of the records that only the branch has.
-    `outer` is the account of the main conversation. This function marks the branch's own records in
-    it, as records of a branch or as refused, so that they are no losses of the main conversation.
+    - `outer`: the account of `main`. The branch's own records are marked there, so that they are no
+      losses of `main`.
+    - `read_way`: reads the path.
+    - `own`: the indexes of the records that only the branch has.
     """
     account = Account(outer)
     read = read_way(account)

@@ -1,8 +1,9 @@
 """ShareGPT: `{"conversations": [{"from": "human", "value": …}, …]}`, without call ids.
 
-A tool call is an item from `function_call` whose value is JSON. Items from `observation` are the
-results, in the order of the calls. Calls in a row, and the text just before them, are one AI
-message. So an answer with a text and two calls is three items in this format.
+- An item from `function_call` is a tool call, whose value is JSON.
+- Items from `observation` are the results, in the order of the calls.
+- Calls in a row, and the text just before them, are one AI message. So an AI message with a text
+  and two calls is three items.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _RESULT = ("observation", "tool", "tool_response", "function_response")
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the messages in a value, not read yet: a list, or the list under `conversations` of an
-    object. None if the value is in another format.
+    """Return the conversation in a value: a list of messages, or an object with the list under
+    `conversations`. None if the value is in another format.
     """
     if is_list_of(value, "from", "value"):
         return RawTranscript(None, value)
@@ -55,7 +56,7 @@ def find(value: JsonValue) -> RawTranscript | None:
 
 class _Reader(Reader):
     def add(self, read: ReadMessage) -> None:
-        """Add a message. Calls become part of the AI message just before them."""
+        """Add a message. Tool calls become part of the AI message just before them."""
         last = self.messages[-1] if self.messages else None
         calls = read.message.tool_execution_requests if isinstance(read.message, AiMessage) else ()
         if calls and last and isinstance(last.message, AiMessage):
@@ -84,9 +85,8 @@ class _Reader(Reader):
             raise InvalidMessage(f"unknown speaker {speaker!r}: use one of {known}")
 
     def requests(self, value: str) -> Iterator[ToolExecutionRequest]:
-        """Yield the calls of a turn.
-
-        Text that cannot be read as calls becomes the arguments of one call without a name.
+        """Yield the tool calls of an item. Text that is no tool call becomes the arguments of a
+        call without a name.
         """
         calls = decoded(value)
         calls = calls if isinstance(calls, list) else [calls]
@@ -140,9 +140,8 @@ class _Writer(Writer):
 
 
 def _call(call: ToolExecutionRequest) -> JsonDict:
-    """Return a call as JSON values.
-
-    Arguments that are not a JSON object stay text, so that reading returns the same text.
+    """Return a tool call as JSON values. Arguments that are not a JSON object stay text, so that
+    they are read unchanged.
     """
     arguments = json_object(call.arguments or "{}")
     return {"name": call.name, "arguments": call.arguments if arguments is None else arguments}

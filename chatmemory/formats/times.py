@@ -1,7 +1,7 @@
 """Reads the times of messages from the records of other programs.
 
-Exports write a time as text in ISO 8601, or as seconds or milliseconds since 1970. Text without a
-time zone is read as UTC.
+A time is text in ISO 8601, or a number of seconds or milliseconds since 1970. Text without a time
+zone is read as UTC.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _AHEAD = timedelta(days=1)  # of clocks of other machines
 
 
 def said_at_of(turn: JsonValue) -> datetime | None:
-    """Return the time of a JSON value in a list of messages, in any format, as UTC. None if the
-    value has no time.
+    """Return the time of a message of any format, in UTC. None if it has no time.
 
-    A time before 1990, or more than a day in the future, is ignored: no message was sent then.
+    A time before 1990, or more than a day in the future, is ignored, because it cannot be the time
+    of a message.
     """
     about = turn.about if isinstance(turn, Response) else None
     for record in _records(unwrapped(turn), about):
@@ -39,12 +39,14 @@ def said_at_of(turn: JsonValue) -> datetime | None:
 
 
 def known_times(times: Sequence[datetime | None]) -> tuple[datetime | None, ...]:
-    """Return the times of messages; () if no time is known."""
+    """Return the times of messages. Returns () if no time is known."""
     return tuple(times) if any(times) else ()
 
 
 def moment_of(value: JsonValue) -> datetime | None:
-    """Return a time in UTC, or None. Reads the same values as `seconds_of`."""
+    """Return a time in UTC, or None if the value is no time. For the accepted values, see
+    `seconds_of`.
+    """
     seconds = seconds_of(value)
     if seconds is None:
         return None
@@ -56,7 +58,9 @@ def moment_of(value: JsonValue) -> datetime | None:
 
 
 def _records(turn: JsonValue, about: JsonValue) -> Iterator[JsonMap]:
-    """Yield the objects that may have the time of a turn: itself, then objects within it."""
+    """Yield the objects that may have the time of a message: first the message, then objects within
+    it.
+    """
     for value in (turn, about):
         if isinstance(value, Mapping):
             yield value

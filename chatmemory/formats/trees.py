@@ -1,7 +1,7 @@
 """Reads trees of messages, as chat sites store them: each message names its parent.
 
-An edited question or a regenerated answer is another child of the same message. The conversation is
-the path to the message that the site shows last; every other path is a branch of it.
+An edited question, and a regenerated answer, is another child of the same message. The conversation
+is the path to the message that the site shows last. Every other path is a branch.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ LEFT = "messages on other branches, which are not on the path to the last messag
 
 
 def nodes_of(values: JsonMap, parents: JsonMap, last: JsonValue) -> list[Node]:
-    """Return the messages of a tree as nodes: first the path to the message with the id `last`,
-    then all other messages.
+    """Return the messages of a tree as nodes: first the path to the message `last`, then all other
+    messages.
 
     `values` has the messages, and `parents` the ids of their parents, both by the id of the
-    message. If `last` is not in the tree, the last message in the file is used.
+    message. If `last` is not in the tree, the last message in the file takes its place.
     """
     if not isinstance(last, str) or last not in values:
         last = next(reversed([*values]), None)
@@ -38,10 +38,10 @@ def nodes_of(values: JsonMap, parents: JsonMap, last: JsonValue) -> list[Node]:
 
 
 def linked_nodes(values: JsonMap, parent: str, last: JsonValue = None) -> list[Node]:
-    """Return the messages of a tree as nodes, as `nodes_of` does. `values` has the messages by id,
-    and `parent` is the property in which a message names its parent.
+    """Return the messages of a tree as nodes, as `nodes_of` does.
 
-    If no message names a parent, the parent of each message is the message before it.
+    `values` has the messages by id, and `parent` is the property with the parent's id. If no
+    message has this property, the parent of a message is the message before it.
     """
     if any(parent in each for each in values.values()):
         return nodes_of(values, {id: each.get(parent) for id, each in values.items()}, last)
@@ -49,9 +49,10 @@ def linked_nodes(values: JsonMap, parent: str, last: JsonValue = None) -> list[N
 
 
 def path_to(last: JsonValue, parents: JsonMap) -> list[str]:
-    """Return the ids from the first message of a tree to the message `last`.
+    """Return the ids on the path from the first message of a tree to the message `last`.
 
-    The path begins at a message whose parent is missing in the file, or would close a circle.
+    The path begins at a message whose parent is not in the file. In a circle of parents, it has
+    each message once.
     """
     found: dict[str, None] = {}
     while isinstance(last, str) and last in parents and last not in found:
@@ -61,7 +62,7 @@ def path_to(last: JsonValue, parents: JsonMap) -> list[str]:
 
 
 def _chained(turns: Iterable[JsonValue]) -> Iterator[Node]:
-    """Yield the nodes of a tree. Plain values, as in a request, follow each other."""
+    """Yield the nodes of a tree. Values without a node follow each other."""
     before = None
     for n, turn in enumerate(turns):
         node = turn if isinstance(turn, Node) else Node(str(n), before, turn)
@@ -80,11 +81,13 @@ def format_of_tree(
     content_of: Callable[[JsonValue], JsonValue],
     is_empty: Callable[[JsonValue], bool],
 ) -> Format:
-    """Return a format, which is only read, for conversations that are trees of messages.
+    """Return a format for conversations that are trees of messages. The format is only read.
 
-    `find` returns a conversation with the nodes of the tree, and `reader` reads the JSON values in
-    the nodes. `content_of` returns the part of a value that has text. A path that ends with a value
-    without text is not a branch. `is_empty` tells whether a conversation has no messages.
+    - `find`: returns a conversation whose values are the nodes of the tree.
+    - `reader`: reads the values in the nodes.
+    - `content_of`: returns the part of a value that has text. A path that ends with a value without
+      text is no branch.
+    - `is_empty`: returns whether a conversation has no messages.
     """
     reader.format = name
 
@@ -134,8 +137,8 @@ def _has_content(content: JsonValue) -> bool:
 
 
 def _leaves(nodes: Sequence[Node], has_content: Callable[[JsonValue], bool]) -> Iterator[Node]:
-    """Yield the last message of each path except the one that is shown. Messages that name each
-    other as their parents, and nobody follows, have such a path, too.
+    """Yield the last message of each path, except the path that is shown. Messages that name each
+    other as parents are a path, too.
     """
     saying = [node for node in nodes if has_content(node.value)]
     parents = {node.id: node.parent for node in nodes}
@@ -151,7 +154,9 @@ def _leaves(nodes: Sequence[Node], has_content: Callable[[JsonValue], bool]) -> 
 
 
 def _walk(id: str | None, parents: Mapping[str, str | None], reached: set[str]) -> None:
-    """Add a message and those before it, up to one that was reached already."""
+    """Add the id of a message and of all messages before it to `reached`, up to a message that is
+    already there.
+    """
     while id is not None and id not in reached:
         reached.add(id)
         id = parents.get(id)
@@ -164,8 +169,10 @@ def _branches(
     read: Callable[[Account], Transcript],
     content_of: Callable[[JsonValue], JsonValue],
 ) -> Iterator[Transcript]:
-    """Yield the branches that end at these messages, with their losses after the path shown. A
-    branch ends before a message that cannot be read: the `outer` account refuses it.
+    """Yield the branches that end with the messages `leaves`. Their losses are those after the path
+    that is shown.
+
+    A branch ends before a message that cannot be read; `outer` reports that message.
     """
     ends: set[int] = set()
     numbers = {node.id: n for n, node in enumerate(nodes)}
@@ -185,7 +192,9 @@ def _branches(
 def _read_branch(
     outer: Account, nodes: Sequence[Node], path: list[int], read: Callable[[Account], Transcript]
 ) -> tuple[Account, Transcript]:
-    """Read a branch, and take what is after its end from the path."""
+    """Read a branch, and return it with its account. If a message cannot be read, `path` is cut
+    before that message.
+    """
     account = Account([nodes[n].value for n in path])
     try:
         return account, read(account)
@@ -196,7 +205,7 @@ def _read_branch(
 
 
 def _shared(one: Sequence[ChatMessage], other: Sequence[ChatMessage]) -> int:
-    """Count the messages that two conversations have in common at their beginnings."""
+    """Return how many messages at the beginning of both conversations are equal."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: _bare(pair[0]) == _bare(pair[1]), pairs))
 

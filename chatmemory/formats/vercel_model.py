@@ -4,8 +4,8 @@ read.
     [{"role": "assistant", "content": [{"type": "tool-call", "toolCallId": …, "input": …}]},
      {"role": "tool", "content": [{"type": "tool-result", "toolCallId": …, "output": {…}}]}]
 
-AI SDK 4 names the input `args` and the output `result`. Source of the shapes: vercel/ai,
-packages/provider-utils/src/types/content-part.ts.
+In AI SDK 4, `input` is named `args`, and `output` is named `result`. Source of the shapes:
+vercel/ai, packages/provider-utils/src/types/content-part.ts.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _APPROVALS = ("tool-approval-request", "tool-approval-response")
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return the list of messages in a value: the list itself, or the `messages` of an object. None
-    if the value is in another format.
+    """Return the conversation in a value, or None if the value is in another format.
 
-    The messages must contain a part that only the AI SDK has.
+    The value is a list of messages, or an object with the list under `messages`. At least one
+    message must have a part that only the AI SDK has.
     """
     return find_turns(value, _are_messages)
 
@@ -149,8 +149,8 @@ def _contents(part: JsonMap) -> Iterator[Content]:
 
 
 def content_of(turn: JsonValue) -> JsonValue:
-    """Return the parts of an AI SDK message whose words must be found in our messages, or else are
-    reported as lost. Requests for the user's approval, and their responses, are left out.
+    """Return the parts of a message whose words must be in our messages, or else are reported as
+    lost. Requests for the user's approval, and the user's responses, are left out.
     """
     if not isinstance(turn, dict) or not isinstance(turn.get("content"), list):
         return turn

@@ -1,8 +1,8 @@
 """The AI SDK's UIMessages, `{"id": …, "role": …, "parts": […]}`, as `useChat` keeps them.
 
-One UIMessage of the assistant holds all model calls of its answer, and a part can hold both a tool
-call and its result. Each model call becomes an AI message followed by its tool results, and all are
-written as one UIMessage again. Messages of AI SDK 4 are read, too, and written in today's shape.
+One UIMessage of the assistant has all model calls of an answer. A part can have both a tool call
+and its result. Each model call becomes an AI message and its tool results; all of them are written
+as one UIMessage again. Messages of AI SDK 4 are read, too, but written in the new shape.
 
 Source of the shapes: the types UIMessage and UIMessagePart of AI SDK 5 and 6.
 """
@@ -69,14 +69,16 @@ _NEEDED = {
 
 
 def find(value: JsonValue) -> RawTranscript | None:
-    """Return a list of UIMessages, or the list under `messages` of an object. None if the value is
-    in another format.
+    """Return the conversation in a value: a list of UIMessages, or an object with the list under
+    `messages`. None if the value is in another format.
     """
     return find_turns(value, _are_ui_messages)
 
 
 def _are_ui_messages(value: JsonValue) -> bool:
-    """Whether the first part of any message is the AI SDK's: other formats have parts, too."""
+    """Return whether the first part in a list of messages is the AI SDK's. Other formats have
+    parts, too.
+    """
     if not is_list_of(value, "role"):
         return False
     parts = (turn.get("parts") for turn in value if isinstance(turn, dict))
@@ -92,7 +94,7 @@ def _is_ui_part(part: JsonMap) -> bool:
 
 
 def _parts_of(turn: JsonDict) -> list[JsonDict]:
-    """Return the parts of a message, with AI SDK 4's in today's shape. Raises InvalidMessage."""
+    """Return the parts of a message in the new shape. Raises InvalidMessage."""
     parts = turn.get("parts")
     if "content" in turn and not parts:
         calls = _list(turn, "toolInvocations")
@@ -135,7 +137,9 @@ def _file_of_today(file: JsonValue) -> JsonDict:
 
 
 def _tool_part(part: JsonDict) -> JsonDict:
-    """Return a tool's part in the common form. Other parts are returned unchanged."""
+    """Return the part of a tool in the form in which the reader takes it. Other parts are returned
+    unchanged.
+    """
     type = type_in(part)
     if type == "dynamic-tool":
         part = {**part, "type": "tool", "dynamic": True}
@@ -150,7 +154,9 @@ def _tool_part(part: JsonDict) -> JsonDict:
 
 
 def _ui_part(part: JsonDict) -> JsonDict:
-    """Return a tool's part in the AI SDK's form. Other parts are returned unchanged."""
+    """Return the part of a tool in the form that the AI SDK has. Other parts are returned
+    unchanged.
+    """
     if part.get("type") != "tool":
         return part
     part = dict(part)
@@ -221,9 +227,9 @@ class _Reader(Reader):
 
 
 def _steps(parts: Sequence[JsonDict]) -> Iterator[list[JsonDict]]:
-    """Yield the parts of each AI message.
+    """Yield the parts of each AI message in a UIMessage.
 
-    A new one begins at a `step-start`, and at the model's first text after a result.
+    An AI message begins at a `step-start`, and at the first text after a tool result.
     """
     step: list[JsonDict] = []
     for part in parts:
@@ -258,7 +264,7 @@ def _of_result(part: JsonDict) -> tuple[str, ...]:
 
 
 def _texts(parts: Iterable[JsonDict], type: str) -> str | None:
-    """Return the joined texts of the parts of a type, or None."""
+    """Return the joined texts of the parts of this type; None if there are no such parts."""
     found = [part_text(part) for part in parts if part.get("type") == type]
     return "\n".join(found) if found else None
 
@@ -268,7 +274,7 @@ def _stand_in(part: JsonMap) -> TextContent:
 
 
 def _content(part: JsonDict) -> Content | None:
-    """Return a part as content, or None if LangChain4j's model has no place for it."""
+    """Return a part as content. None if a message of LangChain4j cannot have such content."""
     if part.get("type") == "text":
         return TextContent(part_text(part))
     if part.get("type") != "file":
@@ -294,7 +300,7 @@ class _Writer(PartWriter):
         self._called: set[str | None] = set()  # in the answer so far
 
     def _values(self, messages: Iterable[ChatMessage], beside: JsonDict) -> Iterator[JsonDict]:
-        """Yield UIMessages, each with an id: its original one, or one made from its position."""
+        """Yield UIMessages. Each has its original id, or an id made from its position."""
         for place, value in enumerate(super()._values(messages, beside)):
             value = {**value, "parts": [_ui_part(part) for part in dicts_in(value, "parts")]}
             mark = sha256(f"{place} {json.dumps(value, sort_keys=True)}".encode())
@@ -327,7 +333,7 @@ class _Writer(PartWriter):
         return False
 
     def _join_result(self, parts: list[JsonDict], result: list[JsonDict]) -> bool:
-        """Add a result to the part of its call, and return whether there is such a part."""
+        """Add a tool result to the part of its call. Return whether such a part was found."""
         for part in parts:
             is_open = part.get("type") == "tool" and not _is_answered(part)
             if is_open and result and part.get("toolCallId") == result[0].get("toolCallId"):
@@ -368,12 +374,12 @@ class _Writer(PartWriter):
 
 
 def _spelt(value: JsonValue) -> str:
-    """Return an output as text. Text is returned unchanged. Raises InvalidMessage."""
+    """Return the output of a tool as text. A text is returned unchanged. Raises InvalidMessage."""
     return "null" if value is None else arguments_text(value) or ""
 
 
 def _value(text: str) -> JsonValue:
-    """Return the JSON value that reads as this text."""
+    """Return the JSON value whose text, as this format reads it, is `text`."""
     value = _input(text)
     return value if _spelt(value) == text else text
 

@@ -30,8 +30,8 @@ LOOKED_AT = 20  # the lines of a JSON Lines file that decide about its format
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of reading a file: its conversations in order, and the conversations or lines that
-    could not be read.
+    """The result of reading a file: its format, its conversations in order, and what could not be
+    read.
     """
 
     format: str
@@ -41,8 +41,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class TranscriptStream:
-    """The result of opening a file: the name of its format, and its `conversations` in order. Each
-    conversation is read on demand. In place of an unreadable one, there is a `Refused`.
+    """The result of opening a file: its format, and its `conversations` in order, each read on
+    demand.
+
+    In place of an unreadable conversation, there is a `Refused`.
     """
 
     format: str
@@ -56,14 +58,14 @@ def read_transcripts(
     called: str = "the file",
     bounds: JsonBounds | None = None,
 ) -> Reading:
-    """Return every conversation of a JSON or JSON Lines file, or of its content.
-
-    `format` is a format's name, or "auto" to detect the format. This is the first format for which
-    the whole file is a conversation, else the format that finds the most conversations in the file.
+    """Return every conversation of a JSON or JSON Lines file, given as a file or as its content.
     Conversations without a name are named by their position, from 1.
 
-    Raises UnreadableTranscript if the content is not JSON, exceeds the `bounds`, or holds no
-    conversation in the format. `called` names the content in the error.
+    With "auto", the format is detected. It is the first format in which the whole file is one
+    conversation, or else the format with the most conversations.
+
+    Raises UnreadableTranscript if the content is not JSON, exceeds the `bounds`, or has no
+    conversation. `called` is the name of the file in the error.
     """
     stream = stream_transcripts(content, format, called=called, bounds=bounds)
     found = [*stream.conversations]
@@ -81,10 +83,9 @@ def stream_transcripts(
 ) -> TranscriptStream:
     """Return the conversations of a file as a stream.
 
-    A JSON Lines file is read line by line if its first line is a conversation. It is read session
-    by session if its records name their session. Any other file is decoded as a whole. A line that
-    is not JSON, or not a record of a session, is refused with its number, and the remaining lines
-    are read. An unexpected exception is logged, and becomes an UnreadableTranscript.
+    A JSON Lines file is read line by line, or session by session if its records name their session.
+    Any other file is decoded as a whole. A line that cannot be read is refused with its number. An
+    unexpected exception is logged, and becomes an UnreadableTranscript.
     """
     with refusing_faults(called):
         stream = _stream(content, format, called, bounds)
@@ -97,7 +98,7 @@ def _of_database(
     bounds: JsonBounds | None,
     called: str,
 ) -> TranscriptStream:
-    """Return the sessions of a database. Raises UnreadableTranscript."""
+    """Return the conversations of a database, one for each session. Raises UnreadableTranscript."""
     found = sessions_of(content, bounds)
     if found is None or found[0] not in known:
         raise UnreadableTranscript(-1, known_beginning(MAGIC) or "")
@@ -168,8 +169,10 @@ def _stream(
 
 
 def _places_of(value: JsonValue, is_whole: bool, lines: Sequence[int]) -> Iterator[Places]:
-    """Yield the places of the records of each conversation in the value of a file: of one if it
-    `is_whole`. JSON Lines have the numbers of the `lines`.
+    """Yield the positions of the records for each conversation of a file.
+
+    With `is_whole`, the value is one conversation, else a list of conversations. `lines` are the
+    numbers of the lines if the file is JSON Lines.
     """
     if is_whole:
         yield Places(lines, root=value)
@@ -180,8 +183,9 @@ def _places_of(value: JsonValue, is_whole: bool, lines: Sequence[int]) -> Iterat
 
 
 def _begun(lines: Iterator[JsonLine]) -> tuple[list[JsonLine], Iterator[JsonLine]]:
-    """Return the first lines and an iterator over the rest, which raises the errors of the file.
-    Raises UnreadableTranscript itself if the file fails before any line could be read.
+    """Return the first lines, and an iterator over the rest, which raises the errors of the file.
+
+    Raises UnreadableTranscript if no line could be read.
     """
     first: list[JsonLine] = []
     try:
@@ -200,15 +204,17 @@ def _raising(error: UnreadableTranscript) -> Iterator[JsonLine]:
 
 
 def _format_of_lines(first: Sequence[JsonValue], known: Mapping[str, Format]) -> str | None:
-    """Return the format of a file with a conversation in each line, from its first lines; None if
-    they are records or messages of one conversation, or no line is a conversation.
+    """Return the format of a file that has a conversation in each line, by its first lines. None if
+    the lines are parts of one conversation, or no line is a conversation.
     """
     is_one = any(each.find(first) for each in known.values())
     return None if is_one or _format_of_records(first, known) else _detected(first, known)
 
 
 def _format_of_records(values: Sequence[JsonValue], known: Mapping[str, Format]) -> str | None:
-    """Return the format in which most values are records of a session, or None."""
+    """Return the format in which more than half of the values are records of a session. None if
+    there is no such format.
+    """
     tests = {name: each.is_record for name, each in known.items() if each.is_record}
     counts = Counter(name for value in values for name, is_one in tests.items() if is_one(value))
     for name in tests:
@@ -254,8 +260,8 @@ register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-d
 
 
 def _why_no_text(file: IO[bytes]) -> str | None:
-    """Return why a file is not text, or None if it is: it is empty, of a known binary kind, or not
-    UTF-8 (then with its first wrong byte).
+    """Return why a file is not text: it is empty, of a known binary kind, or not UTF-8. None if the
+    file is text.
     """
     file.seek(0)
     first = file.read(2**10)
@@ -268,7 +274,9 @@ def _why_no_text(file: IO[bytes]) -> str | None:
 
 
 def _place_without_utf8(file: IO[bytes]) -> str | None:
-    """Return the first byte of a file that is not UTF-8 and its position, or None."""
+    """Return a text about the first byte of a file that is not UTF-8, with its position. None if
+    all bytes are UTF-8.
+    """
     file.seek(0)
     decoder, place = getincrementaldecoder("utf-8")(), 0
     while True:
@@ -284,9 +292,11 @@ def _place_without_utf8(file: IO[bytes]) -> str | None:
 
 
 def _detected(value: JsonValue, formats: Mapping[str, Format]) -> str | None:
-    """Return the name of the format that finds the most conversations, or None.
+    """Return the name of the format of a value, or None.
 
-    If a format with `claims` claims any of them, all that it finds are counted.
+    This is the first format in which the whole value is one conversation. Otherwise it is the
+    format that finds the most conversations in a list. A format with `claims` is only tried if it
+    claims the value or an item.
     """
     if len(formats) > 1:
         formats = {
@@ -302,14 +312,16 @@ def _detected(value: JsonValue, formats: Mapping[str, Format]) -> str | None:
 
 
 def _is_in(value: JsonValue, claims: Callable[[JsonValue], bool]) -> bool:
-    """Return whether a format claims a value, or an item of it."""
+    """Return whether a format claims a value, or an item of the list."""
     return claims(value) or (is_list(value) and any(map(claims, value)))
 
 
 def _of_lines(
     lines: Iterable[JsonLine], name: str, format: Format, bounds: JsonBounds | None
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations of a JSON Lines file: one a line, or several lines for each."""
+    """Yield the conversations of a JSON Lines file. A line is a conversation, or in some formats
+    several lines are.
+    """
     if format.conversations:
         problems: list[Refused] = []
         places = Places()
@@ -329,7 +341,9 @@ def _of_lines(
 def _without(
     lines: Iterable[JsonLine], problems: list[Refused], places: Places
 ) -> Iterator[JsonValue]:
-    """Yield the values of lines, and add their places; lines that are not JSON are problems."""
+    """Yield the values of lines, and add the numbers of the lines to `places`. Lines that are not
+    JSON are added to `problems`.
+    """
     for line in lines:
         if line.problem:
             problems.append(_refused_line(line))
@@ -344,8 +358,9 @@ def _gathered(
     bounds: JsonBounds | None,
     places: Sequence[Places],
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations that a format makes from several values, which all have one place of
-    `places`, or each their own.
+    """Yield the conversations of a format in which several values make one conversation.
+
+    `places` has the positions for each value, or one item for all values.
     """
     numbers = count(1)
     for read in conversations(values):
@@ -378,8 +393,10 @@ def _of_records(
     format: Format,
     bounds: JsonBounds | None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield the sessions of records, and before each one the lines that are not records. The
-    records are lines, or in one JSON `document`.
+    """Yield the sessions of records. Lines that are not records are yielded as refused before their
+    session.
+
+    The records are lines, or are in one JSON `document`.
     """
     assert format.is_record is not None
     are_lines = document is None
@@ -409,7 +426,7 @@ def _of_records(
 
 
 def _value_at(places: Sequence[Places], n: int) -> str:
-    """Return the place of the n-th value of a file."""
+    """Return the position of the value with index `n` in the file, in words."""
     return places[0].of_value(n) if len(places) == 1 else places[n].of_value()
 
 
@@ -425,7 +442,9 @@ def _read(
     places: Iterable[Places],
     numbers: Iterator[int] | None = None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations of values. Each value has the `places` of its records."""
+    """Yield the conversations of values. `places` has the positions of the records of each
+    value.
+    """
     if format.conversations:
         yield from _gathered(values, format.conversations, bounds, [*places])
         return
@@ -458,7 +477,7 @@ def _read_one(
     places: Places,
     value: JsonValue,
 ) -> Iterator[Transcript | Refused]:
-    """Yield a conversation of a value, and its branches."""
+    """Yield one conversation of a value, then its branches."""
     where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw.name else "")
     raw, places = _in_order(raw, places) if format.is_record is None else (raw, places)
     account = Account(raw.turns, places)
@@ -490,7 +509,9 @@ def _read_one(
 
 
 def _in_order(raw: RawTranscript, places: Places) -> tuple[RawTranscript, Places]:
-    """Return the turns with the oldest first, if each of them has a time, and their places."""
+    """Return a conversation with its oldest message first, and the positions of its messages.
+    Without times, the order is unchanged.
+    """
     is_reversed, losses = is_newest_first(raw.turns)
     raw = replace(raw, losses=(*raw.losses, *losses))
     if not is_reversed:
@@ -506,7 +527,7 @@ def _with_place(loss: Loss, account: Account) -> Loss:
 
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
-    """Raise UnreadableTranscript for a message whose texts take more than the bounds allow."""
+    """Raise UnreadableTranscript if the texts of a message are larger than `bounds` allows."""
     if bounds is None:
         return
     for index, message in enumerate(read.messages):

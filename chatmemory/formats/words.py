@@ -1,8 +1,8 @@
-"""Checks that the words of a file's records are in the messages read from them.
+"""Checks that the words of a file's records are in the messages that were read from them.
 
 Every string of four letters or more in a record must be in a text, a thought, an argument or a
-result of a message. Attributes do not count, because they are neither searched nor shown. A string
-that is not found is reported as a loss (see `chatmemory.formats.account`).
+result of a message. Attributes do not count, because they are neither searched nor shown. Other
+strings are reported as losses (see `chatmemory.formats.account`).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _NO_WORDS = declared_pattern(
 
 
 def has_content(read: Transcript) -> bool:
-    """Return whether a conversation has any content. In an agent's session, system messages,
-    summaries, and messages from the agent's program do not count.
+    """Return whether a conversation has any content. In an agent's session, only the messages of
+    users, the model and tools count.
     """
     if read.session is None:
         return any(map(_says, read.messages))
@@ -90,8 +90,8 @@ def _says(message: ChatMessage) -> bool:
 
 
 def strings_in(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each string that has words in a JSON value. Ids, dates and
-    similar strings are left out.
+    """Yield the path and the text of each string with words in a JSON value. Ids, dates and the
+    like are left out.
     """
     waiting: list[tuple[str, JsonValue]] = [(path, value)]
     while waiting:
@@ -108,8 +108,12 @@ def strings_in(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
 def told(name: str, value: JsonValue) -> JsonValue:
     """Return the part of a property's value that may have words; None if there is none.
 
-    The part is the whole value for most names. For names such as "id" it is only the objects in the
-    value, and for names such as "usage" there is none.
+        "content": "hello"     -> "hello"
+        "id": "m1"             -> None
+        "id": {"note": "hi"}   -> {"note": "hi"}
+        "usage": {…}           -> None
+
+    An object under a name such as "id" is unexpected, so it may have words.
     """
     silence = _silence_of(name) if len(name) <= _NAME_MAX else _Silence.NONE
     if silence is _Silence.WHOLE:
@@ -118,15 +122,15 @@ def told(name: str, value: JsonValue) -> JsonValue:
 
 
 def is_misplaced(name: str, value: JsonValue) -> bool:
-    """Return whether a property holds an object, although programs write a text or number under its
-    name.
+    """Return whether a property has an object although its name, such as "id", is a name for texts
+    or numbers.
     """
     is_text = len(name) <= _NAME_MAX and _silence_of(name) is _Silence.TEXTS
     return is_text and bool(misplaced_objects(value))
 
 
 class _Silence(Enum):
-    """Which values of a property have no words: none, texts and numbers, or all."""
+    """Which values of a property have no words: no values, texts and numbers, or all values."""
 
     NONE, TEXTS, WHOLE = range(3)
 
@@ -142,15 +146,15 @@ def _silence_of(name: str) -> _Silence:
 
 
 def plain_name(name: str) -> str:
-    """Return a property's name in lower case without punctuation: programs spell `toolName` and
-    `tool_name`.
+    """Return a property's name in lower case, without "_" and "-": `toolName` and `tool_name` give
+    the same name.
     """
     return name.replace("_", "").replace("-", "").lower()
 
 
 def misplaced_objects(value: JsonValue) -> JsonValue:
-    """Return the objects in a value that should hold no object, but a text, a number or a list of
-    these. None or [] if there are none.
+    """Return the objects in a value where a text, a number or a list of texts is expected. None or
+    [] if there are no objects.
     """
     if isinstance(value, list):
         return [each for each in value if isinstance(each, dict | list)]
@@ -159,13 +163,15 @@ def misplaced_objects(value: JsonValue) -> JsonValue:
 
 @dataclass(frozen=True)
 class Beside:
-    """Properties of a format's records in which words need not be looked for: they have no words,
-    or only repeat words.
+    """Properties of a format's records that need not be searched for words.
 
-    Properties named in `texts` hold texts or lists of texts, so an object there is unexpected and
-    is searched. Properties in `wholes` hold any value. Properties in `inner` hold an object or a
-    list of objects; the `Beside` of the property describes these objects. Properties with a number
-    or a truth value need not be named, but a text in its place is searched.
+    - `texts`: names of properties with a text or a list of texts. An object there is unexpected,
+      and is searched.
+    - `wholes`: names of properties that are never searched.
+    - `inner`: names of properties with an object or a list of objects, and the `Beside` for these
+      objects.
+
+    Numbers and truth values need not be named.
     """
 
     texts: Collection[str] = ()
@@ -173,9 +179,10 @@ class Beside:
     inner: Mapping[str, Beside] = field(default_factory=dict)
 
     def without(self, value: JsonValue, *read: str) -> JsonValue:
-        """Return the properties of an object in which words must be looked for. The properties that
-        this `Beside` names are left out, and so are the names in `read`, which were read already. A
-        value that is no object is returned unchanged.
+        """Return the properties of an object that must be searched for words. `read` are names of
+        properties that were read already, and are left out.
+
+        A value that is no object is returned unchanged.
         """
         if not isinstance(value, dict):
             return value
@@ -196,9 +203,7 @@ def _has_words(text: str) -> bool:
 
 
 class Words:
-    """The texts of a conversation's messages, to look up whether they contain the words of a
-    record.
-    """
+    """The texts of a conversation's messages. Tells whether the words of a record are in them."""
 
     def __init__(self, read: Transcript) -> None:
         self._messages = read.session.messages if read.session else read.messages
@@ -217,29 +222,33 @@ class Words:
 
     @property
     def missing(self) -> str:
-        """The end of a sentence about texts that were not found: "are not read", or a longer one if
-        not all messages were searched.
+        """The end of a sentence about texts that were not found, such as "are not read". It says so
+        if not all messages were searched.
         """
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"
         return "are not read"
 
     def _near(self, turn: int) -> Iterator[int]:
-        """Yield the places of messages near a turn: its own and later ones, then earlier ones."""
+        """Yield the positions of the messages near a record: those of the record and after it, then
+        those before it.
+        """
         own, end = self._first_from(turn), self._first_from(turn + NEAR + 1)
         first = max(0, min(self._first_from(turn - NEAR), own - BEFORE))
         end = max(end, self._first_from(turn + 1) + 1)
         return chain(self._order[own:end], reversed(self._order[first:own]))
 
     def _first_from(self, turn: int) -> int:
-        """Return where the messages of a turn and of later ones begin in their order."""
+        """Return the position of the first message from this record or a later one."""
         if isinstance(self._order, range):
             return bisect_left(self._turns, turn)
         return bisect_left(self._order, turn, key=self._turn)
 
     def has_all(self, text: str, turn: int) -> bool:
-        """Return whether a message contains a text, or for JSON text, whether messages contain all
-        strings in the JSON. `turn` is the index of the record with the text.
+        """Return whether the messages have a text. A JSON text may also be split: then messages
+        must have each of its strings.
+
+        `turn` is the index of the record with the text.
         """
         if self.has(text, turn):
             return True
@@ -249,9 +258,10 @@ class Words:
         return all(self.has(each, turn) for _, each in strings_in(value))
 
     def has(self, text: str, turn: int) -> bool:
-        """Return whether a message contains a text. `turn` is the index of the record with the
-        text. Messages from this record and from records near it are tried first. The other messages
-        are searched only up to a total number of characters.
+        """Return whether a message has a text. `turn` is the index of the record with the text.
+
+        Messages from this record, and from records near it, are searched first. Of the other
+        messages, only a limited number of characters is searched.
         """
         near = [each for place in self._near(turn) for each in self._texts_of(place)]
         plain = text.strip()
@@ -271,8 +281,8 @@ class Words:
 
 
 def _turns_with_summaries(read: Transcript) -> Sequence[int]:
-    """Return the turns of all messages of a session. A summary has the turn of the message after
-    it, or at the end of the one before it.
+    """Return, for each message of a session, the index of its record. A summary has the index of
+    the message after it; at the end, that of the message before it.
     """
     if read.session is None or not read.session.compactions:
         return read.turns
@@ -288,7 +298,7 @@ def _is_in(forms: Sequence[str], texts: Iterable[str]) -> bool:
 
 
 def _forms(plain: str) -> list[str]:
-    """Return the spellings of a text in a message: as it is, and within JSON."""
+    """Return the two spellings that a text can have in a message: as it is, and within JSON."""
     return list(dict.fromkeys((plain, json.dumps(plain, ensure_ascii=False)[1:-1])))
 
 

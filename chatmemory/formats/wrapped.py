@@ -1,5 +1,5 @@
-"""Lists of messages under other names: `{"conversation": [message, …]}` or `{"history": […]}`. This
-format is only read.
+"""Lists of messages under other names, such as `{"conversation": [message, …]}` or `{"history":
+[…]}`. This format is only read.
 
 The messages may be in any format that this library reads.
 """

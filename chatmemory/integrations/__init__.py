@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def tell(memory: ChatMemory, losses: Iterable[Loss]) -> None:
-    """Log which details of a framework's messages a memory could not keep."""
+    """Log the details of a framework's messages that a memory could not keep."""
     for loss in losses:
         logger.warning(
             "memory %r could not store a part of a message, %s: %s",

@@ -53,19 +53,19 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[AgentType], AgentType, Age
 
     - `memory` is a ChatMemory, or a callable that returns a thread's memory by its id.
     - Each message of the agent's state is added once, in order: input and results before the model
-      is called, answers after it. Messages are recognized by their ids, also in the history if the
-      store keeps it. So a run can be resumed, repeated, or begin at an earlier checkpoint.
-    - If a message changes in the state later, the memory keeps the message as it was first.
-    - Messages before a message that is already in the memory are not added.
-    - A summary of SummarizationMiddleware becomes a compaction of the memory: it replaces the
-      messages that are removed from the state, which stay in the history. If that is not possible,
-      such as for lack of room in the window, the model sees the summary before the window.
+      is called, answers after it. Messages are recognized by their ids. So a run can be resumed,
+      repeated, or begin at an earlier checkpoint.
+    - A message that changes in the state later keeps its first text in the memory.
+    - New messages in front of a known message are not added.
+    - A summary of SummarizationMiddleware becomes a compaction: it replaces the messages that the
+      state no longer has. If that is not possible, such as for lack of room, the model sees the
+      summary before the window.
     - The system prompt is the agent's own.
-    - With `search_history`, the model gets a tool `search_history`, which searches the thread's own
+    - With `search_history`, the model gets a tool of this name, which searches the thread's
       history.
 
-    If the memory refuses a message, such as one that is too long, the run stops with the exception
-    of the memory.
+    If the memory refuses a message, such as a message that is too long, the run stops with the
+    memory's exception.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[AgentType], AgentType, Age
         return self._memory(thread)
 
     def _visible(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-        """Return the messages that the model sees in place of the agent's."""
+        """Return the messages that the model sees instead of the agent's messages."""
         self._keep(memory, messages)
         window = cast("list[AnyMessage]", messages_from_dict(_dicts(memory.messages())))
         summary = [message for message in messages[:1] if _is_summary(message)]
@@ -156,7 +156,9 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[AgentType], AgentType, Age
         return [*(message for message in summary if message.id not in window_ids), *window]
 
     def _keep(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> None:
-        """Move a summary before all other messages to its place, and add new messages."""
+        """Add new messages to the memory. If the state begins with a summary, the summary first
+        replaces the messages that it covers.
+        """
         for message in messages:  # LangChain sets the id of a made-up result later
             message.id = message.id or str(uuid4())
         with change_lock_of(self, memory.id):
@@ -179,7 +181,7 @@ def _compact(
     summary: BaseMessage,
     kept: Sequence[BaseMessage],
 ) -> None:
-    """Replace the messages before the first kept one by a summary."""
+    """Replace the messages before the first message of `kept` by a summary."""
     ids = {message.id for message in kept}
     places = range(len(window))
     end = next((i for i in places if _ids(window[i : i + 1]) & ids), len(window))
@@ -190,14 +192,14 @@ def _compact(
 
 
 def _will_be_repaired(messages: Sequence[BaseMessage]) -> bool:
-    """Whether LangChain is about to insert results of calls that no tool could take."""
+    """Return whether LangChain is about to add results for tool calls that no tool could run."""
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
     calls = (m.invalid_tool_calls for m in messages if isinstance(m, AIMessage))
     return any(call.get("id") not in answered for each in calls for call in each)
 
 
 def _ids(messages: Iterable[ChatMessage]) -> set[str | None]:
-    """Return the original ids of LangChain's messages."""
+    """Return the ids that messages had in LangChain."""
     return {value["data"].get("id") for value in _dicts(messages)}
 
 

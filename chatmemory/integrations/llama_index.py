@@ -37,14 +37,14 @@ _FORMAT = "llama_index"
 class LlamaIndexMemory(BaseMemory):
     """A memory of LlamaIndex that uses a memory of this library.
 
-    - `get` returns the window, and `get_all` the whole history, if the store keeps it.
+    - `get` returns the window. `get_all` returns the whole history if the store keeps a history.
     - `set` replaces the window, and `reset` empties it. The history keeps all messages.
     - Messages are returned as they were given, with ids, thinking blocks and additional_kwargs.
-    - With `search_history`, `tools` has a tool `search_history`, which searches the memory's
-      history. Give the tool to the agent, as in `FunctionAgent(tools=memory.tools)`.
+    - With `search_history`, `tools` has a tool of this name, which searches the memory's history.
+      Give the tool to the agent, as in `FunctionAgent(tools=memory.tools)`.
 
-    If the memory refuses a message, such as one that is too long, the run stops with the exception
-    of the memory.
+    If the memory refuses a message, such as a message that is too long, the run stops with the
+    memory's exception.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -57,7 +57,7 @@ class LlamaIndexMemory(BaseMemory):
 
     @property
     def tools(self) -> list[BaseTool]:
-        """The tools for the agent: `search_history` if it was requested, otherwise none."""
+        """The tools for the agent: `search_history` if it was requested, else none."""
         return [_search_tool(self.memory)] if self.search_history else []
 
     @classmethod

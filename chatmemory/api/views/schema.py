@@ -52,10 +52,12 @@ class Generator(SchemaGenerator):
 
 
 def _mounted_at() -> tuple[str, str]:
-    """Return the URL of the server and the beginning of all paths.
+    """Return the URL of the server and the beginning of all paths, from the URL of the API:
 
-    /ops/chat/api/ -> "/ops/chat", "api/"
-    /llm/          -> "/llm", ""
+        /ops/chat/api/ -> "/ops/chat", "api/"
+        /llm/          -> "/llm", ""
+
+    The beginning is "api/" if the URL of the API ends in that.
     """
     root = reverse("chatmemory:schema").removesuffix("v1/schema/")
     above, slash, _ = root.rpartition("/api/")
