@@ -29,7 +29,7 @@ def cookie(name: str) -> str:
 
 
 def theme_of(request: HttpRequest) -> str:
-    """Return the reader's theme, or "" to follow the theme of the system."""
+    """Return the reader's theme, or "" to follow the theme of the operating system."""
     chosen = request.COOKIES.get(cookie("theme"), "")
     return chosen if chosen in THEMES else ""
 
@@ -46,12 +46,12 @@ def switched_on(request: HttpRequest) -> dict[str, str]:
 def render_page_or_fragment(
     request: HttpRequest, page: str, context: Mapping[str, object]
 ) -> HttpResponse:
-    """Return a response with the whole page. An HTMX request gets a fragment: the title, and the
-    block `fragment` of the page's template.
+    """Return a response with the whole page, or for an HTMX request with the fragment of the page
+    that changes.
 
-    The page and the fragment have the same URL, context and template. The template extends the
-    variable `layout`. An HTMX request of a boosted link, or of a restored history entry, replaces
-    the whole page, and so it gets the whole page.
+    The fragment is the title and the block `fragment` of the page's template. URL, context and
+    template are the same for both. Boosted links and restored history entries get the whole page,
+    because they replace the whole page.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request
@@ -64,8 +64,8 @@ def render_page_or_fragment(
 def render_form(
     request: HttpRequest, page: str, form: forms.Form, **context: object
 ) -> HttpResponse:
-    """Return a page with a form, and with the form's first error as `problem`. With an error the
-    status is 422.
+    """Return a page with a form. If the form has an error, the status is 422, and the first error
+    is in the template's variable `problem`.
     """
     problem = first_problem(form)
     context |= {"form": form, "problem": problem}

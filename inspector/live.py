@@ -8,11 +8,11 @@ from inspector.asgi import Application, Receive, Scope, Send
 
 
 def with_live_streams(application: Application) -> Application:
-    """Return an ASGI application that answers live streams and similar requests of rooms (plug-in
-    features), and passes all other requests to Django.
+    """Return an ASGI application that answers live streams and passes all other requests to Django.
 
-    It also refuses a request for a page or the API whose body is too large. A project without this
-    layer has live streams, too: then Django's views answer them.
+    It also answers requests that rooms (plug-in features) handle without Django, and refuses too
+    large bodies of requests for a page or the API. In a project without this layer, Django's views
+    answer live streams.
     """
     # A project's asgi.py imports this before Django is set up, and calls it after.
     from inspector.middleware.bodies import BoundedBodies

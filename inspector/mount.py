@@ -31,11 +31,13 @@ _NAMESPACES = frozenset({"inspector", "chatmemory"})
 
 
 def is_own(request: HttpRequest) -> bool:
-    """Return whether a request is for a page or the API. URLs without a route count as well if they
-    begin like the URLs of the pages or of the API.
+    """Return whether a request is for a page or the API. URLs without a route also count:
 
-    If pages are mounted at the root of the site, URLs without a route do not count as pages: they
-    may be the project's. All requests count with the setting INSPECTOR["WHOLE_SITE"].
+    - if they begin like the URLs of the API;
+    - if they begin like the URLs of the pages, unless the pages are mounted at the root of the
+      site: then the URL may be the project's.
+
+    All requests count with the setting INSPECTOR["WHOLE_SITE"].
     """
     if inspector_configuration().WHOLE_SITE:
         return True
@@ -45,7 +47,8 @@ def is_own(request: HttpRequest) -> bool:
 def is_own_route(match: ResolverMatch | None, path: str) -> bool:
     """Return whether a path leads to a page or the API. `match` is the route of the path.
 
-    A path without a route counts as well if it begins like the URLs of the pages or of the API.
+    A path without a route counts as well if it begins like the URLs of the pages or of the API (see
+    `is_own`).
     """
     if match is None:
         with _language_of(path):
@@ -60,8 +63,8 @@ def is_api(path: str) -> bool:
 
 
 def needs_account(match: ResolverMatch | None) -> bool:
-    """Return whether a route is closed to people who are not signed in. Return False for None,
-    which stands for a URL without a route.
+    """Return whether only people who are signed in can open a route. False for None, which stands
+    for a URL without a route.
     """
     return match is not None and getattr(match.func, "login_required", True)
 
@@ -72,16 +75,16 @@ def route_of(request: HttpRequest) -> ResolverMatch | None:
 
 
 def route_at(path: str) -> ResolverMatch | None:
-    """Return the route of a path, or None if there is none. Code that runs before any middleware
-    calls this function. The path must not begin with the script prefix.
+    """Return the route of a path, or None if there is none. For code that runs before any
+    middleware. The path must not begin with the script prefix.
     """
     with _language_of(path):
         return _route(path)
 
 
 def keep_language(request: HttpRequest) -> None:
-    """Make the URLs on the page of this request begin with the language of the request, such as
-    `/de/`, in a project with i18n_patterns. The texts stay English.
+    """In a project with i18n_patterns, make all links on this page begin with the language of its
+    URL, such as `/de/`. The texts stay English.
     """
     urlconf: Any = getattr(request, "urlconf", settings.ROOT_URLCONF)  # a module, or its name
     if is_language_prefix_patterns_used(urlconf):
@@ -106,8 +109,8 @@ def _route(path: str, urlconf: str | None = None) -> ResolverMatch | None:
 
 
 def _language_of(path: str) -> translation.override:
-    """The language at the beginning of a path, else the active one, as in Django's
-    LocaleMiddleware.
+    """Return a context with the language at the beginning of a path, else with the active language,
+    as in Django's LocaleMiddleware.
     """
     return translation.override(
         translation.get_language_from_path(path) or translation.get_language()
@@ -115,7 +118,7 @@ def _language_of(path: str) -> translation.override:
 
 
 class _Prefix(LocalePrefixPattern):
-    """The prefix of one language, regardless of the active one."""
+    """A URL pattern with the prefix of one language, whatever language is active."""
 
     def __init__(self, language_prefix: str) -> None:
         super().__init__()
@@ -128,7 +131,9 @@ class _Prefix(LocalePrefixPattern):
 
 @lru_cache
 def _urlconf_in(language: str | None, urlconf: Any) -> Any:  # a module, or its name
-    """Return a copy of a project's URLs in which patterns of languages use one language."""
+    """Return a copy of a project's URLs in which all language prefixes are those of one
+    language.
+    """
     resolver = get_resolver(urlconf)
 
     def in_language(each: URLPattern | URLResolver) -> URLPattern | URLResolver:

@@ -17,12 +17,12 @@ QUERY_LENGTH = 12_000  # several fields of 200 characters, each of which takes u
 class BulkForm(forms.Form):
     """The form of an action on several conversations, which people choose on the overview.
 
-    The chosen conversations are the checked rows of the page, and the conversations of other pages
-    whose ids are in `also`, a JSON list. With `every`, all conversations of the filtered list are
-    chosen. `next` is the query string of this list, to which the site returns after the action.
-
-    The action `count` only asks how many of the chosen conversations are not in the filtered list.
-    `branches` is a JSON list of branches to delete with the chosen conversations.
+    - The chosen conversations are the checked rows of the page, and those in `also`, a JSON list of
+      ids from other pages. With `every`, they are all conversations of the filtered list.
+    - `next` is the query string of this list, to which the site returns after the action.
+    - `branches` is a JSON list of branches to delete with the chosen conversations.
+    - The action `count` changes nothing. It asks how many of the chosen conversations are not in
+      the filtered list.
     """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
@@ -78,7 +78,9 @@ def check_chosen(chosen: int) -> None:
 
 
 def _strings(text: str, problem: str) -> list[str]:
-    """Return the strings of a JSON list. Raises ValidationError with the problem."""
+    """Return the strings of a JSON list. Raises ValidationError with the text `problem` for any
+    other text.
+    """
     try:
         listed = json.loads(text or "[]")
     except (ValueError, RecursionError) as error:

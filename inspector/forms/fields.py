@@ -92,8 +92,10 @@ def policy_of(kind: str, limit: int, options: Mapping[str, object]) -> Policy:
 
 
 def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
-    """Return a digest of the policy and labels that a page shows. A form on the page sends the
-    digest back, so that a change of these settings in the meantime is noticed.
+    """Return a digest of the policy and labels that a page shows.
+
+    A form on the page sends the digest back. So the site notices if somebody changed these settings
+    in the meantime.
     """
     stored = policy.to_dict() if policy else {}
     settings = json.dumps([stored, labels], sort_keys=True, default=str)

@@ -1,9 +1,10 @@
 """Limits the number of requests that Django handles at a time, so that threads and connections stay
 few.
 
-Without a limit, writers waiting for one conversation could occupy all database connections:
-Django's ASGI handler starts a thread for each request at once, and the thread opens a connection. A
-request that waits here has neither. All methods must run in the same event loop.
+Django's ASGI handler starts a thread for each request at once, and the thread opens a database
+connection. Without a limit, writers waiting for one conversation could occupy all connections. A
+request that waits here has neither a thread nor a connection. All methods must run in the same
+event loop.
 """
 
 from __future__ import annotations
@@ -48,13 +49,14 @@ _ALWAYS = frozenset({"/healthz"})  # uses no database, and tells that the proces
 
 
 class Admission:
-    """An ASGI application that passes a request on when its body has arrived and a place is free. A
-    place is the permission to handle one request.
+    """An ASGI application that passes a request on as soon as its body has arrived and a place is
+    free. A place is the permission to handle one request.
 
-    If too many requests already wait for a place, a new request gets 503 with Retry-After at once.
-    A request that has waited too long gets 503, too. While a response is sent, its request has
-    neither a place nor a database connection, so that clients that read slowly occupy none. A
-    caller gets at most four responses to reads at a time: the caller's other reads wait.
+    - If too many requests wait already, a new request gets 503 with Retry-After at once. A request
+      that has waited too long gets 503, too.
+    - While a response is sent, its request has neither a place nor a database connection. So
+      clients that read slowly occupy none.
+    - A caller gets at most four responses to reads at a time. The caller's other reads wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
@@ -111,8 +113,10 @@ class _Visit:
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass on the answer without holding a place. An answer of known length is complete. The
-        parts of any other are made while it is sent, each with a place of its own.
+        """Pass on a part of the response without holding a place.
+
+        A response of known length is complete already. The parts of any other response are made
+        while the response is sent. So after each part, wait for a place to make the next part.
         """
         is_start = message["type"] == "http.response.start"
         if is_start:
@@ -136,17 +140,17 @@ class _Visit:
 
 
 class QueueFull(Exception):
-    """Raised if too many other requests wait already, or if a request has waited too long. The text
-    tells which of the two.
+    """Raised if too many requests wait already, or if a request has waited too long. The text says
+    which of these is the reason.
     """
 
 
 class Job(NamedTuple):
     """The work that a request needs: to read, or to write.
 
-    Two equal jobs that have a `kind` are done one after the other. A job has a `kind` if it changes
-    the conversation `memory_id`, changes several conversations, or takes long. Jobs without a
-    `kind` may be done at the same time.
+    Equal jobs with a `kind` are done one after the other. These are changes of the conversation
+    `memory_id`, changes of several conversations, and long work. Jobs without a `kind` may be done
+    at the same time.
     """
 
     is_write: bool = False
@@ -156,11 +160,11 @@ class Job(NamedTuple):
 
 class Places:
     """Permits at most `most` requests to be handled at a time. A place is the permission to handle
-    one request, and one place is reserved for reads.
+    one request. One place is reserved for reads.
 
-    Writers of one conversation are handled one at a time. Otherwise they would wait for each other
-    in the database, and no other request would get a place. Long jobs are handled one at a time,
-    too. `seconds` is how long a request waits at most.
+    Writers of one conversation are handled one at a time. Otherwise they would occupy places while
+    they wait for each other in the database. Long jobs are handled one at a time, too. `seconds` is
+    how long a request waits at most.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -173,11 +177,11 @@ class Places:
         self._waiting_callers: Counter[str] = Counter()
 
     async def begin_answer(self, callers: frozenset[str]) -> AsyncExitStack:
-        """Wait until the caller has fewer than four responses in progress. Close the returned
-        object when the new response has been sent. Raises QueueFull.
+        """Wait until the caller has fewer than four responses in progress. Raises QueueFull.
 
-        `callers` are the keys of this one caller (see `callers_of`). The limit exists because a
-        large response stays in memory until the client has read it.
+        Close the returned object when the new response has been sent. `callers` are the keys that
+        identify the caller (see `callers_of`). The limit exists because a large response stays in
+        memory until the client has read it.
         """
         if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
             raise QueueFull(
@@ -202,8 +206,8 @@ class Places:
             self._waiting_callers -= Counter(callers)
 
     async def take(self, job: Job) -> AsyncExitStack:
-        """Wait until the request may be handled: until a place is free. Return an object that gives
-        the place back when it is closed. Raises QueueFull.
+        """Wait for a free place, and return an object that gives the place back when it is closed.
+        Raises QueueFull.
         """
         gates = self._gates(job)
         if any(gate.locked() for gate in gates):
@@ -241,8 +245,8 @@ class Places:
             asyncio.run_coroutine_threadsafe(place.aclose(), loop)
 
     def _gates(self, job: Job) -> list[Semaphore]:
-        """Return the semaphores to acquire, in order. A job that is waiting for its turn has no
-        place.
+        """Return the semaphores to acquire, in order. The turn of a job comes first, so that a job
+        that waits for its turn occupies no place.
         """
         if not job.is_write:
             return [self._free]
@@ -282,11 +286,11 @@ def job_of(scope: Scope) -> Job:
 
 
 def callers_of(scope: Scope) -> frozenset[str]:
-    """Return the keys by which the requests of a caller are counted. The keys are the API token and
-    the session; a caller with neither is counted by address.
+    """Return the keys that identify the caller of a request: API token and session, or else the
+    address.
 
-    Token and session are both counted, so that a made-up token beside a valid session does not
-    evade the count.
+    A request with a token and a session counts for both. Otherwise a made-up token beside a valid
+    session would evade the count.
     """
     address, _ = scope.get("client") or ("", 0)
     headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]

@@ -1,14 +1,14 @@
 """Limits the size of request bodies, and the time in which a body must arrive, before Django sees
 the request.
 
-Django's ASGI handler spools a whole body to disk before any view or limit applies. Here, a body
-with a declared length above the limit is refused before any part is read. A body without a declared
-length is refused as soon as it exceeds the limit. A body that arrives too slowly is refused, too:
-its connection would stay open forever.
+Django's ASGI handler writes a whole body to disk before any view or limit applies. Here, a body
+with a declared length above the limit is refused at once, and a body without a declared length as
+soon as it exceeds the limit. A body that arrives too slowly is refused, too: its connection would
+stay open forever.
 
 Under WSGI, and in a project whose asgi.py does not wrap Django in `with_live_streams`, the
-middleware applies the same limits. The limits apply before the CSRF check, which parses forms.
-docs/operations.md has the table of the limits.
+middleware applies the same limits before the CSRF check, which parses forms. docs/operations.md has
+the table of the limits.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _WITH_MESSAGES = frozenset({"simulate", "verdict", "add"})
 def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: str) -> BodyLimit:
     """Return the size limit of a body that is sent to a page or to the API.
 
-    Only multipart/form-data may be large: 2 MB of a url-encoded form take 160 MB when parsed. The
-    limit is lowest for URLs without a route, and for pages that need no account.
+    Only multipart/form-data may be large: 2 MB of a url-encoded form take 160 MB when parsed. URLs
+    without a route, and pages that need no account, have the lowest limit.
     """
     apps = match.app_names if match else ()
     if "chatmemory" in apps or is_api(path):
@@ -75,8 +75,8 @@ def upload_limit() -> BodyLimit:
 def upload_bounds() -> JsonBounds:
     """Return how many bytes of memory the values of an uploaded JSON file may take.
 
-    All values together may take four times the size limit of the file, because Python may keep four
-    bytes for each character. A single text or message may take a third of this size limit, because
+    All values together may take four times the largest file size, because Python may need four
+    bytes for a character. A single text or message may take a third of the file size, because
     storing a message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
@@ -94,8 +94,8 @@ def _limit(setting: str) -> BodyLimit:
 
 
 def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
-    """Return the response to a request for a page or the API if the request's body is too large,
-    else None.
+    """Return the response that refuses a request for a page or the API whose body is too large;
+    None for any other request.
     """
     if request.method in _WITHOUT_A_BODY:
         return None
@@ -113,7 +113,9 @@ def refused_body(request: HttpRequest, match: ResolverMatch | None) -> HttpRespo
 
 
 def _tell_view(request: HttpRequest, match: ResolverMatch | None) -> None:
-    """Tell a view that a body for it was refused, if it counts such bodies."""
+    """Call `body_refused` of the view for which a refused body was meant, if the view has such a
+    method.
+    """
     if match and _counts_refused_bodies(match):
         view: Any = match.func  # Django's `as_view` adds attributes
         told = view.cls(**view.initkwargs)
@@ -126,11 +128,12 @@ def _counts_refused_bodies(match: ResolverMatch | None) -> bool:
 
 
 class BoundedBodies:
-    """An ASGI application that refuses bodies of requests for the pages and the API. Other requests
-    of a project are passed on.
+    """An ASGI application that refuses too large or too slow bodies of requests for the pages and
+    the API. Other requests of a project are passed on.
 
-    It answers 413 if a body is too large, and 408 if it takes longer than 20 seconds plus 1 second
-    for each 16 KiB. An address with very many refused bodies gets 429.
+    - 413: the body is too large.
+    - 408: the body takes longer than 20 seconds plus 1 second for each 16 KiB.
+    - 429: very many bodies from this address were refused.
     """
 
     def __init__(self, application: Application) -> None:
@@ -151,8 +154,8 @@ class BoundedBodies:
 
 
 class _Body:
-    """A body that is counted as it arrives. Once it is refused, the application sees the client
-    disconnect, and its answer to that is not sent.
+    """A body that is counted as it arrives. Once it is refused, the application gets the message
+    that the client disconnected, and the application's response is not sent.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, limit: BodyLimit) -> None:
@@ -192,8 +195,8 @@ class _Body:
             await self._send(message)
 
     def _tell_length(self) -> None:
-        """Add the length of a chunked body: without it, Django reads no form. Django makes the
-        request after it has read the body.
+        """Add a Content-Length to the request of a chunked body, because Django reads no form
+        without it. Django makes the request only after it has read the body.
         """
         names = {name for name, _ in self._scope["headers"]}
         if b"transfer-encoding" in names and b"content-length" not in names:
@@ -217,7 +220,9 @@ def _too_large(limit: BodyLimit) -> Problem:
 
 
 def _limit_in(scope: Scope) -> BodyLimit | None:
-    """Return the limit of a body, or None for a page without one, such as a project's own."""
+    """Return the size limit of a request's body. None if no limit applies: for a request without a
+    body, or for a page of the project itself.
+    """
     if scope["type"] != "http" or (scope["method"] in _WITHOUT_A_BODY and not _has_body(scope)):
         return None
     path = path_in(scope)

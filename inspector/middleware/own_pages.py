@@ -65,8 +65,8 @@ def allow_frames(response: HttpResponse, origins: Sequence[str]) -> None:
 
 class InspectorMiddleware:
     """Adds ids, log lines, metrics, headers and error pages for all requests to the pages and the
-    API. Bodies that are too large are refused, and an account is required. Other requests of the
-    project are left alone.
+    API. Also refuses too large bodies, and requires an account. Other requests of the project are
+    left alone.
 
     Put this middleware anywhere in MIDDLEWARE after LocaleMiddleware: it also handles the responses
     of later middleware, such as redirects. A project's own middleware that reads forms before
@@ -81,8 +81,8 @@ class InspectorMiddleware:
         return self._observed(request) if is_own(request) else self._get_response(request)
 
     def _observed(self, request: HttpRequest) -> HttpResponse:
-        """Use a well-formed X-Request-ID of the request, or make one, and return it with the
-        response.
+        """Respond to a request with log line, metrics and trace. The response has the request's
+        X-Request-ID, or a new ID if the request has no well-formed ID.
         """
         started = perf_counter()
         id_ = choose_request_id(request.headers.get("X-Request-ID", ""))
@@ -147,8 +147,8 @@ class LoginRequired(LoginRequiredMiddleware):
     """Requires an account, as Django's LoginRequiredMiddleware does. A client address with very
     many requests without an account gets 429.
 
-    After an HTMX request without an account, the browser opens the sign-in page as a whole page.
-    Somebody who sent a form returns to the form's page after signing in, since the URL that
+    For an HTMX request without an account, the browser opens the sign-in page as a whole page.
+    After signing in, somebody who sent a form returns to the form's page, since the URL that
     received the form may accept no GET.
     """
 
@@ -171,7 +171,9 @@ class LoginRequired(LoginRequiredMiddleware):
 
 
 def _page_of_the_form(request: HttpRequest) -> str:
-    """Return the path of the page that sent a form, or the overview's if it is not on this site."""
+    """Return the path of the page from which a form was sent. Return the overview's path if that
+    page is not on this site.
+    """
     origin = f"{request.scheme}://{request.get_host()}"
     path = request.headers.get("Referer", "").removeprefix(origin)
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, None)
@@ -184,7 +186,7 @@ def _route(request: HttpRequest) -> str:
 
 
 def _actor(request: HttpRequest) -> str:
-    """The user's name if the user is already loaded, else "": loading costs a query."""
+    """Return the user's name; "" if the user is not loaded yet, because loading costs a query."""
     user = request.__dict__.get("user")
     if isinstance(user, SimpleLazyObject):
         user = getattr(request, "_cached_user", None)

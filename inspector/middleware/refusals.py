@@ -1,7 +1,7 @@
 """Refuses requests from an address that sent too many requests, before a view gets them.
 
-Requests that need no account are counted per address, with the throttles and rates of REST
-framework (DEFAULT_THROTTLE_RATES), as in the API.
+Requests that need no account are counted by address. The counting is that of REST framework, with
+its rates (DEFAULT_THROTTLE_RATES), as in the API.
 """
 
 from __future__ import annotations

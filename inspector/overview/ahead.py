@@ -1,9 +1,8 @@
-"""Counts the conversations of a large site for the overview before somebody opens it, in a
-background thread of the server.
+"""Counts the conversations of a large site for the overview in a background thread of the server.
 
-Counting reads each conversation. So readers of a large site get the numbers of the last count, with
-its time, and the thread counts again after changes. On a small site, or without the thread, the
-overview counts when it is opened.
+Counting reads each conversation, which takes long. So readers of a large site get the numbers of
+the last count, with its time, and the thread counts again after changes. On a small site, or
+without the thread, the overview counts when it is opened.
 """
 
 from __future__ import annotations
@@ -29,8 +28,11 @@ LASTS = 60  # seconds for which a count is read after the thread has ended
 
 
 class Seen(NamedTuple):
-    """The state of the site at a count: the newest change, the newest erasure, the newest row of
-    derived data, and the day. A count is current as long as all four stay the same.
+    """The state of the site at the time of a count. The count is current while this state is the
+    same.
+
+    It has the newest change, the newest erasure, the newest row of derived data (`kept`), and the
+    day.
     """
 
     change: int
@@ -44,8 +46,8 @@ class Seen(NamedTuple):
 
 
 def count_ahead() -> None:
-    """Count the conversations of a large site if something has changed since the last count. After
-    a count that took long, there is a long pause. On a small site, nothing is counted.
+    """Count the conversations of a large site if something has changed since the last count. Do
+    nothing on a small site, or soon after a count that took long.
     """
     now, known = Seen.now(), cache.get(COUNTED_AHEAD)
     if known and (cache.get(SEEN_AS) == now or timezone.now() < known.counted.until):

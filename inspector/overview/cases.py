@@ -21,13 +21,15 @@ DAYS = 14
 
 @dataclass(frozen=True)
 class Cases:
-    """The conversations that have a flag. Each of these conversations is one case, and `count` is
-    their number.
+    """The conversations that have a flag. Each of these conversations is one case.
 
-    `since` is when the oldest case began, and `newest` is the ID of the conversation with the
-    newest case. `by_day` has the number of cases that began on each of the last days, today last.
-    `begun` is like `by_day`, but also counts cases that were repaired later. `ids` has the IDs of
-    the conversations, if there are at most 50 and the flag's line needs them for a link.
+    - `count` is the number of cases.
+    - `since` is when the oldest case began. `newest` is the ID of the conversation with the newest
+      case.
+    - `by_day` has the number of cases that began on each of the last days, today last. `begun` is
+      the same, but also counts cases that were repaired later.
+    - `ids` are the IDs of the conversations, if there are at most 50 and the flag's line needs them
+      for a link.
     """
 
     count: int
@@ -51,8 +53,8 @@ def cases_of(
     """Return the cases of a flag in all conversations, or only in the conversations `among`.
 
     `midnights` are the starts of the last days, oldest first. `newest` is the ID of the
-    conversation with the newest case, if known. Days and times are known only for flags that record
-    when their cases began.
+    conversation with the newest case, if known. The result has days and times only for a flag that
+    records when its cases began.
     """
     every = Memory.objects.all() if among is None else among
     rows, line = every.filter(flag.where), flag.line
@@ -90,7 +92,7 @@ def _began(line: Line) -> F | Subquery:
 
 
 def _days(line: Line, midnights: Sequence[datetime]) -> Iterator[Q]:
-    """Yield the condition for each day; the last one goes on."""
+    """Yield the condition for the cases that began on each day. The last day has no end."""
     for begin, end in zip(midnights, [*midnights[1:], None], strict=True):
         yield _between(line, begin, end)
 

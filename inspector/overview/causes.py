@@ -47,11 +47,13 @@ MOST_LINES = 4
 class Cause:
     """A cause (reason for attention) as a line of the overview.
 
-    `name` is the name of the cause's flag. `words` is a sentence about the newest of the `cases`.
-    `address` is the URL to which the line's link leads, or "" if the linked page is not installed.
-    `common` is what most cases have in common, such as a label. `since` is when the oldest case
-    with this common value began; without a common value, when the oldest case began. `told` says
-    whether a change helped.
+    - `name` is the name of the cause's flag.
+    - `words` is a sentence about the newest of the `cases`.
+    - `address` is the URL of the line's link; "" if the linked page is not installed.
+    - `common` is what most cases have in common, such as a label.
+    - `since` is when the oldest case with this common value began. Without a common value, all
+      cases count.
+    - `told` says whether a change helped.
     """
 
     name: str
@@ -93,8 +95,8 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause. If its past cases are known, this is their title; a part of a
-        cause, such as one rule, keeps its own title.
+        """The title of the cause as a cause of the past, if it has one. A part of a cause, such as
+        one rule of a provider, keeps its usual title.
         """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
@@ -104,9 +106,10 @@ class Closed:
 class Folded:
     """A cause without a line at the top of the overview, such as a muted cause.
 
-    `count` is the number of conversations with the cause, and `muted` is None unless somebody muted
-    the line. `cause` is set if a room (feature) found the cause. Otherwise, `name` is the name of a
-    flag.
+    - `name` is the name of the cause's flag. If a room (feature) found the cause, `cause` is set
+      instead.
+    - `count` is the number of conversations with the cause.
+    - `muted` says who muted the cause; None if nobody did.
     """
 
     name: str
@@ -121,11 +124,10 @@ class Folded:
 
 @dataclass(frozen=True)
 class Counted:
-    """The counts of conversations (`stats`), made at the time `at`. They are cached up to `until`.
-    Changes after `moment` may be missing.
+    """The counts of conversations (`stats`), made at the time `at` and cached until `until`.
 
-    `filters` has the number of conversations for each filter (see `OverviewQuery.counts`), if a
-    background thread of the server has counted the list without filters.
+    Changes after `moment` may be missing. `filters` has the number of conversations for each filter
+    (see `OverviewQuery.counts`), but only if the background thread made these counts.
     """
 
     at: datetime
@@ -141,7 +143,7 @@ class Counted:
 
     @property
     def time_left(self) -> str:
-        """The time until all conversations are checked, in words; "" if it is not known."""
+        """The time until all conversations are checked, in words; "" if this time is not known."""
         return time_left(self.stats.seconds_left)
 
     def milliseconds_left(self) -> int:
@@ -154,13 +156,13 @@ class Headlines:
     """The top of the overview: the lines about causes (reasons for attention), and the counts of
     conversations (`counted`).
 
-    - `causes` are the causes with a line, and `needing` is the number of conversations in these
-      lines, each counted once.
+    - `causes` are the causes with a line. `needing` is the number of conversations in these lines,
+      each counted once.
     - `more` are causes with a line that rooms (features) have found.
     - `folded` are causes whose line is folded or muted.
-    - `resolved` are causes that some conversations had earlier today, and none has any more.
+    - `resolved` are causes that some conversations had earlier today, and no conversation has now.
     - `closed` are causes that ended after a change.
-    - `questions` and the values in `over_time` also come from rooms.
+    - `questions` are forms that rooms add. `over_time` is what rooms say about changes over time.
     """
 
     counted: Counted
@@ -193,22 +195,20 @@ class Headlines:
         return [each for each in self.folded if each.muted]
 
     def cached_for(self, seconds: float) -> Headlines:
-        """Return a copy of these lines which says that they are cached for this number of seconds,
-        counted from now.
-        """
+        """Return a copy of these lines that is valid for this number of seconds from now."""
         until = timezone.now() + timedelta(seconds=seconds)
         return replace(self, counted=replace(self.counted, until=until))
 
 
 def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
-    """Return the cached lines and counts at the top of the overview, or count again if there are
-    none. A new count includes all changes up to `moment`, the newest change that the caller knows.
+    """Return the lines and counts at the top of the overview, from the cache or counted now.
 
-    Counting takes long, so counts stay cached for 20 times as long as the counting took, for at
-    least 1 and at most 30 seconds. After an erasure, the next reader counts again, so that deleted
-    conversations are not counted; this does not apply to a site with very many conversations. Each
-    combination of filters has its own counts. On a large site, a thread counts the list without
-    filters (see `ahead`).
+    A new count includes all changes up to `moment`, the newest change that the caller knows. Counts
+    stay in the cache for 20 times as long as the counting took: at least 1 and at most 30 seconds.
+    After an erasure, the cached counts of a small site are not used.
+
+    Each combination of filters has its own counts. On a large site, a thread makes the counts
+    without filters (see `ahead`).
     """
     query = query or OverviewQuery()
     is_search = bool(query.q)
@@ -229,7 +229,9 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
 
 
 def ages_of(headlines: Headlines, moment: int) -> Ages:
-    """Return the times of the counts of an overview whose newest change is at `moment`."""
+    """Return the times at which the counts of an overview were made. `moment` is the newest change:
+    a count that includes it has no time.
+    """
     counted, over_time = headlines.counted, headlines.over_time
     at = counted.at if counted.moment < moment else None
     facets_at = over_time.at if over_time else None
@@ -238,7 +240,9 @@ def ages_of(headlines: Headlines, moment: int) -> Ages:
 
 
 def _is_outdated(stats: OverviewStats) -> bool:
-    """Whether something was erased since these counts, and it is cheap to count again."""
+    """Return whether something was erased since these counts. False on a large site, where counting
+    again takes long.
+    """
     return stats.conversations <= FEW and stats.erasure != newest_erasure()
 
 
@@ -258,9 +262,10 @@ def kept_seconds(took: float) -> float:
 def counted_headlines(
     moment: int, query: OverviewQuery | None = None, with_strip: bool = True
 ) -> Headlines:
-    """Count all conversations, or only the conversations that match the filters of `query`, in one
-    database snapshot. Without `with_strip`, the parts that rooms (features) add about changes over
-    time are left out.
+    """Count the conversations that match the filters of `query`, by default all, in one database
+    snapshot.
+
+    Without `with_strip`, the parts that rooms (features) add about changes over time are left out.
     """
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", day="", sort="activity", q="")
@@ -305,7 +310,9 @@ def counted_headlines(
 
 
 def _closed(closed: Mapping[str, room.Told], muted: Mapping[str, room.Muted]) -> Iterator[Closed]:
-    """Yield the closed causes that are still shown, and that nobody has dismissed since."""
+    """Yield the closed causes to show. Causes that somebody has dismissed after their end are left
+    out.
+    """
     for name, each in sorted(closed.items()):
         mute = muted.get(name)
         is_dismissed = mute is not None and each.closed_at is not None and mute.at > each.closed_at
@@ -314,7 +321,7 @@ def _closed(closed: Mapping[str, room.Told], muted: Mapping[str, room.Muted]) ->
 
 
 def _quiet(shown: Sequence[Flag], stats: OverviewStats) -> list[Flag]:
-    """Return the flags without a line that some conversations have."""
+    """Return the flags that some conversations have, but that are in no line."""
     return [
         flag
         for flag in flags()
@@ -327,14 +334,18 @@ def _quiet(shown: Sequence[Flag], stats: OverviewStats) -> list[Flag]:
 
 
 def _whole(flag: Flag) -> str:
-    """Return the name of the flag of which this one is a part, or its own."""
+    """Return the name of the flag of which this flag is a part, such as `refused` for a rule of a
+    provider. Return the own name of any other flag.
+    """
     return flag.name.partition(".")[0]
 
 
 def _in_parts(
     shown: Sequence[Flag], stats: OverviewStats, among: MemoryQuerySet | None
 ) -> tuple[list[Flag], dict[str, int]]:
-    """Return flags with their parts in place of those that have some, and the counts by name."""
+    """Return the flags that some conversations have, and the number of conversations by flag name.
+    A flag with parts, such as rules, is replaced by its parts.
+    """
     counts: dict[str, int] = {}
     found: list[Flag] = []
     for flag in shown:
@@ -358,13 +369,15 @@ def _has(stats: OverviewStats, flag: Flag) -> bool:
 
 
 def _is_muted(flag: Flag, counts: Mapping[str, int], muted: Mapping[str, room.Muted]) -> bool:
-    """Whether somebody folded this line, and its number has not grown by half since."""
+    """Return whether somebody muted this line, and the number of its cases has not grown by half
+    since.
+    """
     mute = _mute(flag.name, muted) or _mute(_whole(flag), muted)
     return _holds(mute, counts[flag.name])
 
 
 def _holds(mute: room.Muted | None, count: int) -> bool:
-    """Return whether a cause is still muted, because its number has not grown by half."""
+    """Return whether a cause is muted, and the number of its cases has not grown by half since."""
     return mute is not None and 2 * count < 3 * mute.count
 
 
@@ -378,14 +391,16 @@ def _muted_of_rooms(
 
 
 def _mute(name: str, muted: Mapping[str, room.Muted]) -> room.Muted | None:
-    """Return the mute of a cause, unless it was only dismissed while it was closed."""
+    """Return how a cause was muted. None if it was not, or if it was only dismissed after its
+    end.
+    """
     found = muted.get(name)
     return found if found and found.count else None
 
 
 def _resolved(stats: OverviewStats) -> Iterator[Folded]:
-    """Yield the causes whose last case ended today, with their last number. The cache remembers the
-    counts of a day.
+    """Yield the causes whose last case ended today, each with its last number of cases. The cache
+    has the counts of the day.
     """
     key = f"{COUNTED_AS}.{midnight():%Y-%m-%d}"
     before = cache.get(key, {})
@@ -435,7 +450,9 @@ def _causes(
 
 
 def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
-    """Return cases with the resolved ones: the cache remembers the highest count of each day."""
+    """Return cases with `begun`, the number of cases by day including resolved cases: the highest
+    count of each day, from the cache.
+    """
     if not cases.by_day:
         return cases
     key = f"{COUNTED_AS}.days.{name}"
@@ -446,7 +463,9 @@ def _with_resolved(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
 
 
 def _address(name: str, line: Line, cases: Cases) -> str:
-    """Return the URL of a flag's verb, or "" if its room is not installed."""
+    """Return the URL to which the link of a flag's line leads; "" if the linked page is not
+    installed.
+    """
     is_one = cases.count == 1 and line.route_of_one
     of_one = rooms.page_url(line.route_of_one, cases.newest) if is_one else ""
     address = rooms.page_url(line.route)

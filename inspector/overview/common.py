@@ -1,10 +1,12 @@
 """Finds what most conversations with the same cause (reason for attention) have in common: a
 tenant, a label, a policy, a provider or a model.
 
-Each conversation with the cause is one case. A value is common if at least two thirds of the cases,
-and at least three cases, have it. The share of the value among the cases must also be at least
-twice its share among all conversations. If several values are common, the value that the fewest
-conversations have is taken. A second value is added if exactly the same cases have both values.
+Each conversation with the cause is one case. A value is common if all of this is true:
+- At least two thirds of the cases, and at least three cases, have the value.
+- Its share among the cases is at least twice its share among all conversations.
+
+If several values are common, the value that the fewest conversations have is taken. A second value
+is added if exactly the same cases have both values.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ class Common:
     """What most conversations with the same cause have in common, such as a tenant or a model. Each
     conversation with the cause is one case.
 
-    `cases` is the number of cases, and `count` is the number of cases with the common `values`.
-    Without `values`, no value stands out. `tenants` is the number of tenants of the
-    cases. `since` is when the oldest case with the common values began; without `values`, when the
-    oldest case began. `newest` is the ID of the conversation whose case began last, if all cases
-    were read.
+    - `cases` is the number of cases, and `tenants` the number of their tenants.
+    - `values` are the common values; empty if no value stands out.
+    - `count` is the number of cases with these values, and `since` is when the oldest of them
+      began. Without `values`, `since` is when the oldest case of all began.
+    - `newest` is the ID of the conversation whose case began last; "" if not all cases were read.
     """
 
     cases: int
@@ -82,9 +84,10 @@ def tenant_of(memory_id: str) -> str:
 
 
 class Everywhere:
-    """Counts how many conversations of the site have a value, such as a label. The first count
-    reads the values of all conversations. On a site with very many conversations, a query counts
-    each value instead.
+    """Counts how many conversations of the site have a value, such as a label.
+
+    On a site with very many conversations, each value is counted by a query. On any other site, the
+    first count reads the values of all conversations.
     """
 
     def __init__(self, conversations: int) -> None:
@@ -109,10 +112,11 @@ class Everywhere:
 class Group:
     """The conversations of one tenant that have the same cause (reason for attention).
 
-    `count` is the number of these conversations, and `conversations` the number of all
-    conversations of the tenant. `label` is a label that at least two thirds of the conversations
-    with the cause have, in words, or "". `newest` is the ID of the conversation in which the cause
-    began last, and `at` the time of this beginning.
+    - `count` is the number of these conversations, and `conversations` the number of all
+      conversations of the tenant.
+    - `label` is a label in words that at least two thirds of these conversations have, or "".
+    - `newest` is the ID of the conversation in which the cause began last, and `at` is when it
+      began there.
     """
 
     tenant: str
@@ -202,8 +206,8 @@ def _group(tenant: str, times: Times, values: Values, everywhere: Everywhere) ->
 def _groups(
     having: dict[NamedValue, set[str]], cases: int, everywhere: Everywhere
 ) -> Iterator[tuple[int, int, NamedValue, set[str]]]:
-    """Yield the values that cases have in common: how many conversations have each, and which
-    cases.
+    """Yield the values that the cases have in common. Each comes with the number of all
+    conversations that have it, minus the number of its cases, and its cases.
     """
     for pair, own in having.items():
         if len(own) >= LEAST and 3 * len(own) >= 2 * cases:

@@ -66,8 +66,8 @@ class Chip:
 
 @dataclass(frozen=True)
 class Menu:
-    """The values to choose from for a filter that is not set. `at` is the time of their counts if
-    something has changed since then; otherwise None.
+    """The values to choose from for a filter that is not set. `at` is when they were counted; None
+    if nothing has changed since.
     """
 
     name: str
@@ -99,10 +99,13 @@ class Ages:
 class OverviewQuery:
     """The search, the filters, the order and the page of an overview. Unknown values are ignored.
 
-    `q` is the search. `active` selects conversations that changed today, and `flagged`
-    conversations with a flag. With a `day`, `flagged` selects the cases that began on this day.
-    `split` and `span` choose the groups and the period of the chart over time. `cursor` is the
-    position of the page in the list.
+    - `q` is the search.
+    - `active` selects conversations that changed today, and `flagged` conversations with a flag.
+      With a `day`, `flagged` selects the cases that began on this day.
+    - `split` and `span` choose the groups and the period of the chart over time.
+    - `cursor` is the position of the page in the list.
+
+    The other fields are filters with the same name, such as `tenant`.
     """
 
     q: str = ""
@@ -171,14 +174,16 @@ class OverviewQuery:
 
     @cached_property
     def _cases_on(self) -> Mapping[str, int] | None:
-        """The number of cases on the day by conversation, also of cases that were mended since.
-        None without a flag and a day, and for a flag whose past is not known.
+        """The number of cases on the chosen day by conversation, including cases that were repaired
+        later. None unless a day and a flag with known past cases are chosen.
         """
         return rooms.cases_on(self.day, self.flagged) if self.day and self.flagged else None
 
     @property
     def _cases(self) -> Q | None:
-        """The condition of a flag and a day together: a case on that day."""
+        """The database condition for conversations with a case of the chosen flag on the chosen
+        day.
+        """
         if self._cases_on is None:
             return None
         found = Q(database.in_list("id", self._cases_on))
@@ -187,7 +192,7 @@ class OverviewQuery:
     @cached_property
     def cases(self) -> int | None:
         """The number of cases in the listed conversations that began on the chosen day. None unless
-        a day and a flag are chosen, and the flag's past cases are known.
+        a day and a flag with known past cases are chosen.
         """
         if self._cases_on is None:
             return None
@@ -196,7 +201,9 @@ class OverviewQuery:
 
     @property
     def is_all(self) -> bool:
-        """Whether the list has no search and no filter, except for the flag of a cause."""
+        """Whether the list has no search and no filter. The flag of a cause does not count as a
+        filter.
+        """
         plain = OverviewQuery(
             flagged=self.flagged, sort=self.sort, split=self.split, span=self.span
         )
@@ -218,8 +225,8 @@ class OverviewQuery:
 
     @property
     def usual_sort(self) -> str:
-        """The order of this list unless its URL names another order: best match first for a search,
-        newest case first for a flag, otherwise by activity.
+        """The default order of this list: best match first for a search, newest case first for a
+        flag, otherwise by activity.
         """
         return usual_sort(self.flagged, self.q)
 
@@ -237,8 +244,8 @@ class OverviewQuery:
 
     @property
     def lab(self) -> str:
-        """The URL of the lab for the listed conversations; "" unless a flag is set that records
-        when its cases began.
+        """The URL of the lab for the listed conversations. "" without a flag, or if the flag does
+        not record when its cases began.
         """
         if not _newest_at(self.flagged):
             return ""
@@ -254,8 +261,8 @@ class OverviewQuery:
 
     @cached_property
     def chips(self) -> list[Chip]:
-        """The filter buttons. A button whose filter is not set is left out if the filter would find
-        nothing, except for a few buttons that are always shown.
+        """The filter buttons. Buttons that would find nothing are left out, except for set filters
+        and a few buttons that are always shown.
         """
         return [
             Chip(
@@ -299,9 +306,10 @@ class OverviewQuery:
 
     @cached_property
     def counts(self) -> Counts:
-        """The numbers of conversations that match if a filter is set in addition, by the filter's
-        name and value. The key `("", "")` has the number without an additional filter. A number is
-        None if a search finds too many to count.
+        """The number of conversations that would match with one more filter, by the filter's name
+        and value. The key `("", "")` has the number without a further filter.
+
+        A number is None if a search finds too many to count.
         """
         selections = {
             (name, value): replace(self, **{name: value}).which for name, value, _ in self._offered
@@ -324,11 +332,12 @@ def menus(
     """Return the menus of the filters that are not set, each with the values that some
     conversations have.
 
-    The keys of `facets` are names of filters. Each facet is a value, its number of conversations,
-    and words if they differ from the value. `flagged` has the number of conversations by flag name.
-    `ages` has the times of all counts.
+    - `facets` maps the name of a filter to its values. Each value comes with its number of
+      conversations, and with words if its own text is not shown.
+    - `flagged` has the number of conversations by flag name.
+    - `ages` has the times of all counts.
 
-    `facets` and `flagged` count all conversations, so these numbers are left out if the query has a
+    `facets` and `flagged` count all conversations. So the menus have no numbers if the query has a
     search or a filter.
     """
     is_plain = not any(getattr(query, name) for name in NARROWING)
@@ -395,7 +404,7 @@ def orderings() -> dict[str, str]:
 
 
 def _newest_at(flagged: str) -> bool:
-    """Whether a flag has the time of its newest case, by which a list can be sorted."""
+    """Return whether a flag records when its cases began, so that a list can be sorted by it."""
     return any(flag.cases.newest_at for flag in flags() if flag.name == flagged)
 
 

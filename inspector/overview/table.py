@@ -1,6 +1,4 @@
-"""The data of the overview for its templates: the rows of the table, search results and the
-feed.
-"""
+"""The rows of the overview for its templates: the table, search results and the feed."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def _marked(part: HitPart) -> str:
 
 
 class HitLine:
-    """A text with the searched words, as one line that begins shortly before the first match."""
+    """The part of a text around the searched words, as one line."""
 
     def __init__(self, text: str, words: str) -> None:
         self._text, self._words = text, words
@@ -96,8 +94,9 @@ class HitLine:
 class Hit(HitLine):
     """A search result on the overview: the best match in a conversation, as one line.
 
-    `no_room` means that no message can be added. A message that a lowered limit hides is then
-    described as over the limit, because no new message evicts it.
+    `no_room` is the reason why no message can be added, or None. It decides the words for a message
+    that a lowered limit hides: "leaves at the next add", or "over the limit" if there can be no
+    add.
     """
 
     def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
@@ -143,7 +142,9 @@ class Row:
 
     @property
     def over_limit(self) -> str:
-        """Why memory is over its limit, in words; "" if it is not."""
+        """Words about a memory that is over its limit, such as how many messages leave; "" within
+        the limit.
+        """
         if not self.memory.is_over_limit or self._is_within_limit:
             return ""
         count, no_room = self.hidden, self.no_room
@@ -153,7 +154,9 @@ class Row:
 
     @property
     def _is_within_limit(self) -> bool:
-        """Whether only tool calls that the model does not see are over the limit."""
+        """Whether the messages that the model sees are within the limit. Only hidden tool calls
+        exceed it then.
+        """
         window = self.row.window
         if window is None or window.over_limit or not can_decide(window.policy):
             return False
@@ -184,7 +187,7 @@ class Row:
 
     @property
     def _labels(self) -> dict[str, str]:
-        """The labels without the label that `source` shows."""
+        """The labels to show: all except the label that `source` already shows."""
         labels = self.memory.user_labels
         return {name: labels[name] for name in labels if name != "from" or not self.source}
 
@@ -207,9 +210,8 @@ class Row:
 
     @cached_property
     def line_beside(self) -> HitLine | None:
-        """A line of a text that has the searched words but is not in history, such as a message
-        that only model calls sent. None if there is no such text, or if a message in history has
-        the words.
+        """A line with the searched words from a text that is not in history, such as a message that
+        only model calls sent. None if a message in history has the words, or no text has them.
         """
         return HitLine(self.hit_beside.text, self.query.q) if self.hit_beside else None
 
@@ -218,8 +220,8 @@ class Row:
         """The query string that opens the conversation with the search; "" if no text of the
         conversation matches.
 
-        If the words do not stand together in a message, the link selects the message and searches
-        for the longest of the words.
+        If the words do not follow each other in the message, the link selects this message and
+        searches for the longest matching word.
         """
         found = self.hit or self.line_beside
         if not found:
@@ -230,7 +232,7 @@ class Row:
 
 
 class FeedRow:
-    """An entry of the feed: the latest evictions in one conversation. The entry is new if its last
+    """An entry of the feed: the latest evictions in one conversation. `is_new` is True if the last
     eviction is later than `last_seen`.
     """
 

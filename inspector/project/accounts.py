@@ -1,4 +1,4 @@
-"""Sets up who manages accounts, and limits attempts with wrong passwords."""
+"""The rights of people who manage accounts, and a limit for attempts with wrong passwords."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpRes
 
 
 class SignInLimit(AxesDatabaseHandler):  # type: ignore[misc]  # the library has no types
-    """Locks sign-in after wrong passwords. After AXES_FAILURE_LIMIT failures, an account is locked
-    for the client's address. After ten times as many failures, the address is locked for all
-    accounts.
+    """Locks sign-in after wrong passwords.
 
-    So colleagues behind one address do not lock each other out. A client without an address, behind
-    a proxy that is not trusted, is limited by account only.
+    After AXES_FAILURE_LIMIT failures, an account is locked for the client's address. So colleagues
+    behind one address do not lock each other out. After ten times as many failures, the address is
+    locked for all accounts. A client without an address, behind a proxy that is not trusted, is
+    limited by account only.
     """
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, str] | None = None) -> int:

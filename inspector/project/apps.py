@@ -44,8 +44,8 @@ class Admin(admin_apps.AdminConfig):
 
 
 class AdminSite(admin.AdminSite):
-    """The admin site. Its script with translations is always in English: the script needs a
-    language, and InspectorMiddleware sets no language for pages.
+    """The admin site, whose script with translations is always in English. InspectorMiddleware sets
+    no language for pages, and the script needs a language.
     """
 
     def i18n_javascript(

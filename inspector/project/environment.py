@@ -88,7 +88,9 @@ def earlier_secrets(name: str) -> list[str]:
 
 
 def redis(name: str) -> str:
-    """Return the URL of a Redis server, "" if unset. A URL needs the extra `redis`."""
+    """Return the URL of a Redis server in a variable; "" if unset. The variable needs the extra
+    `redis`.
+    """
     return env.str(name, "", validate=[_REDIS_URL, _has_a_port, _is_installed])
 
 
@@ -163,8 +165,8 @@ def database(name: str, default: str) -> DatabaseSettings:
 
 
 def check_production(debug: bool, hosts: Sequence[str]) -> None:
-    """Raise ImproperlyConfigured if the site is unsafe in production. The error names the
-    variable.
+    """Raise ImproperlyConfigured if a variable makes the site unsafe in production. The error names
+    the variable.
     """
     secret = env.str("CHATMEMORY_SECRET_KEY", "")
     if len(secret) < SECRET_LENGTH or len(set(secret)) < SECRET_CHARACTERS:

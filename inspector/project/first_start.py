@@ -54,8 +54,8 @@ def prepare_database(command: str) -> None:
 
 
 def _is_empty() -> bool:
-    """Return whether the database has no table of conversations. If it cannot be read, the command
-    explains why.
+    """Return whether the database has no table of conversations. False if the database cannot be
+    read: then the command itself explains why.
     """
     table = apps.get_model("chatmemory", "Memory")._meta.db_table
     try:
@@ -69,9 +69,9 @@ def _migrate() -> None:
 
 
 def _make_tables() -> None:
-    """Make the tables of a database that ends with this process, as the models describe them now.
+    """Make the tables of a database in RAM, which ends with this process.
 
-    All migrations would take nine times as long, and this command has only to find nothing.
+    The tables are made from the models, because all migrations would take nine times as long.
     """
     settings.MIGRATION_MODULES = {each.label: None for each in apps.get_app_configs()}
     call_command("migrate", run_syncdb=True, verbosity=0, interactive=False)
@@ -80,7 +80,9 @@ def _make_tables() -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Wait until no other process makes the schema: agents start several commands at once."""
+    """Within this context, no other process makes the tables. Agents start several commands at
+    once.
+    """
     file = settings.DATABASE_FILE.with_name("making_schema.lock")
     lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:

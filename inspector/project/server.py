@@ -21,12 +21,12 @@ ACCEPTED_SECONDS = 1
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server with a thread that computes derived data, and the counts of the overview on
-    a large site. The `announcement` is printed once requests are accepted.
+    """A uvicorn server with a thread that computes derived data and, on a large site, the counts of
+    the overview. `announcement` is printed once requests are accepted.
 
-    The server stops without refusing a request. Rooms (plug-in features) first end whatever would
-    prevent the stop, such as live streams, and connections already accepted are answered. With
-    Gunicorn's own ASGI worker, open live streams would delay the stop.
+    The server stops without refusing a request. First, rooms (plug-in features) end whatever would
+    prevent the stop, such as live streams. Then connections that are already accepted are answered.
+    With Gunicorn's own ASGI worker, open live streams would delay the stop.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:
@@ -62,10 +62,10 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets=sockets)
 
     async def _wait_for_accepted(self) -> None:
-        """Wait for a second, so that a connection that was just accepted can send its request.
+        """Wait up to a second, so that each connection that was just accepted can send its request.
 
-        Uvicorn would close such a connection, and its client would see a refusal. One that has been
-        used, and is kept open for another request, need not be waited for.
+        Uvicorn would close such a connection, and its client would see a refusal. Connections that
+        have already sent a request need not be waited for.
         """
         for _ in range(ACCEPTED_SECONDS * 10):
             await asyncio.sleep(0.1)
@@ -88,5 +88,7 @@ def load_what_requests_need() -> None:
 
 
 def _is_no_offer(record: logging.LogRecord) -> bool:
-    """Whether to log a line of uvicorn: not so if a client only offered another protocol."""
+    """Return whether to log a line of uvicorn. Lines about clients that only offered another
+    protocol are not logged.
+    """
     return not str(record.msg).startswith(_OFFERS)

@@ -40,8 +40,8 @@ _BEST_UP_TO = 65_536  # bytes
 
 
 class BoundedCompressor(Compressor):  # type: ignore[misc]  # the library has no types
-    """Compresses static files: small files as far as Brotli can, and large files almost as far in a
-    tenth of the time.
+    """Compresses static files with Brotli: small files at its best level. Large files are
+    compressed at a lower level, which is almost as good and takes a tenth of the time.
     """
 
     @staticmethod

@@ -53,8 +53,8 @@ class WorkerServer(Server):
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]  # the library has no types
-    """A gunicorn worker. When it stops, it gives running requests 25 seconds to finish, and ends
-    live streams at once.
+    """A gunicorn worker. When the worker stops, running requests have 25 seconds to finish, and
+    live streams end at once.
     """
 
     CONFIG_KWARGS = {

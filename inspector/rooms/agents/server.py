@@ -43,8 +43,8 @@ _QUERY_FAILED = (
 
 
 class _Server(MCPServer[Any]):  # its context has no values
-    """A server that refuses arguments that a tool does not have. Without them, the answer to a
-    misspelt filter would be about all conversations.
+    """An MCP server that refuses arguments that a tool does not have. Otherwise a misspelt filter
+    would be ignored, and the answer would be about all conversations.
     """
 
     async def call_tool(
@@ -114,8 +114,8 @@ def _answering(tool: Callable[..., Answer]) -> Callable[..., object]:
 
 
 def _result(answer: Answer) -> CallToolResult:
-    """Return an answer in words and as JSON, each with the URL. Both quote no more than the
-    beginning of any text, such as the name of a tool.
+    """Return an answer in words and as JSON, both with the URL. Long texts, such as the name of a
+    tool, are cut to their beginning.
     """
     text = "\n".join(_quoted(line, 2 * TEXT) for line in answer.words)
     return CallToolResult(
@@ -129,7 +129,7 @@ def _quoted(text: str, most: int = TEXT) -> str:
 
 
 def _quoted_all(value: JsonValue) -> JsonValue:
-    """Return JSON with no more than the beginning of each text, except URLs."""
+    """Return JSON in which all texts except URLs are cut to their beginning."""
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, dict):

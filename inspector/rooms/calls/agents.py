@@ -65,7 +65,7 @@ def line_of(call: ModelCall) -> str:
 
 
 def _values(call: ModelCall) -> dict[str, object]:
-    """Return a call with the fields of the API, and a comparison with the call before."""
+    """Return a call with the fields of the API, and a comparison with the previous call."""
     error = short(call.error) or None
     is_broken, again = call.is_broken, call.again
     return {**CallSerializer(call).data, "error": error, "is_broken": is_broken, "again": again}

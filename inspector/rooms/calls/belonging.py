@@ -20,22 +20,22 @@ LOOKED_FOR = 400  # the newest messages of a list: one of them must be the end o
 
 
 def key_of(name: str, prefix: str) -> str:
-    """Return the digest by which a call, or its response, is found again. API tokens with different
-    prefixes get different digests.
+    """Return the digest that identifies a call or a response.
 
     `name` is the ID of the call from the recorder or the trace span, or the provider's ID of the
-    response. `prefix` is the beginning of the conversation IDs that the API token can reach.
+    response. `prefix` is the beginning of the conversation IDs that the API token can reach: tokens
+    with different prefixes get different digests.
     """
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
 
 
 def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
-    """Return the stored call whose response a new call continues, or None. The request of the new
-    call names this response by its ID (`previous_response_id`).
+    """Return the stored call that a new call continues, or None.
 
-    A request may instead name a conversation that the provider stores. Then the newest answered
-    call of this conversation is returned.
+    The request of the new call names that call's response by its ID (`previous_response_id`). Or
+    the request names a conversation that the provider stores: then the stored call is the newest
+    answered call of this conversation.
     """
     if name := provider_conversation(call.sent.request):
         return _newest_of(name, conversation_of(call, prefix, ()))
@@ -49,36 +49,38 @@ def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
 
 
 def _newest_of(name: str, memory_id: str) -> ModelCall | None:
-    """Return the newest answered call of a conversation of the provider, or None."""
+    """Return the newest answered call whose request names this conversation of the provider, or
+    None.
+    """
     rows = ModelCall.objects.filter(memory_id=memory_id, format=RESPONSES).exclude(answer_key="")
     newest: list[ModelCall] = list(rows.order_by("-at", "-n")[:NEWEST])
     return next((row for row in newest if _conversation_in(row) == name), None)
 
 
 def _conversation_in(call: ModelCall) -> str:
-    """Return the conversation of the provider that a stored request names. No message is read."""
+    """Return the name of the provider's conversation in a stored request. No message is read."""
     changed = json.loads(call.difference or "{}").get("c", {})
     return provider_conversation({"input": "", **_values(changed)})
 
 
 def _values(changed: JsonMap) -> JsonDict:
-    """Return the members that a difference adds to the rendered messages."""
+    """Return the members that a patch adds to the rendered messages, with their values."""
     return {name: each["v"] for name, each in changed.items() if "v" in each}
 
 
 def conversation_of(
     call: NewCall, prefix: str, digests: Sequence[bytes], before: ModelCall | None = None
 ) -> str:
-    """Return the ID of the conversation that a call belongs to. The conversation may be new.
+    """Return the ID of the conversation that a call belongs to. The first rule that applies
+    decides:
 
-    - If the sender names the conversation, the ID is the prefix and this name.
-    - Otherwise, the call joins the conversation of `before`: the stored call whose response the new
-      request continues.
-    - Without `before`, the call joins a conversation if the call's list continues the list of that
-      conversation's newest call (see `formats.runs`).
-    - If there is no such conversation, the ID is new.
+    - The sender names the conversation: the ID is the prefix and this name.
+    - The request continues the stored call `before`: the ID is that of its conversation.
+    - The messages of the call continue the messages of a conversation's newest call (see
+      `formats.runs`): the ID is that of this conversation.
+    - Otherwise, the ID is new.
 
-    `digests` identifies the contents of the call's messages and of its answer.
+    `digests` identify the contents of the call's messages and of its answer.
     """
     if call.session:
         return _named(prefix, call.session)
@@ -91,7 +93,9 @@ def conversation_of(
 
 
 def _named(prefix: str, name: str) -> str:
-    """Return an id with a prefix. A name that is no valid id is replaced by its digest."""
+    """Return the ID made of a prefix and a name. A name that is no valid ID is replaced by its
+    digest.
+    """
     if is_id(found := f"{prefix}{name}"):
         return found
     digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
@@ -99,7 +103,9 @@ def _named(prefix: str, name: str) -> str:
 
 
 def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]]:
-    """Return the newest runs that a list may continue, with the ids of their conversations."""
+    """Return the conversations whose newest call a list may continue: their IDs, and the digests of
+    the newest call's messages. The newest conversation comes first.
+    """
     looked_for = {each.hex() for each in digests[-LOOKED_FOR:]} | {digests[0].hex()}
     found = CallEnd.objects.filter(database.in_list("digest", looked_for), prefix=prefix)
     ids = [*dict.fromkeys(found.order_by("-at").values_list("memory_id", flat=True)[: 5 * NEWEST])]
@@ -113,11 +119,10 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 def ends_of(
     memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
 ) -> Iterator[CallEnd]:
-    """Yield the rows by which a later call finds the conversation of this call. `digests` are the
-    digests of this call's messages and of its answer.
+    """Yield the rows by which a later call finds the conversation of this call.
 
-    Each row has the digest of one of the last two messages, or of the first message. The first
-    message is for calls that are repeated or arrive late.
+    There is a row for each of the last two messages, and for the first message, in case the call is
+    repeated or arrives late. `digests` are the digests of this call's messages and of its answer.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -1,9 +1,9 @@
 """Stores the messages of a model call apart from its conversation, if calls do not decide what is
 in the conversation's memory.
 
-Such a conversation has a policy, a client's list or an import. The call changes nothing in it, and
-has a list of its own. The list refers to messages of the conversation. All other messages of the
-list are stored as `CallMessage` rows, each once for all calls.
+That is so if the conversation has a policy, a client's list or an import. The call changes nothing
+in the conversation, and gets a list of its own. This list refers to messages of the conversation.
+All other messages of the list are stored as `CallMessage` rows, each once for all calls.
 """
 
 from __future__ import annotations
@@ -60,11 +60,10 @@ class ListedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class ListBeside:
-    """The messages that a model call sent, stored as a list beside the ledger. The messages were
-    matched with the messages of the conversation as of step `at`.
+    """The messages that a model call sent, stored as a list beside the ledger.
 
-    Messages are matched by digests of their contents. Digests are stored for the messages of the
-    conversation up to the seq `known_seq`.
+    The messages are matched with those of the conversation as of step `at`, by digests of their
+    contents. The messages of the conversation up to the seq `known_seq` have a stored digest.
     """
 
     memory_id: str
@@ -83,7 +82,7 @@ class ListBeside:
 
     def places(self, references: Iterable[Reference]) -> list[Place]:
         """Return the messages of the list with their tokens, for a comparison with another call.
-        `references` are the references that `keep` has returned.
+        `references` is the result of `keep`.
         """
         pairs = zip(references, self.messages, strict=True)
         return [Place(one.seq, each.tokens, one.overrides) for one, each in pairs]
@@ -200,7 +199,9 @@ def _tokens(memory_id: str, references: Iterable[Reference]) -> Mapping[int, int
 
 
 def _divided(references: Iterable[Reference]) -> tuple[list[int], list[int]]:
-    """Return the seqs of messages of the conversation, and the numbers of the others."""
+    """Return the seqs of referenced messages of the conversation, and the numbers of all other
+    referenced messages.
+    """
     seqs = {each.seq for each in references}
     return sorted(seq for seq in seqs if seq > 0), sorted(-seq for seq in seqs if seq < 0)
 
@@ -228,10 +229,10 @@ def _view(row: Message | CallMessage, reference: Reference) -> MessageView:
 
 
 class Mentions(NamedTuple):
-    """Where a phrase occurs in messages that calls sent and that are not in history.
+    """The messages with a phrase that calls sent and that are not in history.
 
-    `number` counts these messages. `call` is the newest call that sent one of them, or None if no
-    recent call did.
+    `number` is the number of these messages. `call` is the newest call that sent one of them, or
+    None if no recent call did.
     """
 
     number: int

@@ -73,8 +73,8 @@ def messages_in(
 ) -> tuple[ChatMessage, ...] | None:
     """Return the messages of a request; None if they cannot be read.
 
-    `after` are messages that the provider has stored, and that the request continues. They are
-    inserted after the instructions.
+    `after` are earlier messages that the provider has stored, and that this request continues. They
+    are inserted after the instructions of the request.
     """
     if after:
         request = {name: each for name, each in request.items() if name != "previous_response_id"}
@@ -90,8 +90,8 @@ def messages_in(
 
 
 def has_instructions(request: JsonMap, messages: Sequence[ChatMessage]) -> bool:
-    """Return whether `messages` begin with the instructions of the request, a system message that
-    applies to this request only.
+    """Return whether the first of `messages` is the system message with the request's instructions,
+    which apply to this request only.
     """
     return bool(request.get("instructions")) and any(
         isinstance(each, SystemMessage) for each in messages[:1]
@@ -119,7 +119,9 @@ def _read(
 
 
 def made_of(messages: Iterable[ChatMessage], format: str) -> JsonDict:
-    """Render messages as members of a request in a format, such as {"messages": […]}."""
+    """Render messages as members of a request, such as {"messages": […]}, in the format of a
+    provider.
+    """
     value = render_messages(messages, format).value
     if isinstance(value, dict):
         return value
@@ -127,8 +129,8 @@ def made_of(messages: Iterable[ChatMessage], format: str) -> JsonDict:
 
 
 def answer_made_of(messages: Sequence[ChatMessage], format: str) -> JsonValue:
-    """Render messages as the content of a response in a format, for `with_content`; None if they do
-    not fit into one response.
+    """Render messages as the content of a response (see `content_at`) in the format of a provider.
+    None if the messages do not fit into one response.
     """
     if not messages:
         return None
@@ -177,7 +179,7 @@ def tools_in(request: JsonMap) -> list[JsonDict]:
 
 def tool_name(definition: JsonMap) -> str:
     """Return the name of a tool, or its type if the tool has no name. A Gemini tool declares
-    several functions: for this tool, return the names of the functions.
+    several functions: then return all their names.
     """
     declared = definition.get("functionDeclarations")
     if isinstance(declared, list) and _is_list(declared):
@@ -192,10 +194,10 @@ def _type(definition: JsonMap) -> str:
 
 
 def session_in(request: JsonMap) -> str:
-    """Return the conversation name that a request gives, or "".
+    """Return the name of the conversation in a request, or "".
 
-    The name is the ID of a conversation that the provider stores, or else a name in the request's
-    metadata.
+    The name is the ID of a conversation that the provider stores, or else a conversation or session
+    ID in the request's metadata.
     """
     if name := provider_conversation(request):
         return name
@@ -206,10 +208,9 @@ def session_in(request: JsonMap) -> str:
 
 
 def provider_conversation(request: JsonMap) -> str:
-    """Return the ID of the stored conversation that a request of OpenAI's Responses API continues,
-    or "".
+    """Return the ID of the conversation that a request of OpenAI's Responses API continues, or "".
 
-    OpenAI stores this conversation. So the model sees items that are not in the request.
+    OpenAI stores this conversation, so the model sees messages that are not in the request.
     """
     found = request.get("conversation")
     found = found.get("id") if isinstance(found, dict) else found

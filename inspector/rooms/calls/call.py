@@ -42,10 +42,12 @@ NOT_COUNTED = Usage()
 class SentRequest:
     """The request of a model call: its JSON, and how it was sent.
 
-    `style` tells how this JSON was written, if the bytes are known (see `spelling`). `headers` are
-    the recorded headers of the request and of its answer. `is_exact` means that `request` is
-    complete, as it was sent. `removed` counts the secrets that were removed from the call. A
-    request without its secrets is not exact.
+    - `style` names the way in which the JSON was written, so that its bytes can be written again
+      (see `spelling`). "" if the bytes are not known.
+    - `headers` are the recorded headers of the request and of its answer.
+    - `is_exact` means that `request` is complete, as it was sent.
+    - `removed` is the number of secrets that were removed from the call. A request without its
+      secrets is not exact.
     """
 
     request: JsonMap
@@ -57,10 +59,13 @@ class SentRequest:
 
 @dataclass(frozen=True)
 class ReceivedAnswer:
-    """What came back for a request. `response` is the JSON of the answer, or None.
+    """The answer to a request.
 
-    `finish` is the provider's word for why the answer ended. `error` says why there is no normal
-    response, and `duration` is in seconds.
+    - `response` is the JSON of the answer, or None.
+    - `usage` are the tokens that the provider counted.
+    - `finish` is the provider's word for why the answer ended.
+    - `error` says why there is no normal response, or is "".
+    - `duration` is in seconds.
     """
 
     response: JsonMap | None = None
@@ -77,9 +82,10 @@ NOTHING_RECEIVED = ReceivedAnswer()
 class NewCall:
     """A model call that is not yet stored.
 
-    The JSON of the request and of the response is in the `format` of the provider. Calls with the
-    same `key` are stored once. `session` is the app's name of the conversation, or "". `sender` is
-    the name of the instrumentation.
+    - `key` identifies the call: calls with the same key are stored once.
+    - `format` is the provider's format of the JSON in the request and the response.
+    - `session` is the app's name of the conversation, or "".
+    - `sender` is the name of the instrumentation that sent the call to this site.
     """
 
     key: str
@@ -98,7 +104,7 @@ COUNT_MAX = 2**53
 
 
 def count_in(value: object) -> int | None:
-    """Return a value that a program sent if it is a valid count of tokens, or None."""
+    """Return a value that a program sent if the value is a valid number of tokens, else None."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX
     return value if is_count else None  # type: ignore[return-value]  # mypy does not see that a count is an int
 

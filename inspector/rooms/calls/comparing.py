@@ -15,10 +15,11 @@ from typing import NamedTuple
 class Difference(NamedTuple):
     """How the prompt of a call differs from the previous prompt.
 
-    `shared` is the number of tokens in the shared prefix, and `place` is the number of messages in
-    the shared prefix. `is_broken` means that this prompt does not begin with the whole previous
-    prompt. Then `again` counts the tokens that are sent again: messages behind the shared prefix
-    that the previous prompt also had.
+    - `shared` is the number of tokens in the shared prefix, and `place` the number of messages in
+      it.
+    - `is_broken` means that this prompt does not begin with the whole previous prompt.
+    - `again` is the number of tokens that are sent again after a broken prefix: of messages behind
+      the shared prefix that the previous prompt also had. Otherwise 0.
     """
 
     shared: int | None
@@ -33,8 +34,8 @@ NOTHING_BEFORE = Difference(None, 0, False, 0)
 class Place(NamedTuple):
     """A message of a prompt: its seq, its tokens, and `overrides`.
 
-    `overrides` is the JSON of changed fields if the prompt has the message in another form than the
-    history.
+    `overrides` is JSON with the fields in which the message differs from the history, or None if
+    there are none.
     """
 
     seq: int
@@ -42,16 +43,16 @@ class Place(NamedTuple):
     overrides: str | None
 
     def is_same(self, other: Place | None) -> bool:
-        """Return whether another prompt's place has the same message in the same form. Tokens are
-        not compared.
+        """Return whether a message of another prompt is the same message in the same form. Tokens
+        are not compared.
         """
         return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """The parts of a call's prompt that are compared: the digests of its tools, and its messages
-    (`places`).
+    """The parts of a call's prompt that are compared with another prompt: the digests of its tools,
+    and its messages (`places`).
     """
 
     tools: Sequence[str]

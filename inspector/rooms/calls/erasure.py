@@ -41,9 +41,9 @@ def erase(erased: Erased) -> None:
     """Erase the redacted messages of a conversation from its calls. If the conversation was deleted
     (`seqs` is None), delete its calls.
 
-    The ledger redacts the messages of the history itself. This function erases copies in columns of
-    calls, such as errors, tools and parameters. It also redacts messages that are not in history,
-    but have the text or an exact term of a redacted message.
+    The ledger redacts the messages of the history itself. This function erases copies of their
+    words in the rows of calls, such as in errors, tools and parameters. It also redacts sent
+    messages that are not in history but have the text or an exact term of a redacted message.
     """
     if erased.seqs is None:
         for model in _ALL:
@@ -63,9 +63,10 @@ def redact_sent(
     """Redact a message that model calls sent and that is not in history, in all calls of the
     conversation. This cannot be undone.
 
-    `place` is the message's index in the list of call `n`. Return False if the message was redacted
-    before. Raises MemoryNotFound, VersionConflict and CallNotFound. Raises MessageNotFound if there
-    is no message at the index, or if the message is in history: use `redact` for it.
+    `place` is the message's index in the list of call `n`. Returns False if the message was already
+    redacted. Raises MemoryNotFound, VersionConflict, CallNotFound, and MessageNotFound if no
+    message is at the index. Raises MessageNotFound also for a message in history: use `redact` for
+    it.
     """
     with database.atomic():
         lock_memory(memory_id, expected_version)
@@ -86,8 +87,8 @@ def redact_sent(
 
 
 def _sent_only(call: ModelCall, place: int) -> CallMessage:
-    """Return the message in a place of a call's list. Raises MessageNotFound if it is in history,
-    or if there is none.
+    """Return the message at an index of a call's list. Raises MessageNotFound if there is no
+    message, or if the message is in history.
     """
     references = decoded(call.places)
     own = -references[place].seq if place < len(references) else 0
@@ -107,8 +108,10 @@ def _erase_copies(
     gone: Set[int],
     steps: Set[int | None] = frozenset(),
 ) -> None:
-    """Erase the words of messages from the rows of calls. The messages themselves are `gone`, with
-    the calls that were made at these `steps`.
+    """Erase the words of redacted messages from all rows of calls.
+
+    `messages` are the redacted messages, and `gone` their seqs. Calls at one of these `steps`, or
+    with one of these seqs, are marked as no longer exact.
     """
     CallEnd.objects.filter(memory_id=memory_id).delete()
     CallRun.objects.filter(memory_id=memory_id).update(digests=b"")
@@ -148,8 +151,8 @@ def _steps_with(memory_id: str, seqs: Iterable[int]) -> set[int | None]:
 
 
 def _without_pieces(difference: str, format: str, holds: Callable[[str], bool]) -> str:
-    """Return the difference of a request without pieces of messages and without texts that `holds`
-    finds.
+    """Return the patch of a request without the parts that may have erased words: its messages, and
+    all members for which `holds` returns True.
     """
     if not difference:
         return ""
@@ -165,7 +168,9 @@ def _without_pieces(difference: str, format: str, holds: Callable[[str], bool]) 
 
 
 def _without_pieces_of_answer(response: str, holds: Callable[[str], bool]) -> str:
-    """Return the difference of an answer without pieces that the ledger does not have."""
+    """Return the stored parts of a response without its text. "" if other parts have erased
+    words.
+    """
     if not response:
         return ""
     body: JsonDict = json.loads(response)

@@ -18,8 +18,8 @@ LOOKED_AT = 20  # the newest calls of each conversation, for one that sent the t
 
 
 def hits(words: str, memory_ids: Sequence[str]) -> dict[str, HitBeside]:
-    """Return a search hit for the newest message that has the words, by conversation ID. Only
-    messages that calls sent and that are not in history are searched.
+    """Return a search hit for each conversation with the words: its newest message that has them.
+    Only messages that calls sent and that are not in history are searched.
     """
     newest = search.index().newest_beside(words, memory_ids, FEW)
     if not newest:
@@ -45,7 +45,8 @@ def _hit(memory_id: str, text: str, call: int | None) -> HitBeside:
 
 
 def _newest_calls_with(numbers: Mapping[str, int]) -> dict[str, int]:
-    """Return the newest call that sent a message, by conversation, given the message's number.
+    """Return the number of the newest call that sent a message, by conversation ID. `numbers` has
+    the message's number by conversation ID.
 
     Conversations whose newest calls did not send the message are left out.
     """

@@ -1,9 +1,9 @@
-"""Caches the lists of recent calls, so that this process reads only the new part of the next list.
+"""Caches the lists of recent calls, so that only the new part of the next list must be read.
 
 A program sends its whole list with each call, and only the last messages are new. So a new list
-mostly begins like a cached list. The messages of this shared beginning are taken from the cache,
-where they are already parsed, checked, counted and rendered. Lists are compared by the JSON texts
-of their entries. An entry is called a turn here.
+mostly begins like a cached list. The messages of this shared beginning come from the cache, already
+parsed, checked, counted and rendered. Two lists are compared by the JSON texts of their entries. An
+entry of a list is called a turn here.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ spell = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages that were rendered in a provider's format, by groups. A group is an answer and the
-    messages after it, up to the next answer.
+    """Messages of a list, rendered in a provider's format. They are divided into groups: an answer
+    of the model and the messages up to the next answer.
 
-    `items` are the rendered entries, `spelled` the JSON texts of `items`, and `beside` the other
-    members of the request. `ends` has a pair for each group: the numbers of messages and of items
-    up to the end of the group. `ids` are the IDs of all tool calls.
+    - `items` are the rendered entries, and `spelled` their JSON texts.
+    - `beside` are the other members of the request.
+    - `ends` has a pair for each group: how many messages, and how many items, end with this group.
+    - `ids` are the IDs of all tool calls.
     """
 
     messages: Sequence[ChatMessage] = ()
@@ -50,8 +51,8 @@ class Rendered:
     beside: JsonMap = field(default_factory=dict)
 
     def before(self, messages: Sequence[ChatMessage]) -> Rendered:
-        """Return the part of this rendering that can be used again for `messages`: the whole groups
-        at the beginning of `messages`.
+        """Return the part of this rendering that is also right for `messages`: the whole groups
+        that both lists share at the beginning.
         """
         same = same_beginning(self.messages, messages)
         number = bisect_left(self.ends, (same, 0))  # what follows a group decides its end
@@ -73,14 +74,13 @@ NOT_RENDERED = Rendered()
 
 @dataclass(frozen=True)
 class KnownList:
-    """The list of a request, parsed and cached, so that only the rest of a later list with the same
-    beginning is parsed.
+    """The parsed list of a request. It is cached, because the next list mostly begins with it.
 
-    `raw` are the list's entries as JSON values, and `turns` are the same entries as texts. `places`
-    has an index for each of the `messages`: the index of the entry with this message. `digests` has
-    a digest of each message's content, empty for system messages. The first `storable` messages
-    were already checked: they can be stored. `rendered` has the messages rendered in the provider's
-    format.
+    - `raw` are the entries of the list as JSON values, and `turns` the same entries as texts.
+    - `places` has for each of the `messages` the index of its entry.
+    - `digests` has for each message a digest of its content; empty for system messages.
+    - `storable` is the number of first messages that are already checked: they can be stored.
+    - `rendered` has the messages in the provider's format.
     """
 
     format: str
@@ -150,7 +150,9 @@ def keep_list(known: KnownList, rendered: Rendered) -> None:
 def _as_stored(
     read: tuple[ChatMessage, ...], stored: Sequence[ChatMessage]
 ) -> tuple[ChatMessage, ...]:
-    """Return messages of a list, each as it is stored if it has the same content there."""
+    """Return the messages of a list, with each message replaced by the stored message at the same
+    index, if both have the same content.
+    """
     if len(read) != len(stored):
         return read
     same = same_beginning(read, stored)
@@ -160,13 +162,17 @@ def _as_stored(
 
 
 def _spelled(turns: Sequence[JsonValue], before: KnownList | None) -> list[str]:
-    """Return turns as texts. Those that are the same objects as before have their text already."""
+    """Return entries as JSON texts. The texts of entries that `before` begins with are taken from
+    there.
+    """
     same = same_beginning(before.raw, turns) if before else 0
     return [*(before.turns[:same] if before else ()), *map(spell, turns[same:])]
 
 
 def _first_to_read(before: KnownList, turns: Sequence[str], raw: Sequence[JsonValue]) -> int:
-    """Return the index of the first turn to read: an answer, before which all turns are known."""
+    """Return the index of the first entry to parse. It begins an answer of the model, and all
+    entries before it are known. 0 if there is none.
+    """
     pairs = enumerate(zip(before.turns, turns, strict=False))
     same = next(
         (n for n, (one, other) in pairs if one != other), min(len(before.turns), len(turns))
@@ -176,7 +182,9 @@ def _first_to_read(before: KnownList, turns: Sequence[str], raw: Sequence[JsonVa
 
 
 def _begins(format: str, turns: Sequence[JsonValue], n: int) -> bool:
-    """Return whether an answer of the model begins with a turn, whatever comes before it."""
+    """Return whether an answer of the model begins at entry `n`, so that parsing can start
+    there.
+    """
     before, turn = turns[n - 1], turns[n]
     if format in (OPENAI, ANTHROPIC):
         is_answer = turn.get("role") == "assistant"
@@ -209,10 +217,10 @@ def storable_list(known: KnownList) -> Storable[ChatMessage]:
 def rendered_after(
     known: Rendered, messages: Sequence[ChatMessage], format: str
 ) -> Rendered | None:
-    """Render messages by groups, and reuse groups of the earlier rendering `known`. The result has
-    the same entries as the result of `made_of`.
+    """Render messages by groups, and reuse the groups of the earlier rendering `known`. The entries
+    are equal to those of `made_of`.
 
-    Return None if the messages must be rendered as a whole, such as in Gemini's format.
+    None if the messages must be rendered as a whole, such as in Gemini's format.
     """
     if format not in (OPENAI, ANTHROPIC):
         return None
@@ -251,7 +259,7 @@ def _ids_of_calls(messages: Iterable[ChatMessage]) -> list[str | None]:
 
 
 def _parts(messages: Sequence[ChatMessage]) -> list[tuple[ChatMessage, ...]]:
-    """Divide messages before each answer that follows another message."""
+    """Divide messages into groups. A group begins with the first answer after other messages."""
     starts = [
         n
         for n, each in enumerate(messages)
@@ -262,7 +270,7 @@ def _parts(messages: Sequence[ChatMessage]) -> list[tuple[ChatMessage, ...]]:
 
 
 def _is_closed(part: Sequence[ChatMessage]) -> bool:
-    """Return whether all results in a part answer calls in it."""
+    """Return whether all tool results in a group answer tool calls in the same group."""
     calls = {*_ids_of_calls(part)}
     results = (each.id for each in part if isinstance(each, ToolExecutionResultMessage))
     return all(id in calls for id in results)
@@ -274,8 +282,8 @@ def difference_of_turns(
     """Return the patch (see `patches`) from rendered messages to the request `target`, entry by
     entry. `turns` are the entries of the request's list as JSON texts.
 
-    Return None if the rendered list and the request's list differ in length. Both lists must then
-    be compared as a whole.
+    None if the rendered list and the request's list have different lengths. Then both lists must be
+    compared as a whole.
     """
     name = OWN_FIELDS[format][0]
     sent = target[name]
@@ -296,7 +304,9 @@ def difference_of_turns(
 
 
 def _item(n: int, item: JsonValue, spelled: str, turn: JsonValue, text: str) -> JsonValue:
-    """Return a turn in a patch: the place of its item, and what differs."""
+    """Return the patch for entry `n` of a list: `n` if the entry is equal to its rendering, `n`
+    with a patch, or a new value.
+    """
     if spelled == text:
         return n
     found = patch(item, turn, in_order=True)

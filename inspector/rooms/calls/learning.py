@@ -44,10 +44,10 @@ class Learned(NamedTuple):
 
 def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
     """Derive a factor and a constant from pairs of chatmemory's count and the provider's count.
-    Return None for too few pairs.
+    None for too few pairs.
 
     The factor is the median of the slopes between any two pairs, at least 1. The constant is the
-    median of the remaining differences. So a few unusual calls change neither.
+    median of the differences that remain after multiplying. So a few unusual calls change neither.
     """
     if len(counts) < FEWEST:
         return None
@@ -61,8 +61,8 @@ def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
 
 
 def learned_for(call: ModelCall) -> Learned | None:
-    """Return how to estimate the provider's token count for a call, or None for too few calls. The
-    estimate is learned from other calls of the same model with the same tools.
+    """Return how to estimate the provider's token count for a call, learned from other calls of the
+    same model with the same tools. None if there are too few such calls.
     """
     rows = ModelCall.objects.filter(
         model=call.model, is_countable=True, is_exact=True, input__gt=0, counted__gt=0

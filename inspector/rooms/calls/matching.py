@@ -1,7 +1,8 @@
 """Matches the messages of a call's list with the messages of a conversation, by their content.
 
-Messages with a unique content are matched first, then the repeated messages between them, in order.
-A list is mostly the end of a conversation, so the latest of several equal messages is taken.
+Messages with a unique content are matched first. Then the repeated messages between them are
+matched, in order. Of several equal messages, the latest is taken, because a list is mostly the end
+of a conversation.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def key_of_content(message: ChatMessage) -> str:
 
 
 def make_known(memory_id: str, known_seq: int) -> int:
-    """Store the digests of all messages after the seq `known_seq`, and return the seq of the newest
-    message.
+    """Store the digests of all messages of the history after the seq `known_seq`. Return the seq of
+    the newest message.
     """
     rows = Message.objects.filter(memory_id=memory_id).order_by("seq")
     while some := [*rows.filter(seq__gt=known_seq)[:AT_ONCE]]:
@@ -70,9 +71,8 @@ def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
 
 
 def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | None, bool]]:
-    """Return a pair for each sent message. The first value is the seq of the equal message in the
-    conversation, or None. The second value says whether the message was sent as a cleared tool
-    result.
+    """Return a pair for each sent message: the seq of the equal message in the conversation or
+    None, and whether the call sent that message as a cleared tool result.
     """
     keys = [key_of_content(each) for each in sent]
     rows = KnownMessage.objects.filter(
@@ -91,10 +91,10 @@ def found_in(memory_id: str, sent: Sequence[ChatMessage]) -> list[tuple[int | No
 
 
 def matched(keys: Sequence[str], seqs: dict[str, list[int]]) -> list[int | None]:
-    """Return, for each key of a list, the seq of a message that has this key. `seqs` has the
-    ascending seqs of each key.
+    """Return for each key of a list the seq of a message with this key. `seqs` maps each key to the
+    seqs of its messages, in ascending order.
 
-    Each seq is used once. The result has None for a key without an unused seq.
+    Each seq is used once. None stands for a key for which no seq remains.
     """
     times = Counter(keys)
     found: list[int | None] = [
@@ -110,8 +110,8 @@ def matched(keys: Sequence[str], seqs: dict[str, list[int]]) -> list[int | None]
 
 
 def _latest_before(left: Sequence[int], after: int | None) -> int:
-    """Return the index of the latest seq before the next known message of the list, or else of the
-    latest one.
+    """Return the index of the latest of these seqs that is lower than `after`. If none is lower, or
+    `after` is None, return the last index.
     """
     end = len(left) if after is None else bisect_left(left, after)
     return (end or len(left)) - 1

@@ -37,18 +37,21 @@ class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run
 
 
 class ModelCall(_OfConversation):
-    """A stored model call of a conversation. Its messages are stored elsewhere:
+    """A stored model call of a conversation, without its messages. They are stored elsewhere:
 
     - If calls began the conversation, the call's messages are the window after `step`. The window
       after `answer_step` also has the answer.
-    - In any other conversation, the call's messages are in `places` (see the module `places`).
-    - If the messages could not be stored, the call has no step and no places, and `difference` has
-      the messages.
+    - In any other conversation, `places` refers to the messages (see the module `places`).
+    - Messages that could not be stored are only in `difference`. Then there is no step, and no
+      places.
 
-    `difference` is the patch (see `patches`) from the call's messages, rendered in `format`, to the
-    request. `response` has the parts of the provider's response that the messages of the answer do
-    not have. `style` tells how the JSON of the request was written; "" if the bytes are not known.
-    `tools` are the digests of the call's tools, in order.
+    Other columns:
+
+    - `difference` is the patch (see `patches`) from the call's messages, rendered in `format`, to
+      the request.
+    - `response` has the parts of the provider's response that are not in the answer's messages.
+    - `style` names the way in which the JSON was written; "" if the bytes are not known.
+    - `tools` are the digests of the call's tools, in order.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")
@@ -137,8 +140,8 @@ class ToolDefinition(models.Model):
 
 
 class CallTool(_OfConversation):
-    """A tool that calls of a conversation offered. If `is_redacted`, its definition is no longer
-    shown in this conversation, but other conversations may still show it.
+    """A tool that calls of a conversation offered. If `is_redacted`, this conversation no longer
+    shows the definition of the tool. Other conversations may still show it.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
@@ -177,15 +180,15 @@ class CallMessage(_OfConversation):
 
     @property
     def seq(self) -> int:
-        """The number of the message in lists of calls: below 0, because the history has no number
-        for it.
+        """The number of the message in lists of calls. It is below 0, because the message is not in
+        history.
         """
         return -self.n
 
 
 class KnownMessage(_OfConversation):
-    """A digest of the content of a message in history. By these digests, the messages that calls
-    send are matched with history.
+    """A digest of the content of a message in history. Messages that calls send are matched with
+    the history by these digests.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "seq")
@@ -201,12 +204,13 @@ class KnownMessage(_OfConversation):
 
 
 class CallRun(models.Model):
-    """The values that are kept about all calls of one conversation. `digests` identify the messages
-    of the newest call and its answer. `last_step` is the last step that a call wrote.
+    """Values about all calls of one conversation.
 
-    `is_own` means that calls began the conversation, and nobody else has written to it. In any
-    other conversation, `own_messages` counts the sent messages that are not in history. Messages of
-    the history up to `known_seq` have a `KnownMessage`.
+    - `digests` identify the messages of the newest call and its answer.
+    - `last_step` is the last step that a call wrote.
+    - `is_own` means that calls began the conversation, and nobody else has changed its memory.
+    - `own_messages` is the number of sent messages that are not in history.
+    - Messages of the history up to `known_seq` have a `KnownMessage`.
     """
 
     memory = models.OneToOneField(
@@ -232,9 +236,10 @@ class CallRun(models.Model):
 
 
 class CallEnd(_OfConversation):
-    """A digest by which a later call finds its conversation: of one of the last two messages of the
-    conversation's newest call, or of its first message. The later call continues the list of this
-    call.
+    """A digest by which a later call finds the conversation that it continues.
+
+    It is the digest of one of the last two messages of the conversation's newest call, or of its
+    first message.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
@@ -251,9 +256,10 @@ class CallEnd(_OfConversation):
 
 
 class DroppedCalls(models.Model):
-    """The number of calls that were not stored, for one reason and sender. No content is stored.
+    """The number of calls that were not stored, for one reason (`why`) and sender. No content is
+    stored.
 
-    `awaited` are keys of recent dropped calls whose messages may still come in a later event.
+    `awaited` are the keys of recent calls whose messages may still arrive in a later event.
     """
 
     prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")

@@ -51,7 +51,7 @@ class Newest(Generic[Key, Value]):
 
 
 def same_beginning(one: Sequence[JsonValue], other: Sequence[JsonValue]) -> int:
-    """Return how many leading objects of both lists are identical (`is`, not `==`)."""
+    """Return the number of leading objects that are identical (`is`, not `==`) in both lists."""
     shortest = min(len(one), len(other))
     differ = (n for n, is_other in enumerate(map(is_not, one, other)) if is_other)
     return next(differ, shortest)

@@ -52,9 +52,8 @@ class CallFilter:
         return cls(day, searchable(parameters.get("model", "")))
 
     def link(self, **changes: str) -> str:
-        """Return the query string of this filter with some fields changed. If a field already has
-        the given value, the field is cleared: a second click on the same link shows all calls
-        again.
+        """Return the query string of this filter with some fields changed. A field that already has
+        the given value is cleared, so that a second click on a link shows all calls again.
         """
         then = {
             name: "" if getattr(self, name) == value else value for name, value in changes.items()
@@ -75,8 +74,8 @@ class CallFilter:
 class CallTotals:
     """Sums over calls: their number, failures, and tokens as providers counted them.
 
-    `cost` is the cost of the prompts: the number of input tokens that would cost as much at the
-    full price.
+    `cost` is the cost of the prompts, as a number of input tokens: so many would cost the same at
+    the full price.
     """
 
     calls: int = 0
@@ -133,12 +132,12 @@ def totals_by_day_and_model(since: datetime) -> dict[tuple[date, str], CallTotal
 
 
 def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal:
-    """Return the cost of prompts: the number of input tokens that would cost as much at the full
-    price.
+    """Return the cost of prompts, as a number of input tokens: so many would cost the same at the
+    full price.
 
     `tokens` has the counts `input`, `cached` (read from the prompt cache) and `written` (to the
-    cache). Tokens read from the cache or written to it have their own prices, by the model or else
-    by the provider. If these prices are unknown, the full price counts.
+    cache). Cached and written tokens have prices of their own, by the model or else by the
+    provider. If these prices are unknown, the full price counts.
     """
     known, usual = known_model(model), providers().get(provider)
     cached = known.cached if known else usual.cached if usual else None
@@ -194,7 +193,9 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class ListedCall:
-    """A row of the list of model calls. `stands_out` is its error, or its prefix change."""
+    """A row of the list of model calls. `stands_out` is its error or its prefix change in words, or
+    "".
+    """
 
     call: ModelCall
     cost: str
@@ -263,8 +264,8 @@ class CallsPage:
 
     @property
     def title(self) -> str:
-        """The title, such as `100 calls today, cost $0.74`. Without a price, it has the input
-        tokens instead of money.
+        """The title, such as `100 calls today, cost $0.74`. While no price is known, the title has
+        the number of input tokens instead of money.
         """
         if not self.today.calls:
             return f"No calls today, {counted(self.all.calls, 'call')} in {DAYS} days"

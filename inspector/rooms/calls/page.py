@@ -80,7 +80,7 @@ class Tool(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A line about a change since the previous call, with its text and tokens.
+    """A line about what changed since the previous call, with its text and tokens.
 
     `kind` is same (shared prefix), break (prefix change), off (no longer sent) or on (new).
     """
@@ -93,8 +93,8 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory. It has a number of `tokens`, which is None if unknown,
-    or an amount of `money`. `is_sum` marks a total.
+    """A line of the comparison with memory: a number of `tokens` (None if unknown), or an amount of
+    `money`. `is_sum` marks a total.
     """
 
     text: str
@@ -105,12 +105,12 @@ class Line(NamedTuple):
 
 
 class ShownMessage(NamedTuple):
-    """A message of the request, at index `place`. `number` is its number in history, or "" if the
-    message is not in history.
+    """A message of the request, at index `place`.
 
-    `can_be_redacted` means that the message is not in history and its text is still there. `more`
-    is the number of characters that are not shown. `is_after_break` marks the first message behind
-    the shared prefix, if the prefix changed.
+    - `number` is its number in history, or "" if the message is not in history.
+    - `can_be_redacted` means that the message is not in history and its text is still there.
+    - `more` is the number of characters that are not shown.
+    - `is_after_break` marks the first message behind the shared prefix, if the prefix changed.
     """
 
     row: MessageView
@@ -298,7 +298,7 @@ class CallPage:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The lines that add up the tokens of the request, with its cost. With a policy, the first
+        """The lines that add up the tokens of the request, and its cost. With a policy, the first
         lines compare the request with the window that the policy would keep.
         """
         return [*self._lines()]
@@ -343,7 +343,9 @@ class CallPage:
     # The cost
 
     def _costs(self) -> Iterator[Line]:
-        """Yield the cost of the prompt and of its break, in tokens at the input price."""
+        """Yield lines with the cost of the prompt and of its prefix change, in tokens at the input
+        price, and in money if a price is known.
+        """
         row, chosen = self.row, self.prices.prices
         if row.input is None or chosen.cached is None:
             return
@@ -429,7 +431,7 @@ def _name(row: MessageView) -> str:
 
 
 def _number(seq: int) -> str:
-    """Return the number of a message; "" if it was never said in the conversation."""
+    """Return the number of a message as text; "" if the message is not in history."""
     return f"#{seq}" if seq > 0 else ""
 
 
@@ -441,8 +443,8 @@ def _range(places: Sequence[Place]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return the beginning of JSON for people, with question marks for characters that UTF-8 cannot
-    encode.
+    """Return the beginning of a value as readable JSON. Characters that UTF-8 cannot encode become
+    question marks.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text[:RAW].encode(errors="replace").decode()
@@ -476,7 +478,9 @@ def _shown_message(row: MessageView, place: int, is_after_break: bool) -> ShownM
 
 
 def _numbers(tokens: Mapping[int, int]) -> str:
-    """Return the numbers of some messages, and how many were never said in the conversation."""
+    """Return the numbers of some messages in words, and how many of the messages are not in
+    history.
+    """
     seqs = sorted(seq for seq in tokens if seq > 0)
     shown = ", ".join(f"#{seq}" for seq in seqs[:5])
     words = [f"{shown} and {len(seqs) - 5:,} more" if len(seqs) > 5 else shown] if seqs else []
@@ -496,7 +500,7 @@ def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:
 
 
 def policy_of(memory_policy: Policy | None) -> Policy | None:
-    """Return the policy if it decides what is in memory; None if it only measures, or if there is
-    none.
+    """Return a conversation's policy if it evicts messages. None if it only measures, or if its
+    kind is not installed.
     """
     return memory_policy if can_decide(memory_policy) and not memory_policy.meters_only else None

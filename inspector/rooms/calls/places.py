@@ -1,5 +1,5 @@
-"""Encodes a model call's own list of messages as a text of references to messages. A call has such
-a list if its messages are not a window of the conversation.
+"""Encodes the list of a model call as a text of references to messages. Only calls whose messages
+are not a window of the conversation have such a list.
 
 A reference is the seq of a message in history, or `~` and the number of a `CallMessage`, which is
 not in history. `7s12` is message 7 as a cleared tool result of 12 tokens. Consecutive references
@@ -21,8 +21,7 @@ _PART = declared_pattern(r"(~?)(\d+)(?:-(\d+)|s(\d+))?")
 class Reference(NamedTuple):
     """A message in the list of a call. `seq` is below 0 if the message is not in history.
 
-    `stub_tokens` are the tokens of the placeholder that was sent instead of a cleared tool result,
-    or None.
+    `stub_tokens` is the size of the placeholder if the call sent a cleared tool result, else None.
     """
 
     seq: int

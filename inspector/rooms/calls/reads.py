@@ -87,8 +87,8 @@ def newest_call(memory_id: str) -> ModelCall | None:
 
 
 def newest_in(view: ConversationState) -> ModelCall | None:
-    """Return the newest call of the conversation that a page shows; None if there is none, or in a
-    simulation.
+    """Return the newest call of the conversation that a page shows; None if it has no calls, or in
+    a simulation.
     """
     if view.is_simulated:
         return None
@@ -109,18 +109,18 @@ def newest_of_all(size: int) -> list[ModelCall]:
 
 
 def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
-    """Return the counts of calls that were not stored, newest first. With a `prefix`, return only
-    counts for API tokens that are limited to this prefix.
+    """Return the newest rows that count calls which were not stored. With a `prefix`, only calls
+    that came with API tokens for this prefix.
     """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Look for the phrase that somebody searches on a conversation's page, in messages that calls
-    sent and that are not in history.
+    """Return the messages with the phrase that somebody searches on a conversation's page. Only
+    messages that calls sent and that are not in history are searched.
 
-    Return None without a phrase, or if no such message has the phrase.
+    None without a phrase, or if no such message has the phrase.
     """
     phrase = searchable(view.query.room_parameters.get("find", ""))
     if not phrase:
@@ -174,17 +174,15 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
 
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
-    """Return the newest earlier call of the conversation whose messages are stored; None if there
-    is none.
+    """Return the call with which a call is compared: the newest earlier call of the conversation
+    whose messages are stored, or None.
     """
     rows = _before(call).filter(~Q(places="") | Q(step__isnull=False))
     return rows.order_by("-at", "-n").first()
 
 
 class KnownCall(NamedTuple):
-    """A cached call: the newest call that this process has stored in a conversation, with its
-    prompt.
-    """
+    """The newest call that this process has stored in a conversation, cached with its prompt."""
 
     n: int
     at: datetime
@@ -202,11 +200,11 @@ def keep_newest(call: ModelCall, prompt: Prompt) -> None:
 
 
 def known_before(call: ModelCall) -> KnownCall | None:
-    """Return from the cache the call that precedes the new call `call` in its conversation. Return
-    None if the preceding call is not cached.
+    """Return the call before the new call `call` in its conversation, if that call is cached; else
+    None.
 
-    Calls are numbered in the order of storing, so the number of the preceding call is one less than
-    `call.n`. After a redaction, the cached prompt may differ from the stored prompt.
+    Calls are numbered in the order of storing, so its number is `call.n - 1`. After a redaction,
+    the cached prompt may differ from the stored prompt.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at
@@ -231,10 +229,10 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages that come before the messages of the next request if that request
-    continues `call`, such as by `previous_response_id`: the messages of `call` and its answer.
+    """Return the messages that a request continues if it names `call`, such as by
+    `previous_response_id`: the messages of `call` and its answer.
 
-    Instructions apply to one request only and are left out.
+    The instructions of `call` are left out, because they apply to one request only.
     """
     before = RebuiltCall(call)
     messages = [row.message for row in before.rows]
@@ -257,8 +255,8 @@ class RebuiltCall:
     def rows(self) -> Sequence[MessageView]:
         """The messages that were sent, including messages that a lowered limit hides today.
 
-        A message that is not in history has a seq below 0, except for a message that a client put
-        into the window.
+        A message that is not in history has a seq below 0. An exception is a message that a client
+        put into the window: its seq is positive.
         """
         if self.row.places:
             return views_of(self.row)
@@ -281,11 +279,10 @@ class RebuiltCall:
 
     @cached_property
     def answer_messages(self) -> list[ChatMessage]:
-        """The messages of the answer. If the call's messages are in the ledger, these are the
-        messages that entered memory after the request.
+        """The messages of the answer. They are the messages that entered memory after the request.
 
-        A call with a list of its own adds nothing to memory. Then the answer is read from the
-        response.
+        A call with a list of its own (`places`) adds nothing to memory. Then the messages are read
+        from the response.
         """
         if self.row.places:
             return [*(answer_in(self.response, self.row.format) or ())]
@@ -295,16 +292,16 @@ class RebuiltCall:
 
     @cached_property
     def made(self) -> JsonDict:
-        """The messages rendered as members of a request. The call's patch `difference` turns these
-        members into the request.
+        """The messages of the call, rendered as members of a request. Together with the patch
+        `difference`, they make the request.
         """
         messages = [row.message for row in self.rows]
         return made_of(messages, self.row.format) if messages else {}
 
     @cached_property
     def request(self) -> JsonDict:
-        """The request as the provider got it. For a trace span, the request as the span describes
-        it.
+        """The request as the provider got it. If the call comes from a trace span, the request is
+        as the span describes it.
         """
         difference = json.loads(self.row.difference) if self.row.difference else None
         found: JsonDict = patched(self.made, difference)

@@ -1,7 +1,7 @@
 """Writes a model call to the ledger: the list that a program sent, and the answer.
 
-This is done only if model calls decide the memory of the conversation (see `calls_decide`). A call
-in any other conversation does not change that conversation (see `beside`).
+Only calls that decide the memory of their conversation are written (see `calls_decide`). Any other
+call does not change its conversation (see `beside`).
 """
 
 from __future__ import annotations
@@ -60,19 +60,21 @@ def calls_decide(memory: Memory | None, run: CallRun | None) -> bool:
 
 
 def is_joined(run: CallRun) -> bool:
-    """Return whether somebody else has changed the memory of a conversation since the last call
-    that was recorded in it. New labels, a new policy and redactions do not count.
+    """Return whether somebody else has changed the memory of a conversation since its last recorded
+    call. New labels, a new policy and redactions do not count.
     """
     later = Step.objects.filter(memory_id=run.memory_id, n__gt=run.last_step)
     return later.exclude(kind__in=_HARMLESS).exists()
 
 
 class RecordedCall(NamedTuple):
-    """The steps that a call wrote. The window after `step` is its request, and the window after
+    """The steps that a call wrote: the window after `step` is its request, and the window after
     `answer_step` also has the answer.
 
-    `places` are the messages of the request, for comparisons. `continues` means that nobody changed
-    the conversation between this call and the previous call that this process recorded.
+    - `request` and `answer` are the entries of these messages.
+    - `places` are the messages of the request, for comparisons.
+    - `continues` means that nobody has changed the conversation since the previous call that this
+      process recorded.
     """
 
     step: int | None = None
@@ -94,7 +96,9 @@ class _KnownWindow(NamedTuple):
     places: Sequence[Place]
 
     def put_into(self, recorder: Recorder) -> bool:
-        """Put the cached window into a recorder. Return False if the stored window has changed."""
+        """Put the cached window into a recorder. Return False if the stored window has changed
+        since.
+        """
         if not is_unchanged(recorder.memory, self.memory):
             return False
         recorder.window.refill(self.entries)
@@ -136,8 +140,8 @@ def record_call(
     """Replace memory with the messages of a request, as `update_messages` does, and add the answer.
     Raises OthersDecide, and the exceptions of `update_messages`.
 
-    A program may send an earlier answer back with small differences in its form. The stored answer
-    is then kept. `prefix` limits which conversations the sender's API token can reach.
+    If the program sends an earlier answer back in a slightly different form, memory keeps the
+    stored answer. `prefix` limits which conversations the sender's API token can reach.
     """
     request, answer = storable_messages(request), storable_messages(answer)
     window = _WINDOWS.get(memory_id)
@@ -183,7 +187,7 @@ def _check_decision(memory_id: str, memory: Memory | None) -> None:
 
 
 def _places(entries: Sequence[Entry], known: Sequence[Place]) -> list[Place]:
-    """Return the places of entries, of which the first ones are known."""
+    """Return the places of entries. `known` are the places of the first entries."""
     new = entries[len(known) :]
     for each in new:
         if each.message is not None:
@@ -194,9 +198,11 @@ def _places(entries: Sequence[Entry], known: Sequence[Place]) -> list[Place]:
 def _replace(
     recorder: Recorder, known: Sequence[ChatMessage], messages: Sequence[ChatMessage]
 ) -> bool:
-    """Record the list of a call as the new window. One new message after all known ones is added,
-    as `replace_window` finds when it has compared them; but the add of a system message would
-    replace another one. Return whether all known ones stay.
+    """Record the list of a call as the new window. Return whether it only continues the old list.
+
+    The usual case is faster: if all old messages are followed by at most one new message, only this
+    message is added. A new system message is not added in this way, because an add would replace
+    the old system message.
     """
     new = messages[len(known) :]
     is_longer = len(known) <= len(messages) <= len(known) + 1 and all(map(is_, known, messages))
@@ -212,10 +218,11 @@ def _replace(
 def _with_known_answers(
     messages: Sequence[ChatMessage], known: Sequence[ChatMessage], same: int
 ) -> list[ChatMessage]:
-    """Return messages in which each answer in another spelling is replaced by the stored one: by
-    that in its place, as long as the contents of both lists are equal, and then by the latest one.
+    """Return messages in which each answer that differs from a stored answer only in form is
+    replaced by the stored answer.
 
-    The first messages of both lists are the `same`.
+    The stored answer at the same index is taken while both lists have equal contents, and then the
+    latest stored answer. The first `same` messages of both lists are equal.
     """
     found = [*messages[:same]]
     for message, stored in zip(messages[same:], known[same:], strict=False):

@@ -1,5 +1,6 @@
-"""Decodes the JSON bodies of requests. A program sends its whole list with each call, so a body
-mostly begins like an earlier body. Then only the rest of the body is decoded.
+"""Decodes the JSON bodies of requests, and only the new part of a body.
+
+A program sends its whole list with each call, so a body mostly begins like an earlier body.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class ReadBody(NamedTuple):
 
 @dataclass(frozen=True)
 class _Beginning:
-    """The beginning of a body in a known style: `data` up to the end of the last item of the list
-    `name`. The first item begins at `start`, and `ends` has the ends of all items.
+    """The beginning of a decoded body: its bytes (`data`) up to the end of the list `name`.
+
+    The list begins at `start`. `ends` are the positions at which its `items` end.
     """
 
     name: str
@@ -44,9 +46,9 @@ class _Beginning:
         return self.name, self.data[: self.ends[1]]
 
     def common_with(self, body: bytes) -> int:
-        """Return how many leading items a body repeats, or fewer.
+        """Return a number of leading items that a body surely repeats. The body may repeat more.
 
-        Ends are tried in growing steps from the last one, because mostly all items are repeated.
+        Longer beginnings are tried first, because mostly all items are repeated.
         """
         back = 0
         while back < len(self.items):
@@ -76,7 +78,7 @@ def read_body(body: bytes, name: str) -> ReadBody:
 
 
 def _continued(known: _Beginning, body: bytes) -> ReadBody | None:
-    """Read a body that begins like a known one; None if it goes on in another style."""
+    """Decode a body that begins like `known`; None if its rest is in another style."""
     count = known.common_with(body)
     if count < LEAST:
         return None
@@ -96,7 +98,7 @@ def _continued(known: _Beginning, body: bytes) -> ReadBody | None:
 
 
 def _keep_beginning(body: bytes, request: JsonDict, name: str, style: str) -> None:
-    """Keep the beginning of a body that was read as a whole."""
+    """Cache the beginning of a body that was decoded as a whole."""
     items = request.get(name)
     if not style or not isinstance(items, list) or len(items) < LEAST:
         return
@@ -108,7 +110,7 @@ def _keep_beginning(body: bytes, request: JsonDict, name: str, style: str) -> No
 
 
 def _ends(items: Sequence[JsonValue], start: int, style: str) -> list[int]:
-    """Return where each of the written items ends, of which the first one begins at `start`."""
+    """Return the positions at which these items end in a body. The first item begins at `start`."""
     comma = len(separator(style))
     sizes = [len(written(each, style)) for each in items]
     return [start + each - comma for each in accumulate(size + comma for size in sizes)]

@@ -18,7 +18,9 @@ _WITHOUT_BODIES = Table(ModelCall, only={*_CALLS.names} - {"difference", "respon
 
 
 def place_of(key: str) -> tuple[str, int] | None:
-    """Return the conversation ID and the number of the stored call with a key, or None."""
+    """Return the conversation ID and the number of the stored call with this key; None if there is
+    no such call.
+    """
     statement = "SELECT memory_id, n FROM chatmemory_calls_modelcall WHERE key = %s LIMIT 1"
     return next(iter(sql.rows(statement, [key])), None)
 

@@ -1,5 +1,5 @@
-"""The ways in which programs write JSON ("styles"), so that the bytes of a request can be written
-again.
+"""The ways in which programs write JSON ("styles"): spaces, escapes. A known style reproduces the
+bytes of a request from its JSON value.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def style_of(body: bytes, request: JsonValue) -> str:
 
 
 def _styles(body: bytes) -> Iterator[str]:
-    """Return the styles that a text may have, the likely ones first, by the space behind its first
-    name. Texts without escapes are the same with and without "ascii".
+    """Yield the styles that a text may have, the likely styles first. The space after the first
+    name tells which are likely. Styles with "ascii" are only tried if the text has escapes.
     """
     is_spaced = body.partition(b'":')[2][:1] == b" "
     is_escaped = body.isascii() and b"\\u" in body

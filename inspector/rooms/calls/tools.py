@@ -52,7 +52,9 @@ KNOWN = 64  # lists of tools
 
 
 def _known_tokens(memory_id: str, digests: Sequence[str]) -> Mapping[str, int]:
-    """Return the stored tokens of tools by digest. Those of the newest lists are kept here."""
+    """Return the stored tokens of tools, by digest. Results for the newest lists of tools are
+    cached.
+    """
     key = (memory_id, *digests)
     found = _NEWEST.get(key)
     if found is None:
@@ -70,7 +72,7 @@ def _digest(definition: JsonMap) -> str:
 
 
 def _count(definition: JsonMap) -> int:
-    """Return the tokens of a definition as JSON, which is about the provider's count."""
+    """Return the tokens of a definition as JSON, which is close to the provider's count."""
     text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
     estimator = estimator_for(configuration().ESTIMATOR)
     return min(estimator.estimate_token_count_in_text(plain(text, len(text))), TOKENS_MAX)
@@ -156,7 +158,7 @@ def forget_tools(memory_id: str, but: Collection[str] = ()) -> None:
 
 
 def _forget_unused(digests: Collection[str]) -> None:
-    """Delete the definitions among these that no conversation uses any more."""
+    """Delete those of these definitions that no conversation uses any more."""
     rows = ToolDefinition.objects.filter(in_list("digest", sorted(digests)))
     locked = {*rows.select_for_update().order_by("digest").values_list("digest", flat=True)}
     uses = CallTool.objects.filter(in_list("digest", locked), is_redacted=False)

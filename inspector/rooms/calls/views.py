@@ -130,14 +130,14 @@ def redact(request: HttpRequest, memory_id: str, n: int, place: int) -> HttpResp
 
 
 def _prices(request: HttpRequest, call: ModelCall) -> ChosenPrices:
-    """Return the prices of the address, with the cache of the provider that answered the call."""
+    """Return the prices in the URL, with the cache rules of the provider that answered the call."""
     own = call.provider if call.provider in providers() else OWN
     return ChosenPrices.read({"provider": own, **request.GET.dict()})
 
 
 def _policy(request: HttpRequest, memory: MemoryRow) -> tuple[Policy | None, str]:
-    """Return the policy to compare with, from the address or the conversation, and a problem of the
-    address or "".
+    """Return the policy to compare with, from the URL or the conversation. The second value says
+    what is wrong with the URL, or is "".
     """
     text = request.GET.get("policy", "").strip()
     if not text:

@@ -1,10 +1,11 @@
 """Stores model calls: their messages, and one row for the rest of each call.
 
-In a conversation that was created by model calls, a first transaction stores the messages in the
-ledger. In any other conversation, the ledger is unchanged, and the call has its own list (see
-`beside`). The difference between the request and its messages is computed without a lock. Then a
-second transaction writes the row. If the second transaction fails, the call can be stored again. A
-call that already has a row is not stored again.
+1. A first transaction stores the messages in the ledger, if model calls created the conversation.
+Otherwise the call gets a list of its own (see `beside`), and the ledger is unchanged. 2. The
+difference between the request and its messages is computed without a lock. 3. A second transaction
+writes the row. If it fails, the call can be stored again.
+
+A call that already has a row is not stored again.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ class _Outdated(Exception):
 
 
 class _New(NamedTuple):
-    """A call that is being stored, its conversation, the digests of its messages, and its list if
-    it was read in part.
+    """A call that is being stored, its conversation, and the digests of its messages. `known` is
+    its parsed list, or None.
     """
 
     call: NewCall
@@ -197,7 +198,9 @@ def _placed(new: _New, sent: Sequence[ChatMessage], answer: Sequence[ChatMessage
 def _placed_messages(
     new: _New, sent: Sequence[ChatMessage], answer: Sequence[ChatMessage]
 ) -> _Placed:
-    """Raises _NotStorable, and exceptions that may go away before the call comes again."""
+    """Store the messages in the ledger or beside it. Raises _NotStorable, or an error that may be
+    gone when the call comes again.
+    """
     memory_id = new.memory_id
     try:
         sent = storable_list(new.known) if new.known else sent
@@ -299,7 +302,7 @@ def _json(value: JsonValue) -> str:
 
 
 def _counted(sent: Sequence[ChatMessage], tokens: int) -> int:
-    """Return the tokens of messages with those that a request has beside them."""
+    """Return `tokens` plus the overhead of a request; 0 without messages."""
     return tokens + count_overhead(estimator_for(configuration().ESTIMATOR)) if sent else 0
 
 
@@ -314,9 +317,9 @@ def _has_media(message: ChatMessage) -> bool:
 
 
 def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool]) -> Stored:
-    """Give a row its number, and store it unless the call has come in the meantime.
+    """Give a row its number and store it, unless the call has been stored in the meantime.
 
-    Raises MemoryNotFound if the conversation was deleted in between, and _Outdated.
+    Raises MemoryNotFound if the conversation was deleted meanwhile, and _Outdated.
     """
     with database.atomic(), database.cursor() as cursor:
         lock_memory(row.memory_id, cursor=cursor)
@@ -348,7 +351,9 @@ def _insert(new: _New, row: ModelCall, placed: _Placed, tools: Sequence[SentTool
 
 
 def _keep_beside(run: CallRun, row: ModelCall, beside: ListBeside) -> list[Place]:
-    """Keep the list of a call that is in no ledger, and return it. Raises _Outdated."""
+    """Store the list of a call that is not in the ledger, and return its places. Raises
+    _Outdated.
+    """
     if beside.is_outdated:
         raise _Outdated
     run.is_own = run.is_own and not is_joined(run)
@@ -384,8 +389,8 @@ def _compare(
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Count calls that were not stored, by reason and sender. A call is not counted if its messages
-    have arrived in another event meanwhile.
+    """Count calls that were not stored, by reason and sender. A call that has been stored in the
+    meantime is not counted.
     """
     found: defaultdict[tuple[DropReason, str], list[str]] = defaultdict(list)
     for why, sender, key, count in dropped:
@@ -399,14 +404,16 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
 
 
 def count_no_more(stored: Iterable[NewCall], prefix: str) -> None:
-    """Subtract calls that are now stored from the counts of calls that were not stored. They were
-    counted when their spans came without messages.
+    """Subtract these stored calls from the counts of calls that were not stored. They were counted
+    when their spans first came without messages.
     """
     _count_no_more((key_of(call.key, prefix) for call in stored), prefix)
 
 
 def _count(prefix: str, why: DropReason, sender: str, keys: Sequence[str]) -> None:
-    """Count calls, each with its key or "". A span that comes again is not counted again."""
+    """Count calls that were not stored. Each has a key or "". A key that is already counted is not
+    counted again.
+    """
     rows = DroppedCalls.objects.filter(prefix=prefix)
     with database.atomic():
         if not rows.filter(why=why, sender=sender).exists() and rows.count() >= SENDERS:
