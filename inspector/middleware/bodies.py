@@ -2,13 +2,13 @@
 the request.
 
 Django's ASGI handler writes a whole body to disk before any view or limit applies. Here, a body
-with a declared length above the limit is refused at once, and a body without a declared length as
-soon as it exceeds the limit. A body that arrives too slowly is refused, too: its connection would
-stay open forever.
+whose declared length is above the limit is refused at once. A body without a declared length is
+refused as soon as it exceeds the limit. A body that arrives too slowly is refused, too: its
+connection would stay open forever.
 
-Under WSGI, and in a project whose asgi.py does not wrap Django in `with_live_streams`, the
-middleware applies the same limits before the CSRF check, which parses forms. docs/operations.md has
-the table of the limits.
+Under WSGI, the middleware applies the same limits before the CSRF check, which parses forms. The
+same is true of a project whose asgi.py does not wrap Django in `with_live_streams`.
+docs/operations.md has the table of the limits.
 """
 
 from __future__ import annotations

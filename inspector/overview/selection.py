@@ -99,13 +99,13 @@ class Ages:
 class OverviewQuery:
     """The search, the filters, the order and the page of an overview. Unknown values are ignored.
 
-    - `q` is the search.
+    - `q` is the search, and `sort` the order.
     - `active` selects conversations that changed today, and `flagged` conversations with a flag.
       With a `day`, `flagged` selects the cases that began on this day.
     - `split` and `span` choose the groups and the period of the chart over time.
     - `cursor` is the position of the page in the list.
 
-    The other fields are filters with the same name, such as `tenant`.
+    Any other field is the value of the filter with the same name, such as `tenant`.
     """
 
     q: str = ""

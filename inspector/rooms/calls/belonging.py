@@ -119,10 +119,11 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
 def ends_of(
     memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime
 ) -> Iterator[CallEnd]:
-    """Yield the rows by which a later call finds the conversation of this call.
+    """Yield the rows by which a later call finds the conversation of this call. `digests` are the
+    digests of this call's messages and of its answer.
 
-    There is a row for each of the last two messages, and for the first message, in case the call is
-    repeated or arrives late. `digests` are the digests of this call's messages and of its answer.
+    There is a row for each of the last two digests. A row for the first digest serves calls that
+    are repeated or arrive late.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -344,7 +344,7 @@ class CallPage:
 
     def _costs(self) -> Iterator[Line]:
         """Yield lines with the cost of the prompt and of its prefix change, in tokens at the input
-        price, and in money if a price is known.
+        price. If a price is known, a line with money follows.
         """
         row, chosen = self.row, self.prices.prices
         if row.input is None or chosen.cached is None:

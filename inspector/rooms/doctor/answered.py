@@ -1,5 +1,5 @@
-"""Explains a provider's error that no rule of the linter knows: a too long prompt, a rate limit, or
-a position in the request.
+"""Explains a provider's error that no rule of the linter knows: a prompt that is too long, a rate
+limit, or a position in the request.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ SHOWN = 5  # conversations
 
 
 class AnsweredError:
-    """Presents an error message that somebody has pasted. All parts are empty if `is_known`: then a
-    rule of the linter explains the error.
+    """Presents an error message that somebody has pasted. If `is_known`, a rule of the linter
+    already explains the error, and all parts are empty.
     """
 
     def __init__(self, error: str, is_known: bool = False) -> None:
@@ -62,8 +62,8 @@ class AnsweredError:
 
     @property
     def cure(self) -> str:
-        """Sentences about how to avoid the error; "" unless it is a rate limit or a too long
-        prompt.
+        """Sentences about how to avoid a rate limit or a too long prompt; "" for any other
+        error.
         """
         if self._rate and self._rate.is_spending:
             return "Add credit, or raise the limit of the account. No message has to change."
@@ -96,10 +96,11 @@ class AnsweredError:
 
     @cached_property
     def near(self) -> Sequence[tuple[str, int]]:
-        """The conversations that may soon cause the same error, as pairs of an ID and the tokens of
-        the memory, the largest memory first.
+        """The conversations that may soon cause the same error, as pairs of an ID and the tokens in
+        memory. The largest memory comes first.
 
-        These memories have at least 80 % of the tokens that fit, according to the error.
+        These memories have at least 80 % of the tokens that the provider accepts, according to the
+        error.
         """
         if not self.fits:
             return ()

@@ -1,5 +1,5 @@
-"""Splits the flag (reason for attention) of rejected conversations into a flag for each rule of the
-linter. A flag names the providers that reject windows which break its rule.
+"""Splits the flag (reason for attention) of rejected conversations into one flag for each rule of
+the linter. Each flag names the providers that reject windows which break the rule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def flags_by_rule(past: PastCases) -> list[Flag]:
 
 
 def _refusing(rule: str) -> tuple[str, ...]:
-    """Return the providers in use, anywhere, that refuse what breaks a rule."""
+    """Return the providers that reject windows which break a rule, and that are in use for any
+    conversation.
+    """
     use = choices().everywhere
     return tuple(
         name

@@ -44,7 +44,9 @@ SECTION = "providers"  # the name of the folded section
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
-    """Return the diagnosis of the window that a page shows. It is read once for each page."""
+    """Return the diagnosis of the window that a page shows. One page reads the diagnosis only
+    once.
+    """
     if "doctor" not in view.read:
         view.read["doctor"] = _known(view)
     found: KnownDiagnosis = view.read["doctor"]
@@ -73,8 +75,7 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the section with the answers of the providers. While the section is folded, it has no
-    answers.
+    """Yield a section with the answers of the providers. A folded section has no answers.
 
     On a live page, also yield a warning if a provider in use would reject the window. There is no
     warning while nobody has chosen the providers in use.
@@ -105,7 +106,9 @@ def _answers(view: ConversationState) -> dict[str, object]:
 
 
 def _test(view: ConversationState, found: KnownDiagnosis) -> str:
-    """Return the refusals of chosen providers as a test for a project, or "" if they accept it."""
+    """Return the code of a test that the chosen providers accept the conversation; "" if none of
+    them rejects it now.
+    """
     use = use_of(view)
     refused = found.under(use).refused_by if use.is_chosen and not view.is_simulated else ()
     if not refused:
@@ -123,8 +126,8 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
 
 
 def who_refuses(memory_id: str) -> str:
-    """Return which providers reject the memory of a conversation, and why: `OpenAI rejects this
-    memory: a tool call without its result (#5)`. Return "" if none does.
+    """Say which providers reject the memory of a conversation, and why: `OpenAI rejects this
+    memory: a tool call without its result (#5)`. "" if no provider does.
     """
     found = _kept_findings(memory_id)
     if found is None or not found.refused_by:
@@ -139,8 +142,8 @@ def who_refuses(memory_id: str) -> str:
 
 
 def refused_at(rule: str, memory_id: str) -> str:
-    """Return a sentence about the message by which the memory of a conversation breaks a rule:
-    `message #5 breaks the rule`. Return "" if there is no such message.
+    """Return the words `message #5 breaks the rule` for the message by which memory breaks a rule;
+    "" if there is no such message.
     """
     found = _kept_findings(memory_id)
     broken = (each for each in found.listed if each.refused_by) if found else ()
@@ -149,7 +152,9 @@ def refused_at(rule: str, memory_id: str) -> str:
 
 
 def _kept_findings(memory_id: str) -> Diagnosis | None:
-    """Return the kept findings of a conversation for its providers, or None."""
+    """Return the stored diagnosis of a conversation, limited to its providers in use. None if no
+    diagnosis is stored, or if it cannot be read.
+    """
     row = KeptDiagnosis.objects.filter(pk=memory_id).first()
     with suppress(CorruptRow):
         return kept_diagnosis(row).under(choices().of(memory_id)) if row else None

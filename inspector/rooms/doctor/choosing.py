@@ -1,8 +1,8 @@
-"""The providers that a site uses, as people or the setting CHATMEMORY["PROVIDERS"] have chosen
-them.
+"""The providers that a site uses. People choose them on a page, or the setting
+CHATMEMORY["PROVIDERS"] names them.
 
-A choice is for all conversations or for a prefix of their IDs; the longest prefix applies. The
-setting replaces choices that were made on the page.
+A choice is for all conversations, or for conversations whose IDs begin with a prefix. If several
+prefixes fit an ID, the longest prefix decides. The setting replaces all choices made on the page.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NONE = Q(id="")  # no conversation has an empty id
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of providers for the conversations whose IDs begin with a prefix, with the person
-    and the time.
+    """The providers that are in use (`use`) for conversations whose IDs begin with `prefix`, and
+    who chose them at what time.
     """
 
     prefix: str
@@ -47,8 +47,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """All choices by prefix. `fixed` means that they come from the setting, and cannot be changed
-    on the page.
+    """The choices of providers, by prefix of conversation IDs. `fixed` means that they come from
+    the setting, and cannot be changed on the page.
     """
 
     by_prefix: Mapping[str, Choice]
@@ -65,7 +65,9 @@ class Choices:
 
     @property
     def _unset(self) -> InUse:
-        """The providers without a matching choice: all until somebody has chosen, then none."""
+        """The providers in use for a conversation whose ID fits no choice: none. While nobody has
+        made any choice, all providers.
+        """
         return InUse({}) if self.is_made else ALL
 
     @property
@@ -77,11 +79,11 @@ class Choices:
         return in_use(dict.fromkeys(each for use in uses for each in use.written()))
 
     def naming(self, provider: str) -> Choices:
-        """Return choices as if only this provider were in use, for all conversations. `provider`
-        may name a model, too; without a model, the provider's models in use stay the same. If
-        `provider` is empty, return these choices unchanged.
+        """Return choices as if only `provider` were in use, for all conversations. "" returns these
+        choices unchanged.
 
-        Raises InvalidValue.
+        `provider` may name a model, too (`openai:MODEL`). Without a model, the models in use for
+        this provider stay the same. Raises InvalidValue.
         """
         if not provider:
             return self
@@ -114,7 +116,9 @@ class Choices:
 
 
 def _minded(use: InUse, rule: str, severities: str) -> Q:
-    """Return the condition for windows with a problem for these providers, by one rule or any."""
+    """Return the condition for windows with a problem for these providers. With a `rule`, only
+    problems with this rule count.
+    """
     found = NONE
     if not rule:
         bits = sum(BITS[name] for name in use.models)
@@ -151,15 +155,15 @@ _request = Local()  # holds the choices that were read for the current request
 
 
 def remember(**_: object) -> None:
-    """Read the choices only once for the whole request that begins now. This function receives the
-    signal `request_started`.
+    """Cache the choices for the request that begins now, so that they are read only once. Receives
+    the signal `request_started`.
     """
     _request.choices = None
 
 
 def forget(**_: object) -> None:
-    """Drop the choices that were cached for the request that ends now. This function receives the
-    signal `request_finished`.
+    """Drop the choices that were cached for the request that ends now. Receives the signal
+    `request_finished`.
     """
     if hasattr(_request, "choices"):
         del _request.choices

@@ -49,11 +49,12 @@ _LEFT_STEP = _COLUMNS.index("left_step")
 def diagnosis_of(
     state: StoredState, messages: MessagesBySeq | None = None, for_answers: bool = False
 ) -> Diagnosis:
-    """Return the diagnosis of a stored window. Interrupted tool calls are left out if the policy
-    leaves them out of prompts. Messages that a lowered limit hides are included.
+    """Return the diagnosis of a stored window.
 
-    `messages` are the window's messages by number, if the caller has read them. With `for_answers`,
-    the diagnosis is faster but less complete (see `diagnose`), and has no times.
+    Interrupted tool calls are not diagnosed if the policy leaves them out of prompts. Messages that
+    a lowered limit hides are diagnosed. `messages` are the window's messages by number, if the
+    caller has read them. With `for_answers`, the diagnosis is faster but less complete (see
+    `diagnose`), and has no times.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
@@ -83,7 +84,7 @@ def _messages(state: StoredState) -> Iterable[tuple[int, ChatMessage]]:
 
 
 def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
-    """Return the past of a window, with all places of these messages."""
+    """Return the past of a window, with all stays of the messages `seqs`."""
     memory, at = state.memory, state.step.n
     ended = Stay.objects.filter(memory=memory, left_step__lte=at)
     newest = list(ended.order_by("-left_step").values_list(*_COLUMNS)[: LEFT_AT_ONCE + 1])
@@ -118,8 +119,7 @@ AT_ONCE = 2_000  # messages of a window that a page examines
 
 @dataclass(frozen=True)
 class KnownDiagnosis:
-    """A window's diagnosis as far as it is known. If `diagnosis` is None, `why` says why there is
-    none.
+    """The newest known diagnosis of a window. If `diagnosis` is None, `why` says why there is none.
 
     `is_current` is False if the window has changed since the diagnosis.
     """
@@ -138,7 +138,9 @@ class KnownDiagnosis:
 
     @property
     def as_of(self) -> int | None:
-        """The step of the diagnosis if the window has changed since then; otherwise None."""
+        """The step of the diagnosis, if the window has changed since then. None for a current
+        diagnosis or for no diagnosis.
+        """
         return None if self.is_current or self.diagnosis is None else self.diagnosis.step
 
 
@@ -146,12 +148,13 @@ NOT_KNOWN = KnownDiagnosis()
 
 
 def known_diagnosis(state: StoredState) -> KnownDiagnosis:
-    """Return the diagnosis of a window: the stored diagnosis if it is of this window. Otherwise, a
-    window of up to 2,000 messages is diagnosed now.
+    """Return the diagnosis of a window, without computing for long:
 
-    For a larger window at the newest step, the stored diagnosis of an earlier step is returned, if
-    any. A diagnosis that is made now has no repairs and no times: the conversation page shows only
-    what providers answer.
+    - the stored diagnosis, if it is current;
+    - otherwise, for a window of up to 2,000 messages, a diagnosis made now, without repairs and
+      times;
+    - for a larger window at the newest step, the stored diagnosis of an earlier step, if there is
+      one.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -198,7 +201,7 @@ class DiagnosisKeeper(Keeper):
     """Derives and stores the diagnosis of each conversation, and the newest steps with a message
     that was too large for the limit.
 
-    Sends signals about rules that the window has newly broken, and about new reasons for attention.
+    Sends signals about rules that a window has newly broken, and about new reasons for attention.
     """
 
     model = KeptDiagnosis
@@ -243,7 +246,7 @@ class DiagnosisKeeper(Keeper):
 
 
 def _new_cases(row: KeptRow, before: KeptRow | None, use: InUse) -> Iterator[str]:
-    """Yield the names of the red flags that a conversation has now and had not before."""
+    """Yield the names of the red flags that a conversation has now, but did not have before."""
     was = before.missed_step if isinstance(before, KeptDiagnosis) else None
     if isinstance(row, KeptDiagnosis) and row.missed_step and row.missed_step > (was or 0):
         yield "never_in_memory"
@@ -277,7 +280,9 @@ def _bits(providers: Iterable[str]) -> int:
 
 
 def _rules_of(row: KeptRow, use: InUse) -> set[str]:
-    """Return the rules for which these providers list a row."""
+    """Return the rules for which the doctor lists the conversation of a row, if these providers are
+    in use.
+    """
     try:
         with row.reading() as values:
             found = Diagnosis.from_list(row.step, values).under(use)
@@ -287,8 +292,8 @@ def _rules_of(row: KeptRow, use: InUse) -> set[str]:
 
 
 def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
-    """Return the diagnosis of a stored row. Raises CorruptRow if the row cannot be read or its
-    columns do not fit its content.
+    """Return the diagnosis of a stored row. Raises CorruptRow if the row cannot be read, or if its
+    columns contradict its content.
     """
     with row.reading() as values:
         found = Diagnosis.from_list(row.step, values)
@@ -302,13 +307,13 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
 
 
 def without_room(memory: Memory) -> tuple[int | None, int | None]:
-    """Return two steps that added messages for which the limit had no room. Each is the newest such
-    step, or None.
+    """Return two steps whose added message had no room: (too large, left at once). Each is the
+    newest such step, or None.
 
-    The first step added a message that is too large for an empty window. The second step added a
-    message that left memory in the same step.
+    - Too large: beside the system message alone, the message would still exceed the limit.
+    - Left at once: the message left memory in the step that added it.
 
-    Only the last 40 steps are searched. Steps in which a client decided the window are left out.
+    Only the last 40 steps are searched, without steps in which a client decided the window.
     """
     first = max(0, memory.last_step - LATELY_STEPS)
     steps = list(Step.objects.filter(memory=memory, n__gte=first).order_by("n"))
@@ -331,8 +336,8 @@ def without_room(memory: Memory) -> tuple[int | None, int | None]:
 
 
 def _is_oversized(arrival: Stay, step: Step) -> bool:
-    """Return whether an added message was too large even for an empty window: it left in the same
-    step, or the window remained over its limit.
+    """Return whether an added message was too large for the limit even beside the system message
+    alone.
     """
     policy, after = step.policy, totals_after(step)
     if not can_decide(policy):

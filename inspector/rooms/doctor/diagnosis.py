@@ -1,5 +1,5 @@
-"""The diagnosis of a window: the provider rules that it breaks, for which providers, and since
-which step.
+"""The diagnosis of a window: which provider rules it breaks, for which providers, and since which
+step.
 
 The pages of the inspector, the API, the command `doctor` and the tools for agents all read the
 class `Diagnosis`.
@@ -32,14 +32,15 @@ FoundProblems = dict[tuple[str, bool], dict[Named, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Problem:
-    """A rule that a window breaks, and the providers that would reject (`refused_by`) or mishandle
-    the window for this reason.
+    """A rule that a window breaks, and what providers do for this reason.
 
-    For providers in `conditional_for`, the answer depends on the model or a parameter. `seq` is the
-    message that breaks the rule, or 0 for the whole window. The problem began with step `since`, at
-    the time `at`; both may be unknown (None). For providers in `repairable_for`, a repair would
-    help. `is_pending` means that the problem is expected and ends with the next messages. An
-    example is a tool call that still waits for its results.
+    - `refused_by` are the providers that would reject the window, and `mishandled_by` those that
+      would mishandle it. For `conditional_for`, the answer depends on the model or a parameter.
+    - `seq` is the message that breaks the rule, or 0 for the whole window.
+    - `since` is the step at which the problem began, and `at` its time; None if unknown.
+    - `repairable_for` are the providers for which a repair would help.
+    - `is_pending` means that the next messages will end the problem, such as the result of a tool
+      call that is still running.
     """
 
     rule: str
@@ -54,8 +55,8 @@ class Problem:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the doctor lists a conversation for this problem. Pending and conditional
-        problems are not listed.
+        """Whether the doctor lists a conversation for this problem. Problems that are pending, or
+        that are only conditional, are not listed.
         """
         is_alarm = bool(self.refused_by or self.mishandled_by or not RULES[self.rule].laws)
         return is_alarm and RULES[self.rule].is_listed and not self.is_pending
@@ -86,8 +87,8 @@ class Problem:
         return [mark(name, self.rule, severity) for name, severity in known if severity]
 
     def under(self, use: InUse) -> Problem | None:
-        """Return the problem with only those of its providers that are in use. Return None if all
-        providers in use accept the window.
+        """Return the problem limited to the providers in use and their models. None if they all
+        accept the window.
         """
         severities = {name: self._severity(name, models) for name, models in use.models.items()}
         if RULES[self.rule].laws and not any(severities.values()):
@@ -120,7 +121,7 @@ def _of(severity: str, severities: Mapping[str, str]) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class Diagnosis:
     """The problems of the window after a step. Problems for which a provider rejects the window
-    come first, and older problems come before newer ones.
+    come first. Among these, and among the rest, the oldest problem comes first.
     """
 
     step: int
@@ -139,8 +140,8 @@ class Diagnosis:
 
     @property
     def ill_at(self) -> datetime | None:
-        """The time since which the window has a problem that the doctor lists; None if there is
-        none.
+        """The time since which the window has a problem that the doctor lists; None without such a
+        problem.
         """
         return min((each.at for each in self.listed if each.at), default=None)
 
@@ -159,8 +160,8 @@ class Diagnosis:
     def with_times(self, times: Mapping[int, datetime]) -> Diagnosis:
         """Return the diagnosis with the time at which each problem began.
 
-        `times` has the time of each step by its number. A problem with an unknown beginning gets
-        the time of the diagnosed step.
+        `times` maps steps to their times. A problem whose first step is unknown gets the time of
+        the diagnosed step.
         """
         timed = (replace(each, at=times.get(each.since or self.step)) for each in self.problems)
         return replace(self, problems=tuple(timed))
@@ -233,15 +234,15 @@ def diagnose(
     past_of: Callable[[Collection[int]], Past] | None = None,
     for_answers: bool = False,
 ) -> Diagnosis:
-    """Return the diagnosis of a window, without times. `numbers` has the seq of each of the
-    `messages`, and `step` is the step after which the window had these messages.
+    """Return the diagnosis of a window, without times.
 
-    `has_left` tells whether any message has ever left the window. `past_of` returns the earlier
-    steps of the messages with the given seqs. Without `past_of`, the result does not say when
-    problems began.
-
-    `for_answers` saves time for callers that show only what each provider answers. No problem then
-    has `repairable_for`, and a single problem has no `since`.
+    - `numbers` has the seq of each of the `messages`.
+    - `step` is the step after which the window had these messages.
+    - `has_left` tells whether any message has ever left the window.
+    - `past_of` returns the past of the messages with the given seqs. Without it, the result does
+      not say when problems began.
+    - `for_answers` saves time if only the answers of providers are shown. Then no problem has
+      `repairable_for`, and a single problem has no `since`.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)
@@ -266,10 +267,10 @@ def diagnose(
 
 
 def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
-    """Return the names of the rules for which a provider would reject a window now, whatever
-    messages come next. Only rules for which the doctor lists conversations are checked.
+    """Return the names of the rules for which a provider would reject a window, whatever messages
+    come next. Only rules for which the doctor lists conversations are checked.
 
-    Each of the `turns` is one message of the window, in the form that rules check (see
+    `turns` are the messages of the window in the form that rules check (see
     `chatmemory.lint.turns`).
     """
     window = [turn._replace(position=position) for position, turn in enumerate(turns)]
@@ -281,8 +282,8 @@ def refused_rules(turns: Iterable[Turn], provider: str) -> set[str]:
 def _since(
     found: FoundProblems, past_of: Callable[[Collection[int]], Past]
 ) -> dict[tuple[str, bool], tuple[int, Named]]:
-    """Return, by rule, the first step at which messages were at fault, with these messages. Rules
-    with an unknown step are left out.
+    """Return, by rule, the first step at which messages broke the rule, and these messages. Rules
+    for which no such step is known are left out.
     """
     faults = {key: sorted(each)[:LOOKED_AT] for key, each in found.items() if not key[1]}
     if not faults:
@@ -315,8 +316,8 @@ def _problem(
 
 
 def _with_repairs(problems: Sequence[Problem], messages: Sequence[ChatMessage]) -> list[Problem]:
-    """Return problems with the providers for which a repair ends them, so that the provider accepts
-    the window.
+    """Return the problems with `repairable_for`: the providers that would accept the window after a
+    repair, and for which the repair solves the problem.
     """
     plans: dict[str, Collection[str] | None] = {}  # by provider: the rules that are still broken
 

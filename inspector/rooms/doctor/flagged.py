@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 
 def _lately(column: str) -> Q:
-    """Return the condition for a step of this column among the last 40 steps."""
+    """Return the condition that the step in a column of the diagnosis is one of the conversation's
+    last 40 steps.
+    """
     return Q(**{f"keptdiagnosis__{column}__gt": F("last_step") - LATELY_STEPS})
 
 
 def _refused(*rules: str) -> Q:
-    """Return the condition for windows that a provider in use refuses, by one of these rules or, if
-    none are given, by any.
+    """Return the condition for windows that a provider in use rejects because of one of these
+    rules. Without rules, any rule counts.
     """
     from inspector.rooms.doctor.choosing import choices
 
@@ -79,7 +81,7 @@ def _in_use() -> Callable[[str, str], bool]:
 
 
 def _by_rule() -> list[Flag]:
-    """Return a flag for each rule for which a provider in use refuses windows."""
+    """Return a flag for each rule for which a provider in use rejects windows."""
     from inspector.rooms.doctor.by_rule import flags_by_rule
 
     return flags_by_rule(PAST)

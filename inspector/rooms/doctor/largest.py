@@ -1,7 +1,5 @@
-"""Finds limits that are smaller than the largest recorded turn. The beginning of such a turn leaves
-memory before the turn ends.
-
-A turn is a user message and all messages up to the next user message.
+"""Finds limits that are smaller than the largest turn in the newest messages of the history. The
+beginning of such a turn leaves memory before the turn ends.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
     """Return the columns `needed_limit` and `short_at` of a conversation's stored diagnosis.
 
     `needed_limit` is the limit that the largest recorded turn needs. `short_at` is the time since
-    which the limit is too small for a turn, in microseconds since 1970. Both are None if the limit
-    is large enough, or if no built-in policy decides what stays in memory.
+    which the limit is too small, in microseconds since 1970. Both are None if the limit is large
+    enough, or if no built-in policy decides what stays in memory.
     """
     policy = memory.policy
     nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
@@ -43,7 +41,7 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
 
 
 def _first_stays(memory: Memory) -> list[Stay]:
-    """Return the first stays of the latest messages, in the order of the history."""
+    """Return the first stay of each of the newest messages, in the order of the history."""
     rows = Stay.objects.filter(memory=memory).order_by("-n")
     rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
     found = {stay.seq: stay for stay in rows[:RECORDED]}
@@ -71,8 +69,8 @@ class TooSmallLimit:
 
 
 def short_windows(id_prefix: str = "", most: int = 20_000) -> list[TooSmallLimit]:
-    """Return up to `most` conversations whose limit is too small for their largest turn. A
-    conversation whose limit has become too small recently comes first.
+    """Return up to `most` conversations whose limit is too small for their largest turn. The
+    conversation whose limit became too small last comes first.
     """
     rows = Memory.objects.beginning_with(id_prefix)
     rows = rows.filter(keptdiagnosis__needed_limit__gt=F("policy_limit"))

@@ -1,5 +1,5 @@
-"""The lines of the doctor's page: problems that one repair would solve, and problems that only the
-client can solve.
+"""The lines of the doctor's page about rejected windows: problems that one repair would solve, and
+problems that only the client can solve.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """Values by which the page finds what the conversations with a problem have in common.
+    """What the conversations with a problem are compared by, to find what they have in common.
 
-    `values` maps a conversation's ID to its values, such as its tenant and its labels. `everywhere`
+    `values` has each conversation's values, such as its tenant and its labels, by ID. `everywhere`
     counts how many conversations of the site have a value.
     """
 
@@ -52,11 +52,11 @@ class Whose(NamedTuple):
 
 
 class MendLine(Line):
-    """A line of the doctor's page: conversations whose problems one kind of repair solves. The
-    problems may be of several rules and providers.
+    """A line of the doctor's page: conversations whose problems the same kind of repair solves. The
+    problems may break several rules.
 
-    `by_client` means that clients decide the windows of these conversations. Such a line offers no
-    repair.
+    `by_client` means that clients decide the windows of these conversations. Then the line offers
+    no repair.
     """
 
     def __init__(
@@ -103,16 +103,14 @@ class MendLine(Line):
 
     @property
     def since(self) -> datetime | None:
-        """The time since which most conversations of the line have the problem. The overview shows
-        the same time.
+        """The time since which most conversations of the line have the problem, as on the
+        overview.
         """
         return self.common.since
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The conversations of the line grouped by tenant. Only the tenants with the most of these
-        conversations are listed.
-        """
+        """The conversations of the line grouped by tenant. Only the largest groups are listed."""
         return groups_in(self._times, *self._whose)[:GROUPS]
 
     @cached_property
@@ -198,11 +196,11 @@ def mends(
     """Return a line for each kind of repair that would solve problems of rejected windows.
     Conversations that only their client can change have lines of their own.
 
-    The first line is the one with the most conversations whose problem began today. Five lines are
-    shown, and the rest are folded. A line with fewer than three conversations is folded, too, if no
-    problem began today. If this would fold all lines, the first five are shown.
+    The line with the most conversations whose problem began today comes first. Five lines are
+    shown, and the rest are folded. Lines with fewer than three conversations and no problem from
+    today are folded, too, unless there are only such lines.
 
-    If `is_used` is True, people have chosen the providers in use, and the lines are red.
+    `is_used` is True if people have chosen the providers in use; then the lines are red.
     `everywhere` counts conversations of the site by value, such as a label.
     """
     refused = [each for each in issues if each.severity == "refused"]
@@ -225,8 +223,10 @@ def mends(
 
 
 def _by_cure(issue: Issue, clients: Collection[str]) -> list[tuple[tuple[str, str], list[Case]]]:
-    """Return the cases of a cause by what would cure them: the repair, or for windows without one
-    the rule; and the cases that only a client can change, by rule.
+    """Return two pairs of a cure and the cases that need it: first the cases that a repair can
+    solve, then the cases that only a client can solve.
+
+    The cure is the kind of repair, or the rule if there is no repair.
     """
     own = [case for case in issue.cases if case.memory_id not in clients]
     theirs = [case for case in issue.cases if case.memory_id in clients]

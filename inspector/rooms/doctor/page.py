@@ -44,7 +44,7 @@ class Row(NamedTuple):
     """A conversation in a line of the page.
 
     `query` is the query string of the link to the conversation. `how` is a sentence on how the
-    problem began, and `at` the time at which the problem began, None if unknown.
+    problem began. `at` is the time at which the problem began; None if unknown.
     """
 
     memory_id: str
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def rows_of(cases: Sequence[Case]) -> list[Row]:
-    """Return rows for the first seven of the cases, which are all that a line of the page shows."""
+    """Return rows for the first seven cases. A line of the page shows no more."""
     return [
         Row(
             case.memory_id,
@@ -67,12 +67,12 @@ def rows_of(cases: Sequence[Case]) -> list[Row]:
 
 
 class Line(ABC):
-    """A line of the doctor's page: conversations that the same change would repair. When somebody
-    opens the line, it shows the first few conversations.
+    """A line of the doctor's page: conversations that the same change would repair. An opened line
+    shows the first few conversations.
 
-    `verb` is the label of the button for this change, or "" if no installed feature can make such a
-    change. `address` and `fields` lead to a preview of the change. `times` are the times at which
-    the problems of the conversations began.
+    - `verb` is the label of the button for this change; "" if no installed feature can make it.
+    - `address` and `fields` lead to a preview of the change.
+    - `times` are the times at which the problems began.
     """
 
     is_red = False
@@ -142,8 +142,8 @@ class CauseLine(Line):
 
     @cached_property
     def prevention(self) -> str:
-        """Advice that prevents the problem in future, or "". If the line has a repair button, the
-        advice is shown only if it names an option of a policy.
+        """Advice that prevents the problem in future, or "". Beside a repair button, only advice
+        that names an option of a policy is shown.
         """
         if self.verb and not RULES[self.issue.rule].by_policy:
             return ""

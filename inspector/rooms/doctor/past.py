@@ -1,7 +1,7 @@
 """Finds the steps at which providers began to reject the window of a conversation, even if the
 window was repaired later.
 
-A window is examined where a request could follow: after a user message, and after the last result
+Only windows that a request could send are examined: after a user message, and after the last result
 of the preceding tool calls.
 """
 
@@ -25,12 +25,11 @@ _NAMES = {label: name for name, label in PROVIDERS.items()}
 
 
 def refused(passage: Passage, state: JsonDict) -> Iterable[Case]:
-    """Return the cases in which a provider began to reject the window, up to the end of the
-    passage. A case has the step, and a detail with provider and rule, such as
-    `openai:orphan_result!`.
+    """Return all cases up to the end of the passage: the steps at which a provider began to reject
+    the window.
 
-    `passage` has the newest steps of the ledger. `state` has the cases of earlier steps, and is
-    updated.
+    The detail of a case has the provider and the rule, such as `openai:orphan_result!`. `passage`
+    has the newest steps of the ledger. `state` has the cases of earlier steps, and is updated.
     """
     cases = [Case(*each) for each in state.get("cases", ())]
     known = {*state.get("refused", ())}
@@ -48,7 +47,7 @@ def refused(passage: Passage, state: JsonDict) -> Iterable[Case]:
 
 
 def _examined(passage: Passage) -> Iterator[tuple[int, Sequence[Held]]]:
-    """Yield the windows that a request could send, each with the step that made it."""
+    """Yield the windows that a request could send, each with its step."""
     open_calls: set[str | None] = set()
     before: int | None = None
     last: PastWindow | None = None
@@ -98,7 +97,9 @@ class _Requests:
         return {_NAMES[label] for label in self._refusals.of(positions)} if positions else set()
 
     def marks(self, window: Sequence[Held], providers: Iterable[str]) -> str:
-        """Return why these providers reject a window, as `openai:orphan_result!` with commas."""
+        """Return why these providers reject a window, such as `openai:orphan_result!`; separated by
+        commas.
+        """
         shown = self._places_of(window)
         return ",".join(
             sorted(
@@ -113,11 +114,11 @@ class _Requests:
 
 
 def counting(rule: str = "") -> Callable[[str, str], bool]:
-    """Return a function that tells whether a past rejection of a window still counts. The function
-    gets a conversation's ID and the detail of a case, such as `openai:orphan_result!`.
+    """Return a function that tells whether a past rejection of a window still counts: one of the
+    rejecting providers is in use.
 
-    A rejection counts if one of the rejecting providers is in use. With a `rule`, only rejections
-    for this rule count.
+    The function takes a conversation's ID and the detail of a case, such as
+    `openai:orphan_result!`. With a `rule`, only rejections for this rule count.
     """
     made = choices()
     signs = "".join(MARKS.values())

@@ -1,5 +1,5 @@
-"""Recognizes which providers a conversation uses, by attributes of its messages and by tool call
-IDs. Nothing here reads the database.
+"""Recognizes which providers a conversation uses: by attributes of its messages, and by the IDs of
+its tool calls. Nothing here reads the database.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_"
 def providers_of(messages: Iterable[ChatMessage]) -> set[str]:
     """Return the providers that can be recognized in messages.
 
-    Tool call IDs in OpenAI's form stand for the Chat Completions API. They do not count if a
-    message came in the format of the Responses API, which has the same IDs.
+    Tool call IDs in OpenAI's form stand for the Chat Completions API. The Responses API uses the
+    same IDs: if a message has the format of that API, the IDs do not count.
     """
     formats, by_id = set(), set()
     for message in messages:

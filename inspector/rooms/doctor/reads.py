@@ -39,7 +39,7 @@ class IllConversation:
     """A conversation and its stored diagnosis, limited to the providers in use. The diagnosis is of
     the step `known_until`, which may be older than the newest step.
 
-    If the stored row cannot be read, `unreadable` has a sentence that says so, and the diagnosis is
+    If the stored row cannot be read, `unreadable` says so in a sentence, and the diagnosis is
     empty.
     """
 
@@ -49,8 +49,8 @@ class IllConversation:
 
     @property
     def ill_at(self) -> datetime:
-        """The time since which the window has a problem. If the window has none, this is the time
-        of the conversation's last change.
+        """The time since which the window has a problem. Without a problem, the time of the
+        conversation's last change.
         """
         return self.diagnosis.ill_at or self.memory.updated_at
 
@@ -64,7 +64,7 @@ class IllConversation:
 
     @property
     def is_repairable(self) -> bool:
-        """Whether a provider in use rejects the window now, and a repair would help."""
+        """Whether the window has a problem that a repair would solve for a provider in use."""
         return any(each.repairable_for for each in self.problems)
 
     @property
@@ -78,10 +78,12 @@ class IllConversation:
 
 @dataclass(frozen=True)
 class IllFilter:
-    """Selects conversations with problems. Without a rule, only rejected windows count; with a
-    rule, mishandled windows count, too.
+    """Selects conversations with problems.
 
-    Without a provider, any provider in use counts.
+    - `rule`: only windows that break this rule, also if they are only mishandled. Without a rule,
+      all rejected windows.
+    - `provider`: only this provider counts. Without a provider, all providers in use count.
+    - `id_prefix`: only conversations whose IDs begin with this prefix.
     """
 
     rule: str = ""
@@ -116,10 +118,10 @@ class IllFilter:
 
 @dataclass(frozen=True)
 class DoctorCounts:
-    """How many conversations providers in use would reject, in total, by provider and by rule.
+    """How many conversations providers in use would reject: in total, by provider and by rule.
 
-    `refused` is None if conversations exist, but none has been examined yet; the other counts are
-    then empty. `changed` is the number of conversations without a current diagnosis.
+    `changed` is the number of conversations without a current diagnosis. If no conversation has
+    been examined yet, `refused` is None and the other counts are empty.
     """
 
     refused: int | None
@@ -148,9 +150,8 @@ def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCou
 
 
 def is_unexamined(changed: int, id_prefix: str = "") -> bool:
-    """Return whether conversations exist, but none has a diagnosis of any step.
-
-    `changed` is the number of conversations without a current diagnosis.
+    """Return whether conversations exist, but none has ever been diagnosed. `changed` is the number
+    of conversations without a current diagnosis.
     """
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
     return changed > 0 and not rows.filter(keptdiagnosis__isnull=False).exists()
@@ -193,7 +194,7 @@ def ill_conversations(provider: str = "") -> Iterator[IllConversation]:
 
 
 def _minded(id_prefix: str) -> MemoryQuerySet:
-    """Return the conversations that have a problem for any provider."""
+    """Return the conversations that have a problem for any provider, in use or not."""
     rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
     return rows.filter(keptdiagnosis__ill_at__isnull=False)
 
@@ -207,7 +208,7 @@ def _read(row: Memory, made: Choices) -> IllConversation:
 
 
 def _kept(rows: MemoryQuerySet) -> Iterator[tuple[str, Diagnosis]]:
-    """Yield the readable kept diagnoses, the newest case first."""
+    """Yield the stored diagnoses that can be read, the newest case first."""
     newest = rows.order_by("-keptdiagnosis__ill_at", "-id")[:READ_AT_ONCE]
     columns = ("id", "keptdiagnosis__step", "keptdiagnosis__content")
     for memory_id, step, content in newest.values_list(*columns).iterator():
@@ -238,11 +239,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Issue:
-    """A rule that windows break, with the providers that reject or mishandle these windows. The
-    doctor's page shows each issue as a line.
+    """A rule that windows break, with the providers that reject or mishandle these windows: a line
+    of the doctor's page.
 
-    `cases` are the conversations with such a window, the newest problem first. `severity` is
-    refused or mishandled. `providers` is empty if all providers accept the windows.
+    - `severity` is refused or mishandled.
+    - `providers` is empty for a rule that warns although all providers accept the windows.
+    - `cases` are the conversations with such a window, the newest problem first.
     """
 
     rule: str
@@ -264,7 +266,7 @@ class Issue:
 
     @property
     def repairable_for(self) -> str:
-        """The first provider for which a repair would help one of the windows, or ""."""
+        """The first provider for which a repair would help at least one of the windows, or ""."""
         repairable = {name for case in self.cases for name in case.problem.repairable_for}
         return next((name for name in self.providers if name in repairable), "")
 
@@ -300,8 +302,8 @@ class Issues:
     """The causes of problems: `used` for the providers in use, and `unused` for all other
     providers.
 
-    `refused` counts the conversations that a provider in use rejects. `refused_elsewhere` counts
-    those that another provider rejects.
+    `refused` is the number of conversations that a provider in use rejects. `refused_elsewhere` is
+    the number that a provider not in use rejects.
     """
 
     used: Sequence[Issue]
@@ -322,7 +324,7 @@ def issues(id_prefix: str = "") -> Issues:
 
 
 class _Causes:
-    """Cases by rule, providers and severity."""
+    """Collects cases, and groups them by rule, providers and severity."""
 
     def __init__(self) -> None:
         self._cases: dict[tuple[str, str], dict[str, dict[str, Case]]] = {}
@@ -340,7 +342,9 @@ class _Causes:
                     self.refused.update([memory_id] if severity == "refused" else ())
 
     def issues(self) -> list[Issue]:
-        """Return the causes, rejections first. Providers with the same conversations share one."""
+        """Return the causes, rejections first. Providers that reject the same conversations for a
+        rule are named together in one cause.
+        """
         found = []
         for (rule, severity), by_provider in self._cases.items():
             if RULES[rule].laws:
@@ -368,8 +372,8 @@ def would_find(use: InUse) -> dict[str, int]:
 
 
 def would_find_beside(examples: Collection[str]) -> dict[str, int]:
-    """Return how many conversations each provider would reject, examples included. The result is
-    empty if no conversation except the examples would be rejected.
+    """Return how many conversations each provider would reject. Examples are counted, too, but if
+    only examples would be rejected, the result is empty.
 
     `examples` are the IDs of the example conversations.
     """
@@ -392,7 +396,7 @@ def conversations_by_provider() -> dict[str, int]:
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
-    """Return, by conversation ID, the newest step whose new message left memory in the same step.
+    """Return the newest step whose added message left memory in the same step, by conversation ID.
 
     Only the last `lately` steps of each conversation count. Conversations without such a step are
     left out.

@@ -42,7 +42,9 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
 
 
 def _ill_words(ill: IllConversation) -> list[str]:
-    """Return the faults of a conversation in words, or that its kept row cannot be read."""
+    """Return the faults of a conversation in words, or a sentence that its stored diagnosis cannot
+    be read.
+    """
     if ill.unreadable:
         return [ill.unreadable]
     until = "" if ill.is_current else f" As of step {ill.known_until:,}."

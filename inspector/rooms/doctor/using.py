@@ -12,7 +12,7 @@ from chatmemory.lint.catalog import RULES
 
 @dataclass(frozen=True)
 class InUse:
-    """The providers that a conversation uses, each with its models, if these are known.
+    """The providers that a conversation uses, each with its models; () if no models are named.
 
     If nobody has chosen, `models` has all providers, and `is_chosen` is False.
     """
@@ -30,12 +30,12 @@ class InUse:
         return InUse({name: () for name in PROVIDERS if name not in self.models})
 
     def only(self, provider: str) -> InUse:
-        """Return the given provider alone, with its models in use."""
+        """Return the given provider alone, with those of its models that are in use."""
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the names of rules that matter only for some models of a provider, if one of these
-        models is in use. Such a model rejects windows that break the rule.
+        """Return the names of the rules that only some models of a provider enforce, if a model in
+        use enforces them. Such a model rejects windows that break the rule.
         """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]

@@ -30,8 +30,8 @@ def how_it_began(problem: Problem, step: int) -> str:
     """Describe how a problem began: `Since step 41: the tool call of a tool result was not in
     memory (#12).`
 
-    `step` is the diagnosed step. If the beginning is unknown, the text names this step instead:
-    `Seen at step 50: …`.
+    If the first step is unknown, the text names the diagnosed step `step` instead: `Seen at step
+    50: …`.
     """
     when = f"Seen at step {step:,}" if problem.since is None else f"Since step {problem.since:,}"
     return f"{when}: {RULES[problem.rule].began}{_where(problem)}."
@@ -75,8 +75,8 @@ def refusal(found: KnownDiagnosis) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a provider answers to a window: whether the provider `accepts` the window, and an
-    `answer` in words. `provider` is the provider's title, such as `OpenAI`.
+    """What a provider does with a window: whether it `accepts` the window, and its `answer` in
+    words. `provider` is the provider's title, such as `OpenAI`.
     """
 
     provider: str
@@ -85,7 +85,7 @@ class Answer:
 
 
 def answers(diagnosis: Diagnosis, use: InUse) -> list[Answer]:
-    """Return what each provider in use answers to the diagnosed window."""
+    """Return what each provider in use does with the diagnosed window."""
     found = diagnosis.under(use)
     return [_answer(found, provider) for provider in use.providers]
 
@@ -121,11 +121,11 @@ def severity_words(severity: str) -> str:
 
 @dataclass(frozen=True)
 class ShownRule:
-    """A rule of the linter for display. `laws` maps a provider's title to what this provider does
-    with a window that breaks the rule.
+    """A rule of the linter for display.
 
-    `bad` is an example that breaks the rule, and `good` an example that keeps it. `is_listed` is
-    True if the doctor lists conversations that break the rule.
+    - `laws` maps a provider's title to what this provider does with a window that breaks the rule.
+    - `bad` is an example that breaks the rule, and `good` an example that keeps it.
+    - `is_listed` is True if the doctor lists conversations that break the rule.
     """
 
     id: str
@@ -204,8 +204,8 @@ def cause_title(providers: str, rule: str) -> str:
 
 
 def issue_why(issue: Issue) -> str:
-    """Describe how a problem began in the newest conversation that has this problem. If providers
-    accept the window, the text begins with "Accepted, but mishandled.".
+    """Describe how a problem began in the newest conversation that has it. If providers accept the
+    window, the text begins with "Accepted, but mishandled.".
     """
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
@@ -246,9 +246,9 @@ def provider_rows(
     use: InUse | None, found: Mapping[str, int], conversations: Mapping[str, int]
 ) -> list[ProviderRow]:
     """Return the checkboxes of all providers. Providers in use are ticked. If nobody has chosen
-    providers (`use` is None), those that messages were recognized to come from are ticked.
+    (`use` is None), providers that messages seem to come from are ticked.
 
-    `found` has by provider the number of rejected windows, and `conversations` the number of
+    `found` is the number of rejected windows by provider. `conversations` is the number of
     conversations that use the provider.
     """
     models = use.models if use else {name: () for name, count in conversations.items() if count}
@@ -276,8 +276,8 @@ def place_of(found: Recognized) -> str:
 
 
 def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
-    """Describe how a limit changes: `5 → 7 messages`. If the new policy only counts and removes no
-    message, the text is such as `5 messages → everything`.
+    """Describe how a limit changes: `5 → 7 messages`. If the new policy only measures: `5 messages
+    → everything`.
     """
     if to_set.meters_only:
         return f"{in_unit(each.policy.limit, each.policy)} → everything"

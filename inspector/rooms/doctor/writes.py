@@ -1,4 +1,4 @@
-"""Updates diagnoses at once, before the background process would."""
+"""Brings diagnoses up to date at once, without waiting for the background thread."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from inspector.rooms.doctor.reads import ill_conversations, unexamined
 def current_diagnosis(memory_id: str, most: int | None = None) -> Diagnosis | None:
     """Return the diagnosis of a conversation's window for all providers, updated if necessary.
 
-    If the window has more than `most` messages, nothing is updated: the stored diagnosis is
-    returned, or None if none is stored. Raises MemoryNotFound, and CorruptRow for an altered row or
+    A window of more than `most` messages is not diagnosed again: then the stored diagnosis is
+    returned, or None if there is none. Raises MemoryNotFound, and CorruptRow for an altered row or
     message.
     """
     row = current(DiagnosisKeeper(), memory_id, most)
@@ -29,10 +29,10 @@ def diagnoses(
     unreadable: Callable[[str, ChatMemoryError], object], provider: str = ""
 ) -> Iterator[tuple[str, Diagnosis]]:
     """Update all diagnoses, and yield pairs of conversation ID and diagnosis for the conversations
-    with a problem. Conversations that cannot be read are passed to `unreadable`.
+    with a problem.
 
-    Only problems for the given `provider` count. If `provider` is "", problems for any provider in
-    use count.
+    Only problems for the given `provider` count; if it is "", problems for any provider in use.
+    `unreadable` is called for each conversation that cannot be read.
     """
     made = choices().naming(provider)
     changed = list(unexamined().order_by("id").values_list("id", flat=True))

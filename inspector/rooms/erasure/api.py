@@ -109,8 +109,8 @@ class Redaction(Resource):
 
 
 def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[JsonDict] | None:
-    """Return the copies of a message in the branches that the caller may see; None if they are
-    unknown.
+    """Return those copies of a message that are in branches the caller may see; None if the copies
+    are unknown.
     """
     if found is None:
         return None

@@ -12,8 +12,8 @@ from chatmemory.reading.history import message_row
 
 
 def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
-    """Return the copies of a message in all branches of its conversation, or only in the `chosen`
-    branches.
+    """Return the copies of a message in the branches of its conversation. With `chosen`, only in
+    these branches.
 
     A copy has the same content and the same time as the message. For a message that is not in
     history, such as a summary, the time is not compared.
@@ -39,7 +39,9 @@ def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
 
 
 def _is_branch(memory_id: str, source_id: str) -> bool:
-    """Return whether a conversation is a branch of another, or a branch of its branches."""
+    """Return whether a conversation is a branch of another conversation, or a branch of such a
+    branch.
+    """
     passed: set[str] = set()  # sources that somebody altered may form a circle
     branch = Memory.objects.filter(pk=memory_id).first()
     while branch is not None and branch.pk not in passed:

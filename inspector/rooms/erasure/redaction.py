@@ -34,14 +34,14 @@ def redact(
 ) -> ChangeResult | None:
     """Remove a message's text from history, memory and search, as a step. This cannot be undone.
 
-    The type and the token count are kept. Other data that may contain or reveal the text is erased
-    as well: the conversation's trials, stored responses, and the fingerprint of its import.
+    The type and the token count are kept. Stored data that may reveal the text is erased as well:
+    the conversation's trials, stored responses, and the fingerprint of its import.
 
-    Copies of the message in the given `branches` are redacted, too, and so are the given
-    `summaries`, which must cover the message. `summaries=True` stands for all summaries that
-    contain an exact term of the message, here and in the given branches.
+    - `branches` are branches in which copies of the message are redacted, too.
+    - `summaries` are summaries to redact as well; they must cover the message. True stands for all
+      summaries that contain an exact term of the message, here and in these branches.
 
-    Return None if the message was already redacted. Raises MemoryNotFound, MessageNotFound,
+    Returns None if the message was already redacted. Raises MemoryNotFound, MessageNotFound,
     VersionConflict, and InvalidValue, such as for a summary that does not cover the message.
     """
     check_whole_number(seq, "seq")
@@ -70,8 +70,8 @@ def redact(
 def indexes_naming(memory: Memory, seqs: Sequence[int]) -> list[Message]:
     """Return the index messages that must change when the messages `seqs` are redacted.
 
-    An index message lists the exact terms of messages that left memory. It must change if only
-    redacted messages mention one of its terms. Index messages that have left memory are included.
+    An index message lists exact terms of messages that left memory. It must change if one of its
+    terms comes only from redacted messages. Index messages that have left memory are included.
     """
     gone = {*redacted_seqs(memory), *seqs}
     rows = Message.objects.filter(memory=memory, text__startswith=f"[{TITLE}")
@@ -104,7 +104,9 @@ def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | 
 
 
 def _audited(result: ChangeResult | None, row: Message, actor: str) -> ChangeResult | None:
-    """Record the erasure of a redaction that changed something."""
+    """Write an audit entry if a redaction changed something, and return the result of the
+    redaction.
+    """
     if result is not None:
         detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
         record_erasure(AuditEntry.Action.REDACT, row.memory_id, actor, detail)
@@ -113,8 +115,8 @@ def _audited(result: ChangeResult | None, row: Message, actor: str) -> ChangeRes
 
 
 def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
-    """Return the copies of a message in branches, as pairs of conversation ID and seq. Return None
-    while a database node that may have copies is down.
+    """Return the copies of a message in branches, as pairs of conversation ID and seq. None while a
+    database node that may have copies is down.
     """
     with leaving_out_lost_nodes():
         return copies(memory_id, seq)

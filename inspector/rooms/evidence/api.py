@@ -225,7 +225,7 @@ def _needed(found: NeededTerms, level: Level) -> JsonDict:
 
 
 def evidence_of_a_step() -> EvidenceSerializer:
-    """Return the serializer field for the losses of a step's compaction."""
+    """Return a serializer for what a step's compaction lost."""
     return EvidenceSerializer(
         allow_null=True,
         help_text="What the summary of a compaction lost; null for other steps, and until the "

@@ -24,11 +24,12 @@ from inspector.shell.state import ConversationState
 
 @dataclass(frozen=True)
 class Stop:
-    """A point on the way of a fact that was repeated: a message (`seq`) that the card quotes, or
-    the step (`step`) at which the fact left memory.
+    """A point in the story of a repeated fact: a message (`seq`) that the card quotes, or the step
+    (`step`) at which the fact left memory.
 
-    `label` says what happened, such as `said` or `left`. `text` is the quote, or says how the fact
-    left. `is_out` is True if memory did not have the fact.
+    - `label` says what happened, such as `said` or `left`.
+    - `text` is the quote, or says how the fact left.
+    - `is_out` is True if memory did not have the fact at this point.
     """
 
     label: str
@@ -96,15 +97,15 @@ class IncidentCard:
 
     @property
     def kept_number(self) -> int:
-        """The number of the incident, as a parameter of links to its messages. The panel *Why?* of
-        the linked message then explains how the fact of this incident left memory.
+        """The number of the incident, as a URL parameter. With this parameter, the panel *Why?* of
+        a message explains how the fact of this incident left memory.
         """
         return self.number
 
     @property
     def url(self) -> str:
-        """The URL of this card at the step of the incident. The URL shows the same card after later
-        changes of the conversation.
+        """The URL of this card at the step of the incident. It shows the same card even after the
+        conversation has changed.
         """
         number = self._shown.number_then if self._shown.number_then > 1 else None
         return conversation_url(self._state.memory.id, at=self._incident.step, incident=number)
@@ -119,8 +120,9 @@ class IncidentCard:
 
     @cached_property
     def _advice(self) -> AdviceCard | None:
-        """The advice about the conversation as it is now, also if an earlier step is shown, with
-        the option of that limit; None if its kind of policy is not in force any more.
+        """The advice for the conversation of today, with a line about the limit that would have
+        kept the fact. None if the limit is unknown, or if the conversation has another kind of
+        policy today.
         """
         state, remedy = self._state, self._remedy
         today = state.memory.policy
@@ -138,8 +140,8 @@ class IncidentCard:
 
     @property
     def offers_limit(self) -> bool:
-        """Whether the page offers the limit that would have kept the fact. The page does so only if
-        a policy decides the window, and no other option is cheaper and holds as many facts.
+        """Whether the page offers the limit that would have kept the fact. It does not if another
+        option is cheaper and holds as many facts, or if no policy decides the window.
         """
         if not self.limit or not can_decide(self._state.memory.policy):
             return False
@@ -162,8 +164,8 @@ class IncidentCard:
 
 
 class UsedTerms:
-    """Presents terms, and values of tool calls, that the assistant used although no recorded
-    message in memory mentioned them.
+    """Presents exact terms, and values of tool calls, that the assistant used although no message
+    in memory mentioned them.
     """
 
     def __init__(self, state: ConversationState, found: IncidentsAt) -> None:

@@ -1,4 +1,4 @@
-"""Reads the stored compactions of conversations, with the exact terms that their summaries lost."""
+"""Reads the stored compactions of conversations: which exact terms their summaries lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOSS_RULES = 6  # raise it with each change of the rules by which losses are fou
 
 
 class CompactionKeeper(Keeper):
-    """Derives and stores the losses of the newest 100 compactions of each conversation."""
+    """Derives and stores which terms the newest 100 compactions of each conversation lost."""
 
     model = KeptCompactions
 
@@ -91,9 +91,9 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
     """Return the compactions of a conversation up to its newest step, with the terms that each
     summary lost.
 
-    If the stored row is of an earlier step, the compactions are computed now, and are not stored.
-    If the conversation has more than `most` messages, the compactions of the stored row are
-    returned instead. Raises MemoryNotFound.
+    If the stored row is outdated, the compactions are computed now, and are not stored. A
+    conversation with more than `most` messages is not computed: then the result is that of the
+    stored row. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = CompactionsUntil(memory_id, 0, (), is_current=False)
@@ -115,8 +115,8 @@ def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidenc
 
 @one_snapshot()
 def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
-    """Return the losses of a step's compaction. Return None if the step has no compaction, or its
-    losses are not known yet.
+    """Return what a step's compaction lost. None if the step has no compaction, or if the losses
+    are not known yet.
 
     Raises MemoryNotFound, and CorruptRow for an altered row.
     """
@@ -124,11 +124,11 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
-    """Return the losses of a step's compaction. Return None if the step has no compaction, or if
-    the losses are not known yet.
+    """Return what a step's compaction lost. None if the step has no compaction, or if the losses
+    are not known yet.
 
-    With `lists_dropped`, the result also has up to 50 terms that the summary lacks, needed or not.
-    They are the terms that the replaced messages mention most.
+    With `lists_dropped`, the result also has up to 50 terms that the summary lacks, even if nobody
+    needed them: the terms that the replaced messages mention most.
     """
     kept = CompactionKeeper().row(memory)
     if kept is None:
@@ -140,15 +140,16 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 
 @dataclass(frozen=True)
 class ShownEvidence:
-    """The losses of a compaction for display, found in the conversation's messages up to step
-    `until`. `is_current` means that the conversation has no later step.
+    """What a compaction lost, for display.
 
-    `terms` are the exact terms that were needed after the summary. `level` says which of these
-    terms pages count first, such as rare terms. `listed` are the first 100 lost terms.
-
-    `tools` maps the seq of a tool result that brought a term back to the name of the tool.
-    `dropped` has up to 50 terms that the summary lacks, needed or not; it is empty unless the
-    caller asks for these terms.
+    - `terms` are the exact terms that were needed after the summary. `listed` are the first 100 of
+      them that the summary lost.
+    - `level` is the group of terms that pages count first, such as rare terms.
+    - `until` is the step up to which messages were read; `is_current` means that this is the newest
+      step.
+    - `tools` maps a tool result that brought a term back (its seq) to the name of its tool.
+    - `dropped` has up to 50 terms that the summary lacks, needed or not. It is empty unless the
+      caller asks for these terms.
     """
 
     evidence: StoredEvidence
@@ -164,7 +165,7 @@ class ShownEvidence:
 def shown_evidence(
     memory: Memory, kept: StoredEvidence, until: int, lists_dropped: bool
 ) -> ShownEvidence:
-    """Return the losses of a compaction with the texts of terms, which are read from the
+    """Return what a compaction lost, with the texts of the lost terms. The texts are read from the
     messages.
     """
     corpus = corpus_now()
@@ -194,7 +195,7 @@ def shown_evidence(
 
 @dataclass(frozen=True)
 class CompactionOf:
-    """The stored losses of a compaction, with the ID of its conversation."""
+    """What a compaction lost, as stored, with the ID of its conversation."""
 
     memory_id: str
     evidence: StoredEvidence
@@ -204,12 +205,12 @@ class CompactionOf:
 class Compactions:
     """The stored compactions of the conversations that match a filter.
 
-    `matching` is the number of matching conversations with a compaction. The newest 2,000 of these
-    are read, and `conversations` is the number that was read. `measured` are the compactions of
-    these conversations, without the `left_out` compactions that cannot be measured.
-
-    `corpus` has the conversations by which rare terms are recognized. `unreadable` has a sentence
-    for each row that cannot be read.
+    - `matching` is the number of matching conversations with a compaction. The newest 2,000 of them
+      are read: `conversations` is the number that was read.
+    - `measured` are the compactions in these conversations. `left_out` is the number of compactions
+      that cannot be measured, and are not among them.
+    - `corpus` has the conversations by which rare terms are recognized.
+    - `unreadable` has a sentence for each row that cannot be read.
     """
 
     measured: Sequence[CompactionOf]
@@ -221,8 +222,8 @@ class Compactions:
 
 
 def fleet_compactions(which: MemoryFilter) -> Compactions:
-    """Return the stored compactions of the conversations that match a filter. A compaction that
-    branches have copied counts once.
+    """Return the stored compactions of the conversations that match a filter. Copies of a
+    compaction in branches are not counted again.
     """
     version = CompactionKeeper().version()
     chosen = KeptCompactions.objects.filter(

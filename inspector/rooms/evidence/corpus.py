@@ -1,7 +1,7 @@
 """The conversations that decide which terms are rare: the newest 200 with a compaction.
 
-The text of a term is not stored. A stored row has a number computed from each term of a
-conversation: the term's digest.
+The texts of terms are not stored. Instead, a stored row has the digest of each term in a
+conversation, a number computed from the term.
 """
 
 from __future__ import annotations
@@ -64,11 +64,10 @@ class Corpus:
     """The conversations by which rare terms are recognized. A conversation and its branches count
     once.
 
-    `size` is the number of these conversations. `mentions` maps a term's digest to the number of
-    conversations that mention the term.
-
-    `losing` has the IDs of conversations in which a summary lost a needed term that pages count
-    first, such as a rare term.
+    - `size` is the number of these conversations.
+    - `mentions` maps a term's digest to the number of conversations that mention the term.
+    - `losing` has the IDs of conversations whose summaries lost a needed term. Only terms that
+      pages count first matter, such as rare terms.
     """
 
     size: int
@@ -77,17 +76,17 @@ class Corpus:
 
     @property
     def headline(self) -> Level:
-        """The level of terms that pages count first. These are the rare terms; while the corpus is
-        too small, they are all terms that a user or a tool gave to the assistant.
+        """The level of terms that pages count first: rare terms. While the corpus is too small to
+        tell which terms are rare, all terms that a user or a tool gave to the assistant.
         """
         return headline(self.size)
 
     def is_told_first(self, digest: int) -> bool:
-        """Return whether pages count a term first. The caller gives the digest of a term that a
-        user or a tool gave to the assistant.
+        """Return whether pages count a term first. `digest` is that of a term that a user or a tool
+        gave to the assistant.
 
-        Pages count rare terms first. While the corpus is too small to tell which terms are rare,
-        the result is True for all terms.
+        True for a rare term. While the corpus is too small to tell which terms are rare, True for
+        any term.
         """
         return self.headline is Level.TOLD or self.has_few(digest)
 
@@ -97,11 +96,10 @@ class Corpus:
 
 
 def rows_with_sources(rows: QuerySet[KeptCompactions]) -> QuerySet[KeptCompactions]:
-    """Return rows sorted by the last change of their conversation, the newest first. Each row gets
-    an attribute `source`.
+    """Return rows with an attribute `source`: for a branch, the ID of the conversation from which
+    the branch was copied, else None.
 
-    If the row's conversation is a branch, `source` is the ID of the conversation from which it was
-    copied, else None.
+    The rows are sorted by the last change of their conversation, the newest first.
     """
     return rows.order_by("-memory__updated_at", "memory_id").annotate(
         source=F("memory__branched_from")
@@ -131,9 +129,7 @@ def _root(memory_id: str, parents: Mapping[str, str | None]) -> str:
 
 
 def corpus_now() -> Corpus:
-    """Return the current corpus from a cache, or count again if one of its conversations has
-    changed.
-    """
+    """Return the current corpus. It is cached until one of its conversations changes."""
     state = _rows().aggregate(newest=Max("kept_at"), count=Count("memory"))
     return _corpus(state["newest"], state["count"]) if state["count"] else NONE
 
@@ -147,7 +143,9 @@ def _rows() -> QuerySet[KeptCompactions]:
 
 @lru_cache(maxsize=1)
 def _corpus(newest: int, count: int) -> Corpus:
-    """Return the corpus with this newest row and this number of rows."""
+    """Return the corpus. `newest` and `count` identify the state of the stored rows: a cached
+    corpus is returned while both stay the same.
+    """
     rows = list(rows_with_sources(_rows().defer("content"))[:NEWEST])
     roots = roots_of(rows)
     digests: defaultdict[str, set[int]] = defaultdict(set)
@@ -160,7 +158,7 @@ def _corpus(newest: int, count: int) -> Corpus:
 
 
 def _digests(text: str) -> list[int]:
-    """Return the digests of a column, or [] if somebody altered it."""
+    """Return the digests in a column; [] if somebody altered the column."""
     with suppress(ValueError, TypeError):
         return [each for each in json.loads(text) if isinstance(each, int)]
     return []

@@ -94,7 +94,9 @@ def _incidents_between(memory: Memory, first: int, last: int) -> list[Incident]:
 
 
 def _rows(memory: Memory, first: int, last: int) -> list[Message]:
-    """Return the messages from `first` to `last`, and earlier ones that memory held since then."""
+    """Return the messages from `first` to `last`, and earlier messages that were still in memory
+    when message `first` was added.
+    """
     messages = Message.objects.filter(memory=memory).order_by("seq")
     rows = list(messages.filter(seq__gte=first, seq__lte=last))
     if first == 1:
@@ -107,14 +109,18 @@ def _rows(memory: Memory, first: int, last: int) -> list[Message]:
 
 
 def _injected(message: ChatMessage, history: History) -> ReadMessage:
-    """Return a message that was put into the window, with the facts that it mentions."""
+    """Return a message that a client put into the window, together with the facts that it
+    mentions.
+    """
     mentions = history.lexicon.mentioned_in(texts_with_facts(message))
     none: frozenset[str] = frozenset()
     return ReadMessage(MessageFacts({}, none, none, mentions, speaker_of(message)))
 
 
 def _times(memory: Memory, seqs: Sequence[int]) -> list[MemoryTime]:
-    """Return the times of messages in memory. The stub of a result does not count as the result."""
+    """Return the periods in which messages were in memory. Periods in which memory had only the
+    placeholder of a cleared tool result are left out.
+    """
     rows = Stay.objects.filter(database.in_list("seq", seqs), memory=memory)
     columns = rows.values_list("seq", "entered_step", "left_step", "reason", "overrides")
     times = []
@@ -127,7 +133,9 @@ def _times(memory: Memory, seqs: Sequence[int]) -> list[MemoryTime]:
 
 
 def _with_what_is_known(found: Incident, first: int) -> Incident:
-    """Return an incident without the limits that depend on messages before the `first`."""
+    """Return an incident without the limits that cannot be known: those that depend on messages
+    before `first`.
+    """
 
     def known(fact: Forgotten) -> Forgotten:
         return fact if fact.last >= first else replace(fact, keeping=None)
@@ -139,8 +147,9 @@ def _with_what_is_known(found: Incident, first: int) -> Incident:
 def _with_limits(
     memory: Memory, found: list[Incident], own: History, messages: Sequence[Message]
 ) -> list[Incident]:
-    """Return incidents with their limits, in the same order. Limits under policies that differ only
-    in their limit are computed together.
+    """Return the incidents with the limits that would have prevented them, in the same order.
+
+    Incidents whose policies differ only in the limit are computed together.
     """
     needed = {step for each in found for step in (each.step, each.shown.left_step)}
     steps = {step.n: step for step in Step.objects.filter(memory=memory, n__in=needed)}
@@ -165,7 +174,7 @@ def _with_limits(
 
 
 def _without_limit(found: Incident) -> Incident:
-    """Return an incident that no limit would have prevented."""
+    """Return an incident with the statement that no limit would have prevented it."""
     none = Keeping(None)
     return replace(
         found,

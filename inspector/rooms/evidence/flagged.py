@@ -18,7 +18,9 @@ _HAVING = Q(keptincidents__newest_at__isnull=False)
 
 
 def _losing() -> Q:
-    """Return the condition for conversations whose summaries lost a term of the headline."""
+    """Return the condition for conversations in which a summary lost a needed term. Only terms that
+    pages count first matter, such as rare terms.
+    """
     from inspector.rooms.evidence.corpus import corpus_now
 
     return Q(keptcompactions__terms_lost__gt=0, id__in=corpus_now().losing)

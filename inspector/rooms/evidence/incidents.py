@@ -1,6 +1,6 @@
 """Stores and reads incidents of conversations as numbers.
 
-The text of a fact is not stored, but read again from the message that repeats it.
+The text of a fact is not stored, but read from the message that repeats the fact.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class IncidentsUntil:
 class KeptFact(NamedTuple):
     """The stored numbers of a fact that left memory and was repeated; see `Forgotten`.
 
-    `place` is the fact's index among the facts of the message that repeats the fact; None for a
-    repeated tool call. `said` is the seq of the latest user message with the fact, or else of the
-    latest tool result with the fact.
-
-    `last` is the seq of the latest message of any kind with the fact. This message left memory at
-    `left_step` for the reason `cause`.
-
-    `limit` is the smallest limit that would have kept the fact. If not every limit was tried,
-    `tried_every` is the distance between the tried limits. `pair` marks a value with its key that a
-    tool call used again, such as `membership=gold`.
+    - `place` is the fact's index among the facts of the message that repeats it; None for a
+      repeated tool call.
+    - `said` is the seq of the latest user message with the fact, or else of the latest tool result
+      with the fact.
+    - `last` is the seq of the latest message of any kind with the fact. This message left memory at
+      `left_step` for the reason `cause`.
+    - `limit` is the smallest limit that would have kept the fact. If not every limit was tried,
+      `tried_every` is the distance between the tried limits.
+    - `pair` is True for a value with its key that a tool call used again, such as
+      `membership=gold`.
     """
 
     place: int | None
@@ -73,12 +73,13 @@ class KeptFact(NamedTuple):
 
 
 class KeptIncident(NamedTuple):
-    """The stored numbers of an incident; see `Incident`. `again` is the seq of the message that
-    repeats the facts, and `step` the step that added this message.
+    """The stored numbers of an incident; see `Incident`.
 
-    `forced` means that the user had to repeat a fact. `asked` is the seq of the message in which
-    the assistant asked for the fact. For a repeated tool call, `tokens` is the size of the new
-    result, and `same` tells whether the new and the earlier result are equal.
+    - `again` is the seq of the message that repeats the `facts`, and `step` the step that added it.
+    - `forced` means that the user had to repeat a fact.
+    - `asked` is the seq of the message in which the assistant asked for the fact, if any.
+    - `tokens` and `same` are about a repeated tool call: the size of the new result, and whether it
+      is equal to the earlier result.
     """
 
     kind: str
@@ -135,8 +136,8 @@ class IncidentKeeper(Keeper):
 def found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
     """Compute the incidents of a conversation.
 
-    Incidents that later messages cannot change (see `stretches`) come from the previous row
-    `before`, if there is one.
+    `before` is the previous row, if any. Incidents that later messages cannot change are taken from
+    there (see `stretches`).
     """
     settled = settled_until(memory.last_seq)
     known = settled_part(memory, before, _rows_in, _settled_rows) or []
@@ -159,7 +160,7 @@ def _kept_incidents(memory: Memory, found: Sequence[Incident]) -> list[KeptIncid
 
 
 def _names(memory: Memory, seqs: Iterable[int]) -> dict[int, list[str]]:
-    """Return the facts that messages could name, by seq."""
+    """Return the texts in these messages that could be facts, by seq."""
     messages = messages_of(memory.pk, set(seqs))
     return {seq: nameable(message, fact_words()) for seq, message in messages.items()}
 
@@ -239,9 +240,9 @@ def incidents(memory_id: str) -> IncidentsUntil:
 def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
     """Return the incidents of a conversation up to its newest step.
 
-    If the stored row is of an earlier step, the incidents are computed now, and are not stored. If
-    the conversation has more than `most` messages, the incidents of the stored row are returned
-    instead. Raises MemoryNotFound.
+    If the stored row is outdated, the incidents are computed now, and are not stored. A
+    conversation with more than `most` messages is not computed: then the result is that of the
+    stored row. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
     known = IncidentsUntil(0, (), is_current=False)

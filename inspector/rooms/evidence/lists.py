@@ -26,8 +26,8 @@ from inspector.rooms.evidence.models import KeptIncidents
 
 @dataclass(frozen=True)
 class NewestIncident:
-    """The newest incident of a conversation in which a user had to repeat a fact, at the time `at`.
-    The conversation has `count` such incidents.
+    """The newest incident of a conversation in which a user had to repeat a fact, and its time
+    (`at`). `count` is how many such incidents the conversation has.
     """
 
     memory_id: str
@@ -47,8 +47,8 @@ class NewestIncidents:
 
 
 def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
-    """Return for each given conversation the newest incident in which a user had to repeat a fact.
-    This takes one query.
+    """Return for each of these conversations the newest incident in which a user had to repeat a
+    fact. Makes one query.
     """
     messages = Message.objects.select_related("memory__keptincidents").filter(
         memory__in=list(memory_ids),
@@ -59,10 +59,10 @@ def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
 
 
 def latest_incidents(size: int) -> NewestIncidents:
-    """Return for up to `size` conversations the newest incident, the latest first.
+    """Return the newest incident of up to `size` conversations, the latest first.
 
-    Only incidents in which a user had to repeat a fact count. A conversation is left out if its
-    newest such incident was imported, or was copied into a branch.
+    Only incidents in which a user had to repeat a fact count. Conversations whose newest incident
+    was imported, or copied into a branch, are left out.
     """
     version = IncidentKeeper().version()
     live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))
@@ -94,7 +94,7 @@ def _with_messages(kept: Sequence[KeptIncidents]) -> NewestIncidents:
 
 
 def _read(rows: Iterable[tuple[KeptIncidents, Message | None]]) -> NewestIncidents:
-    """Return the incidents whose message is readable: a redaction may have changed it meanwhile."""
+    """Return the incidents that can still be read. A message may have been redacted meanwhile."""
     found: dict[str, NewestIncident] = {}
     unreadable: dict[str, str] = {}
     for kept, message in rows:
@@ -116,7 +116,7 @@ def _shortly(kept: KeptIncidents, row: KeptIncident, message: Message) -> Newest
 
 
 def _newest_row(kept: KeptIncidents) -> KeptIncident:
-    """Return the row of the newest incident that was forced."""
+    """Return the numbers of the newest incident in which a user had to repeat a fact."""
     with kept.reading() as values:
         rows = [row for row in rows_of(values) if row.forced and row.again == kept.newest_seq]
         time_of(kept.newest_at or 0)

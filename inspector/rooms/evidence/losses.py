@@ -1,7 +1,7 @@
 """Finds the exact terms that compactions lost, by reading the ledgers of stored conversations.
 
 A long conversation is read in parts; see `stretches`. The text of a term is not stored, but read
-again from a message that mentions it.
+from a message that mentions the term.
 """
 
 from __future__ import annotations
@@ -52,19 +52,17 @@ class KeptTerm(NamedTuple):
     """The stored numbers of an exact term that was needed after a summary; see `NeededTerm`.
     Messages are given as seqs.
 
-    `used` is the message that needed the term, and `place` the term's index among the terms of this
-    message. `said` is a message that mentioned the term before the summary. `came` is the message
-    that brought the term back, or None, and `by_user` tells whether a user said `came`.
-
-    `is_held` means that memory still had the term after the compaction, usually in the summary.
-    `is_told` means that a user or a tool gave the term to the assistant.
-
-    Pages compare the summary with two other texts. The first is the summary and a list of the terms
-    that it lacks: `appended` is the term's index in this list, or None for a term that is held. The
-    second are the last messages before the compaction: the last `tail` tokens would have held the
-    term.
-
-    `digest` identifies the term in other conversations.
+    - `used` is the message that needed the term, and `place` the term's index among the terms of
+      this message.
+    - `said` is a message that mentioned the term before the summary.
+    - `came` is the message that brought the term back, or None. `by_user` tells whether a user said
+      it.
+    - `is_held` means that memory still had the term after the compaction, usually in the summary.
+    - `is_told` means that a user or a tool gave the term to the assistant.
+    - `appended` is the term's index in a list of lost terms that could follow the summary; None for
+      a held term.
+    - `tail` is the smallest number of last tokens before the compaction that contains the term.
+    - `digest` identifies the term in other conversations.
     """
 
     used: int
@@ -86,10 +84,9 @@ class KeptTerm(NamedTuple):
         return self.is_told and not self.is_held
 
     def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
-        """Return the values of the term for display. `term` is its text, "" if the text is not
-        known.
+        """Return the term for display. `term` is its text, or "" if the text is not known.
 
-        The term is rare if a user or a tool gave it to the assistant and few conversations of the
+        The term is rare if a user or a tool gave it to the assistant, and few conversations of the
         corpus contain it.
         """
         back = ReturnedBy.UNKNOWN
@@ -114,20 +111,16 @@ class KeptTerm(NamedTuple):
 class StoredEvidence(NamedTuple):
     """The stored numbers of what a compaction lost. Messages are given as seqs.
 
-    `trigger` is the note of the step, and `summarizer` the author of the `summary`, if known. The
-    summary replaced `replaced` messages, from `first` to `last`. `terms` are the exact terms that
-    were needed after the summary.
-
-    `is_opaque` means that the summary is encrypted. `coverage` is the share of the replaced tokens
-    whose messages are recorded; None if unknown.
-
-    `dropped_count` is the number of terms that the summary lacks, needed or not. `dropped` has up
-    to 50 of these terms, those that the replaced messages mention most. A term is given as a
-    message that mentions the term, and as the term's index in this message. `dropped_tokens` is how
-    many tokens a list of these 50 terms takes.
-
-    `boundary` is a key that differs for the compactions of a conversation, and is the same for the
-    copies of a compaction in branches. `later` is how many messages after the summary were read.
+    - `trigger` is the note of the step, and `summarizer` the author of the `summary`, if known.
+    - `replaced` is the number of replaced messages, which are from `first` to `last`.
+    - `terms` are the exact terms that were needed after the summary.
+    - `is_opaque` means that the summary is encrypted.
+    - `coverage` is the share of the replaced tokens whose messages are recorded; None if unknown.
+    - `dropped_count` is the number of terms that the summary lacks, needed or not. `dropped` has up
+      to 50 of them, as pairs of a message and the term's index in this message. A list of these
+      terms takes `dropped_tokens` tokens.
+    - `boundary` identifies the compaction in its conversation and in all branches.
+    - `later` is how many messages after the summary were read.
     """
 
     step: int
@@ -178,18 +171,19 @@ def evidence_rows(values: Iterable[Sequence[JsonValue]]) -> list[StoredEvidence]
 
 
 class FoundCompactions(NamedTuple):
-    """Compactions in order of their steps. `mentioned` encodes the digests of all terms in the
-    messages that were read.
+    """Compactions in order of their steps. `mentioned` has the digests of all terms in the messages
+    that were read, as a text (see `corpus.packed`).
     """
 
     compactions: list[StoredEvidence]
     mentioned: str = ""
 
     def after(self, settled: FoundCompactions, first: int) -> FoundCompactions:
-        """Return the earlier compactions in `settled`, followed by these compactions: at most the
-        newest 100 of all.
+        """Return `settled`, the earlier compactions, followed by these compactions: the newest 100
+        of all.
 
-        Of `settled`, only compactions whose summary comes before message `first` are taken.
+        `first` is the first message that was read for these compactions. Compactions in `settled`
+        from this message on are left out.
         """
         earlier = [each for each in settled.compactions if each.summary < first]
         newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]
@@ -199,8 +193,8 @@ class FoundCompactions(NamedTuple):
 def found_compactions(memory: Memory, before: KeptRow | None = None) -> FoundCompactions:
     """Find the newest 100 compactions of a conversation, with the terms they lost.
 
-    Only the newest messages are read (see `stretches`). Compactions that later messages cannot
-    change are taken from the row `before`, if there is one.
+    Only the newest messages are read (see `stretches`). `before` is the previous row, if any:
+    compactions that later messages cannot change are taken from there.
     """
     first = first_behind(memory, settled_until(memory.last_seq))
     later = _found_between(memory, first, memory.last_seq)
@@ -249,7 +243,9 @@ def _session(
     injected: Mapping[int, ChatMessage],
     steps: Sequence[Step],
 ) -> tuple[Session, list[int]]:
-    """Return the session of a conversation with the compactions of these steps, and its seqs."""
+    """Return a conversation with the compactions of these steps as a session, and the seqs of the
+    session's messages.
+    """
     compactions = list(_compactions(memory, steps))
     seqs = {seq for each in compactions for seq in (*each.covered, *each.window)}
     earlier = messages_of(memory.pk, seqs - messages_read.keys() - injected.keys())
@@ -328,10 +324,11 @@ def _kept(
 
 
 def _summarizer(session: Session, one: Compaction, by_client: bool) -> str:
-    """Return the format of a summary and its model, from its attributes; "" if neither is known.
+    """Return the author of a summary: its format and its model, such as `openai MODEL`; "" if
+    neither is known.
 
-    An agent that sends its own summary has the format of its messages, and the model of the last
-    answer before it.
+    With `by_client`, an agent sent the summary. Then the attributes of the replaced messages may
+    tell both.
     """
     known = ""
     for position in (one.summary, *reversed(one.covered if by_client else ())):

@@ -1,4 +1,4 @@
-"""The card of the terms that a summary lost. The panel *Why?* shows this card at the step of the
+"""The card of the terms that a summary lost. The side panel shows this card at the step of the
 compaction.
 """
 
@@ -26,11 +26,11 @@ from inspector.rooms.evidence.losses import StoredEvidence
 
 @dataclass(frozen=True)
 class TermsBar:
-    """A bar that shows how many needed terms a text holds: `count` terms.
+    """A bar that shows how many needed terms (`count`) a text holds.
 
-    The text is the summary, the summary with terms appended, or, with `is_tail`, the last messages
-    kept as they were. `share` is the percentage of needed terms in the summary or the last
-    messages, and `more` the percentage that appended terms add.
+    The text is the summary, the summary with a list of lost terms, or the last messages as they
+    were (`is_tail`). `share` is the percentage of needed terms in the summary or in the last
+    messages. `more` is the percentage that the list of lost terms adds.
     """
 
     label: str
@@ -48,8 +48,8 @@ LEVELS = {
 
 
 class EvidenceCard:
-    """Presents the terms that a step's summary lost. `is_over` is True for an imported
-    conversation, which does not continue.
+    """Presents the terms that a step's summary lost. `is_over` is True for a conversation that will
+    not continue, because it was imported.
     """
 
     def __init__(self, shown: ShownEvidence, step: StepRow, *, is_over: bool) -> None:
@@ -84,11 +84,11 @@ class EvidenceCard:
 
     @property
     def of_all(self) -> str:
-        """The sentence after the headline, on all terms that the assistant was given and needed,
-        not only the rare terms.
+        """The sentence after the headline: how many of all terms that the assistant was given the
+        summary holds, not only of the rare terms.
 
-        If the headline already counts all these terms, this sentence says how many conversations it
-        takes to know which terms are rare.
+        While rare terms are unknown, the sentence says instead how many conversations are needed to
+        know them.
         """
         if self._level is Level.TOLD:
             return f"Rare terms are known only when {CORPUS} conversations have a summary."
@@ -100,10 +100,11 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """A sentence that compares the summary with the last messages, kept as they were: `The last
-        10,000 tokens, kept as they were, would have held more than the summary with 50 terms.`
+        """A sentence that the last messages would have held more terms than the summary: `The last
+        10,000 tokens, kept as they were, would have held more terms than the summary with 50
+        terms.`
 
-        "" if the summary with 50 appended terms holds at least as many terms.
+        "" if the summary with a list of 50 lost terms holds at least as many terms.
         """
         level = self._level
         most = self._terms.held(level, TERMS_APPENDED)
@@ -144,8 +145,8 @@ class EvidenceCard:
 
 
 class LostTerm(NamedTuple):
-    """A lost term. `how` says in words how the term came back, such as "repeated by the user". `by`
-    are the words before the number of the message that brought the term back, such as "again in".
+    """A lost term, and the message that brought the term back. `how` says how it came back, such as
+    "repeated by the user". `by` are the words before the message's number, such as "again in".
     """
 
     term: NeededTerm
@@ -154,8 +155,8 @@ class LostTerm(NamedTuple):
 
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[TermsBar]:
-    """Yield the bars of the card: the summary, the summary with appended terms, and the last
-    messages of several sizes.
+    """Yield the bars of the card: for the summary, for the summary with a list of lost terms, and
+    for the last messages in several sizes.
     """
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:
@@ -171,16 +172,14 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
 
 
 def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
-    """Return the figures of bars as a sentence, for screen readers."""
+    """Return a sentence with the figures of the bars, for screen readers."""
     figures = ", ".join(f"{each.label} {each.count:,}" for each in bars)
     return f"Held of {wording.counted(needed, 'term')}: {figures}"
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
-    """Return sizes in tokens, such as 10,000 and 20,000. For each size, a bar shows how many terms
-    that many tokens of the last messages, kept as they were, would hold.
-
-    Only sizes smaller than the window before the compaction are returned.
+    """Return the sizes of the last messages that the bars compare with the summary, in tokens, such
+    as 10,000 and 20,000. Only sizes smaller than the window before the compaction are returned.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

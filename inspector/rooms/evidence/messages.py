@@ -17,8 +17,8 @@ NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
 
 
 def injected_between(memory: Memory, first: int, last: int) -> dict[int, ChatMessage]:
-    """Return by seq the messages from `first` to `last` that a client put into the window and that
-    nobody said, such as summaries.
+    """Return the messages from `first` to `last` that a client put into the window although nobody
+    said them, such as summaries. The keys are their seqs.
     """
     rows = Message.objects.filter(memory=memory, seq__gte=first, seq__lte=last)
     return {row.seq: read_message(row) for row in rows.filter(origin=Message.Origin.SYNTHETIC)}
@@ -32,8 +32,8 @@ def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]
 
 
 def first_of_newest(memory_id: str, last: int) -> int:
-    """Return the seq of the first message that is searched for incidents and losses. The search
-    ends at message `last`.
+    """Return the seq of the first message to search for incidents and losses, if the search ends at
+    message `last`.
 
     The newest 10,000 messages are searched, or fewer if they have more than 4 million characters
     together.

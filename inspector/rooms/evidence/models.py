@@ -37,8 +37,8 @@ class KeptIncidents(KeptRow):
 
 
 class KeptCompactions(KeptRow):
-    """The stored compactions of a conversation with the terms that they lost, which the module
-    `compactions` reads.
+    """The stored compactions of a conversation and the terms that their summaries lost, which the
+    module `compactions` reads.
 
     Terms are stored as digests (see `corpus`). The only texts are names of triggers and
     summarizers.

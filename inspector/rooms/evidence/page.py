@@ -1,6 +1,4 @@
-"""The page about compactions of many conversations: how many of the needed terms their summaries
-hold.
-"""
+"""The page about compactions of many conversations: how many needed terms the summaries hold."""
 
 from __future__ import annotations
 
@@ -26,12 +24,12 @@ WITH_TERMS = (25, 50)
 
 
 class CompactionRow(NamedTuple):
-    """A row of the table: all compactions, or the compactions with one `summarizer` (author of the
-    summary) and one `trigger` (such as "auto").
+    """A row of the table: all compactions, or those with one `summarizer` (author of the summary)
+    and one `trigger` (such as "auto").
 
-    `held` is how many of the `needed` terms the summaries hold, and `share` the percentage.
-    `others` has the numbers of terms that other texts would hold: the summaries with 25 and with 50
-    appended terms, then the last messages of several sizes.
+    - `held` is how many of the `needed` terms the summaries hold, and `share` the percentage.
+    - `others` are the numbers of terms that other texts would hold: the summaries with a list of 25
+      and of 50 lost terms, then the last messages in several sizes.
     """
 
     summarizer: str
@@ -49,7 +47,7 @@ class LosingCompaction(NamedTuple):
     `needed` terms.
 
     `id` is the ID of the conversation, and `link` the URL of the step. `by` names the author of the
-    summary and the trigger, if known.
+    summary and the trigger, or is "".
     """
 
     id: str
@@ -103,11 +101,11 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """A sentence that compares the summaries with the last messages, kept as they were: `The
+        """A sentence that the last messages would have held more terms than the summaries: `The
         last 10,000 tokens, kept as they were, would have held more than the summaries with 50
         terms.`
 
-        "" if the summaries with 50 appended terms hold at least as many terms.
+        "" if the summaries with a list of 50 lost terms hold at least as many terms.
         """
         most = self._all.held(self.level, WITH_TERMS[-1])
         ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]

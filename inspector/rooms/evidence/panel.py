@@ -34,8 +34,8 @@ def _card(name: str, **context: object) -> Part:
 
 
 def _lost(view: ConversationState) -> Iterator[Part]:
-    """Yield the card of the terms that the step's summary lost, or a note that they are not known
-    yet.
+    """Yield the card of the terms that the step's summary lost. While the terms are not known yet,
+    yield a note instead.
     """
     if view.step.detail is None or view.step.detail.row.kind != "compact":
         return

@@ -30,8 +30,7 @@ class Command(ReportCommand):
         """Update all diagnoses, and yield the problems of stored conversations. Conversations that
         cannot be read are named on standard error.
 
-        Only problems for the given `provider` count. If `provider` is "", problems for any provider
-        in use count.
+        Only problems for the given `provider` count; if it is "", problems for any provider in use.
         """
         named = f"{provider}:{model}" if provider and model else provider
         for memory_id, diagnosis in diagnoses(self._unreadable, named):

@@ -109,8 +109,8 @@ class Command(DatabaseCommand):
         return found.with_label(label) if label else found
 
     def delete(self, memory_id: str, found: MemoryQuerySet) -> bool:
-        """Delete a conversation in its own transaction if it is still one of `found`, and does not
-        change meanwhile. Return whether it was deleted.
+        """Delete a conversation in its own transaction. Return False if it changes meanwhile, or is
+        no longer one of `found`; then it is not deleted.
         """
         memory = found.filter(pk=memory_id).first()
         if memory is None:
@@ -123,7 +123,9 @@ class Command(DatabaseCommand):
 
 
 def _actor() -> str:
-    """Return the actor's name. An account may have no name, as in a container."""
+    """Return `purge by NAME` for the steps and audit entries. NAME is the name of the operating
+    system's account; an account without a name, as in a container, has its number.
+    """
     try:
         name = printable(getpass.getuser())
     except (KeyError, OSError):  # an OSError from Python 3.13 on

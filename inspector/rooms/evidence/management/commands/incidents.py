@@ -22,7 +22,7 @@ class Command(ReportCommand):
 
 
 def _of_stored() -> Iterator[tuple[str, Sequence[Incident]]]:
-    """Yield the incidents of each conversation, and keep them."""
+    """Update the stored incidents, and yield each conversation's ID with its incidents."""
     for memory_id in Memory.objects.order_by("id").values_list("id", flat=True).iterator():
         with suppress(MemoryNotFound):
             yield memory_id, current_incidents(memory_id).incidents
