@@ -1,9 +1,11 @@
 """The tables of conversations. Other tables are in `records` and `kept`.
 
-A conversation is stored in four tables. `Message` is the history, to which messages are only
-appended. `Stay` is one period of a message in the window, from `entered_step` to `left_step`.
-`Step` is the ledger, with one numbered row per change. `Memory` has the policy and the counters.
-Only the `ledger` package writes changes of a conversation to these tables.
+- `Memory`: a conversation, with its policy and counters.
+- `Message`: the history. Messages are only appended.
+- `Stay`: the time of a message in memory, from `entered_step` to `left_step`.
+- `Step`: the ledger, with one numbered row for each change.
+
+Only the package `ledger` writes changes of conversations.
 """
 
 from __future__ import annotations
@@ -101,20 +103,19 @@ class Memory(PolicyColumns):
 
     @property
     def version(self) -> int:
-        """The number that If-Match is compared with. It increases with every step."""
+        """The number that an If-Match header must have. It increases with every step."""
         return self.last_step
 
 
 class Message(models.Model):
-    """A message of a conversation.
+    """A message of a conversation. A row never changes, except by redaction (see
+    `ledger.redaction`).
 
-    `payload` is the message's JSON, exactly as the serializer writes it. The JSON is stored in two
-    columns: the `text`, and the `frame`, which is the JSON around the text (see
-    `messages.codec.frames`). The JSON of a system message has no attributes, so the column
-    `attributes` has them.
+    `payload` is the message's JSON, exactly as the serializer writes it. It is stored as two
+    columns: `text`, and `frame`, which is the JSON around the text (see `messages.codec.frames`).
+    The column `attributes` has the attributes of a system message, which are not in its JSON.
 
-    A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put
-    into the window by a client and is not part of the history.
+    A message of origin SYNTHETIC was put into memory by a client and is not in history.
     """
 
     class Origin(models.TextChoices):
@@ -158,15 +159,17 @@ class Message(models.Model):
 
     @property
     def size(self) -> int:
-        """The size of the message in bytes: its JSON and its separate attributes, in UTF-8."""
+        """The bytes of the message in UTF-8: its JSON, and the attributes that are stored
+        separately.
+        """
         return len(f"{self.payload}{self.attributes or ''}".encode(errors="surrogatepass"))
 
 
 class Stay(models.Model):
-    """One period of a message in the window. The row repeats the columns of the message that
-    eviction needs, such as its type and its tokens.
+    """A stay of a message in memory. The row repeats the columns of the message by which evictions
+    are decided, such as type and tokens.
 
-    The window may show the message with other text or attributes than the history: see
+    In memory, the message can have another text or other attributes than in history: see
     `ledger.overrides`.
     """
 
@@ -214,8 +217,8 @@ class Stay(models.Model):
 
 
 class Step(PolicyColumns):
-    """A change of a conversation, numbered from 1 without gaps, with the totals before and after
-    it.
+    """A change of a conversation, with the totals of memory before and after it. The steps of a
+    conversation are numbered 1, 2, 3…
     """
 
     class Kind(models.TextChoices):

@@ -1,16 +1,13 @@
 r"""Regular expressions for texts from outside, such as messages, file names and requests.
 
-While a regular expression runs, the interpreter can do nothing else. If its time grows with the
-square of the text's length, one long text stops every request of the process. Each pattern is
-therefore declared by `declared_pattern`, where it is used. tests/growth/test_patterns.py runs each
-pattern over hostile texts. tests/architecture/test_patterns.py names patterns that are not
-declared.
+While a regular expression runs, the process answers no other request. Its time must therefore not
+grow with the square of the text's length. Two means help: a left boundary such as `(?<![\w-])`
+prevents a search from each character of a long word, and a possessive quantifier such as `\w*+`
+never tries a shorter match.
 
-A pattern is compiled when it is first used: a process that only lists its commands needs none.
-
-Two things keep the time of a pattern linear. A left boundary such as `(?<![\w-])` prevents a new
-search from each character of a long word. A possessive quantifier such as `\w*+` never tries a
-shorter match.
+Each pattern is declared by `declared_pattern`. tests/growth/test_patterns.py runs all declared
+patterns over hostile texts, and tests/architecture/test_patterns.py finds patterns that are not
+declared. A pattern is compiled at its first use.
 """
 
 from __future__ import annotations
@@ -22,10 +19,10 @@ ANY = 2**30  # characters: as many as a text may have
 
 
 class Declared(NamedTuple):
-    """A declared regular expression for texts of at most `most` characters.
+    """A declared regular expression, for texts of at most `most` characters.
 
-    A pattern that is built at run time, such as from typed words, has a `family` name. Of each
-    family, `DECLARED` has only the newest pattern.
+    Patterns that are built at run time, such as from typed words, have a `family` name. `DECLARED`
+    keeps only the newest pattern of a family.
     """
 
     pattern: re.Pattern[str] | re.Pattern[bytes]
@@ -37,7 +34,7 @@ DECLARED: dict[str, Declared] = {}
 
 
 class _Later(Generic[AnyStr]):
-    """A pattern that is compiled when the first of its attributes is used. It keeps these."""
+    """A pattern that is compiled when one of its attributes is first used."""
 
     def __init__(self, source: AnyStr, flags: int) -> None:
         self._source: AnyStr = source
@@ -53,11 +50,11 @@ class _Later(Generic[AnyStr]):
 def declared_pattern(
     source: AnyStr, flags: int = 0, *, most: int = ANY, family: str = ""
 ) -> re.Pattern[AnyStr]:
-    """Declare a regular expression for texts of at most `most` characters, and return the pattern.
-    Tests try all declared patterns on hostile texts.
+    """Return a pattern for texts of at most `most` characters, and register it: tests try all
+    registered patterns on hostile texts.
 
-    The pattern is compiled at its first use. That use raises re.error if the expression is invalid.
-    A pattern that is built at run time needs a `family` name.
+    The pattern is compiled at its first use, which raises re.error if `source` is invalid. A
+    pattern that is built at run time needs a `family` name.
     """
     pattern = cast("re.Pattern[AnyStr]", _Later(source, flags))
     DECLARED[family or f"{source!r} {int(flags)}"] = Declared(pattern, most, family)

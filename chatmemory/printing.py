@@ -22,10 +22,10 @@ Options = Mapping[str, OptionValue]
 
 @dataclass(frozen=True)
 class Printer:
-    """Prints the rows of a report and their totals, as text or as JSON.
+    """Prints the rows of a report and its totals, as text or as JSON.
 
-    With `as_json` each row is a JSON object on a line of its own. The last line is then an object
-    with the single member `total`. `line` prints to standard output, and `error` to standard error.
+    With `as_json`, each row is a JSON object on a line of its own. The last line is an object with
+    the single member `total`. `line` prints to standard output, and `error` to standard error.
     """
 
     line: Callable[[str], object]
@@ -34,9 +34,7 @@ class Printer:
     _left_out: list[str] = field(default_factory=list)
 
     def left_out(self, what: str) -> None:
-        """Print to standard error that something could not be read, and remember it for the exit
-        status.
-        """
+        """Print to standard error that something could not be read. `code` is 3 from then on."""
         self._left_out.append(what)
         self.error(f"left out {what}")
 
@@ -59,8 +57,8 @@ class Printer:
 
 
 def add_json_argument(parser: ArgumentParser, row: str) -> None:
-    """Add the option --json to a command. `row` names the subject of each line for the option's
-    help, such as "compaction".
+    """Add the option --json to a command. `row` says in the option's help what each line is about,
+    such as "compaction".
     """
     parser.add_argument(
         "--json",
@@ -70,8 +68,8 @@ def add_json_argument(parser: ArgumentParser, row: str) -> None:
 
 
 def discard_unwritten() -> None:
-    """Discard output that could not be printed, for example because the reader of a pipe has ended.
-    Otherwise Python would try to print it again at exit.
+    """Discard output that could not be printed, such as after the reader of a pipe has ended.
+    Python would try to print it again at exit.
     """
     for stream in (sys.stdout, sys.stderr):
         try:

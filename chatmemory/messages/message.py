@@ -119,7 +119,7 @@ class UserMessage(ChatMessage):
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionRequest:
-    """A tool call of the model; `arguments` is the JSON text exactly as the model wrote it."""
+    """A tool call of the model. `arguments` is the JSON text exactly as the model wrote it."""
 
     id: str | None = None
     name: str | None = None
@@ -134,8 +134,8 @@ class ToolExecutionRequest:
 
     @classmethod
     def of(cls, name: str, arguments: JsonMap, id: str | None = None) -> ToolExecutionRequest:
-        """Return a tool call with these arguments, which are written as JSON. Raises
-        InvalidMessage.
+        """Return a tool call whose `arguments` are written as JSON text. Raises InvalidMessage if
+        JSON cannot express them.
         """
         if isinstance(arguments, str):
             raise InvalidMessage(
@@ -176,8 +176,8 @@ class AiMessage(ChatMessage):
 
 @dataclass(frozen=True, init=False)
 class ToolExecutionResultMessage(ChatMessage):
-    """A tool result: a string, or a list of contents. `id` is the id of the tool call that it
-    answers.
+    """A tool result. The constructor takes a text, or a list of contents. `id` is the id of the
+    tool call that the result answers.
     """
 
     type: ClassVar[MessageType] = MessageType.TOOL_EXECUTION_RESULT
@@ -204,7 +204,9 @@ class ToolExecutionResultMessage(ChatMessage):
 
 @dataclass(frozen=True)
 class CustomMessage(ChatMessage):
-    """A message of a provider's own kind. Windows treat it like any other message."""
+    """A message of a kind that only some provider knows. Windows treat it like any other
+    message.
+    """
 
     type: ClassVar[MessageType] = MessageType.CUSTOM
     attributes: JsonMap = field(default_factory=dict, hash=False)
@@ -214,24 +216,26 @@ class CustomMessage(ChatMessage):
 
 
 def with_attributes(message: ChatMessage, attributes: JsonMap) -> ChatMessage:
-    """Return the same message with these attributes. Raises InvalidMessage."""
+    """Return a copy of a message with these attributes. Raises InvalidMessage if JSON cannot
+    express them.
+    """
     changed = object.__new__(type(message))
     _set(changed, **vars(message) | {"attributes": _attributes(attributes)})
     return changed
 
 
 class OpenAttributes(JsonDict):
-    """An empty dictionary in place of unknown attributes: LangChain4j's JSON of a system message,
-    for example, never has attributes.
+    """An empty dictionary that stands for unknown attributes. For example, LangChain4j's JSON of a
+    system message never tells the attributes.
 
-    In a client's list, a message with unknown attributes equals a known message with any
-    attributes.
+    A message with unknown attributes counts as equal to a stored message with any attributes.
     """
 
 
 def with_open_attributes(message: ChatMessage) -> ChatMessage:
-    """Return the message with `OpenAttributes`, which mark its attributes as unknown. A custom
-    message, or a message with attributes, is returned unchanged.
+    """Return a copy of a message whose attributes are marked as unknown (`OpenAttributes`).
+
+    A message that has attributes, and a custom message, is returned unchanged.
     """
     if isinstance(message, CustomMessage) or getattr(message, "attributes", None):
         return message
@@ -239,9 +243,7 @@ def with_open_attributes(message: ChatMessage) -> ChatMessage:
 
 
 def has_open_attributes(message: ChatMessage) -> bool:
-    """Return whether the attributes of a message are unknown, because its source does not tell them
-    (see `OpenAttributes`).
-    """
+    """Return whether the attributes of a message are unknown (see `OpenAttributes`)."""
     return isinstance(getattr(message, "attributes", None), OpenAttributes)
 
 
@@ -280,7 +282,7 @@ def _attributes(mapping: JsonMap | None) -> JsonDict:
 
 
 def _plain_json(attributes: JsonMap, **style: Any) -> str:  # style: options of json.dumps
-    """Return attributes or arguments in Python's spelling of JSON, with unescaped characters."""
+    """Return attributes or arguments as JSON in Python's notation, with unescaped characters."""
     return json.dumps(attributes, ensure_ascii=False, default=dict, **style)
 
 
@@ -288,7 +290,7 @@ def _plain_json(attributes: JsonMap, **style: Any) -> str:  # style: options of 
 
 
 def chat_message(value: object) -> ChatMessage:
-    """Return a value if it is a message. Raises InvalidMessage for other values."""
+    """Return `value` if it is a message. Raises InvalidMessage for any other value."""
     if isinstance(value, ChatMessage):
         return value
     if isinstance(value, list | tuple):
@@ -302,8 +304,8 @@ def chat_message(value: object) -> ChatMessage:
 
 
 def message_list(values: Iterable[_Item]) -> Iterable[_Item]:
-    """Return a value if it can be a list of messages; the items are not checked. Raises
-    InvalidMessage for other values.
+    """Return `values` if it can be a list of messages. The items are not checked. Raises
+    InvalidMessage for a text, and for anything else that cannot be such a list.
     """
     if isinstance(values, list):  # checking for a Mapping takes longer
         return values
@@ -325,9 +327,11 @@ def chat_messages(values: Iterable[object]) -> list[ChatMessage]:
 def text_of(message: ChatMessage) -> str:
     """Return the text of a message for search and display.
 
-    Tool calls follow the text as `name(arguments)`. Media become `[image https://…]`, and a custom
-    message becomes its attributes as JSON. The database stores this text beside the message, and
-    `verify_memories` compares the stored text with the message.
+    - Tool calls follow the text, as `name(arguments)`.
+    - Images and other media become a mark, such as `[image https://…]`.
+    - A custom message becomes its attributes as JSON.
+
+    The database stores this text beside the message, and `verify_memories` compares the two.
     """
     match message:
         case SystemMessage():

@@ -1,7 +1,8 @@
-"""Searches texts for phrases and words, and tells where they are and who speaks.
+"""Searches texts for words and phrases, and returns where they are. Also ranks speakers for search
+results.
 
-Case and accents are ignored, and so are the separators in a code: `BW583021` is found in
-`BW-583021`. Only the beginning of a long text is searched, here and by databases.
+Case and accents do not matter, and neither do the separators in a code: `BW583021` is found in
+`BW-583021`. Of a long text, only the beginning is searched.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _OTHERS = {"\u00df": "ss", "\u1e9e": "ss", "\u017f": "s", "\u0131": "i", "\u00b5
 
 @cache
 def _plain_letters() -> Mapping[int, str | None]:
-    """Return the replacement of each character that has accents or differs from its usual form."""
+    """Return the replacement of each character that has an accent or another form of a letter."""
     found: dict[int, str | None] = {}
     for code in range(0x80, 0x2130):
         parts = normalize("NFD", chr(code))
@@ -45,9 +46,7 @@ _NOT_ASCII = declared_pattern(r"[^\x00-\x7f]+")
 
 
 def folded(text: str) -> str:
-    """Return a text in lowercase without accents. The result can be shorter or longer than the
-    text.
-    """
+    """Return a text in lowercase without accents. Its length can differ from that of the text."""
     if not text.isascii():
         text = _NOT_ASCII.sub(_in_plain_letters, text)
     return text.lower().replace("ς", "σ")
@@ -58,8 +57,9 @@ def _in_plain_letters(found: re.Match[str]) -> str:
 
 
 def squashed(text: str) -> str:
-    """Return a text in lowercase, without accents, spaces, dashes and the characters _ . / : #.
-    Both `A-1182` and "A 1182" become "a1182", so that a code is found however it is written.
+    """Return a text in lowercase without accents, spaces, dashes and the characters _ . / : #.
+
+    "A-1182" -> "a1182"
     """
     return _without_separators(folded(text))
 
@@ -72,11 +72,12 @@ def _without_separators(text: str) -> str:
 
 @dataclass(frozen=True)
 class Sought:
-    """The words and codes that a text must contain to match a search.
+    """A search: what a text must contain to match, in any order.
 
-    Each of `words` must occur as written, and each of `codes` with or without separators; both are
-    in lowercase without accents. `letters` are words of one or two letters with accents, such as
-    "où". They must occur with their accents.
+    - `words`: parts that must occur as written here, in lowercase without accents.
+    - `codes`: codes without separators. They match with any separators, so "a1182" matches
+      "A-1182".
+    - `letters`: words of one or two letters with accents, such as "où". The accents must occur.
     """
 
     words: tuple[str, ...] = ()
@@ -84,8 +85,8 @@ class Sought:
     letters: tuple[str, ...] = ()
 
     def is_in(self, text: str) -> bool:
-        """Return whether a text contains all words, codes and letters, in any order. Only the
-        beginning of a long text is searched.
+        """Return whether a text matches the search. Of a long text, only the beginning is
+        searched.
         """
         whole = folded(text[:SEARCHED])
         if not all(word in whole for word in self.words):
@@ -99,15 +100,15 @@ class Sought:
 
     @property
     def parts(self) -> list[str]:
-        """The words and codes without separators, the longest first. A matching text, without its
-        separators, contains each of them.
+        """The words and codes without separators, the longest first. A matching text contains them
+        all, once its separators are removed.
         """
         parts = {*self.codes, *map(_without_separators, self.words)}
         return sorted(filter(None, parts), key=lambda part: (-len(part), part))
 
     @property
     def key(self) -> str:
-        """The search as a JSON text, from which `sought_by_key` makes it again."""
+        """The search as JSON text. `sought_by_key` turns this text into a search again."""
         return json.dumps([self.words, self.codes, self.letters])
 
 
@@ -121,7 +122,7 @@ def sought_by_key(key: str) -> Sought:
 def sought_words(text: str) -> Sought:
     """Return the search for all words of a text, in any order.
 
-    If all words are short, the whole text is searched for as one phrase.
+    If all words are short, the text is searched for as one phrase.
     """
     parts = [part.strip(AROUND) or part for part in text.split()]
     if not any(len(part) >= LEAST_WORD or not part.isascii() for part in parts):
@@ -131,9 +132,7 @@ def sought_words(text: str) -> Sought:
 
 @lru_cache(64)
 def sought_phrase(phrase: str) -> Sought:
-    """Return the search for a phrase. A text must contain the phrase as written, or with other
-    separators if the phrase is a code.
-    """
+    """Return the search for a phrase. If the phrase is a code, its separators may differ."""
     return _sought([phrase])
 
 
@@ -150,8 +149,8 @@ def _sought(parts: Iterable[str]) -> Sought:
 
 
 def is_code(part: str) -> bool:
-    """Return whether a word looks like a code: it has a digit or a separator inside, such as
-    `A-1182`. Without its separators, it has at least LEAST_CODE characters.
+    """Return whether a word looks like a code, such as `A-1182`: it has a digit, or a separator
+    inside. It also has at least LEAST_CODE characters besides its separators.
     """
     inside = part.strip(SEPARATORS)
     has_separator = any(each in SEPARATORS for each in inside)
@@ -168,17 +167,17 @@ def has_phrase(text: str, phrase: str) -> bool:
 
 
 def phrase_place(text: str, phrase: str) -> slice | None:
-    """Return the slice where a phrase first occurs in a text, or None."""
+    """Return the slice of a text where a phrase first occurs; None if it does not occur."""
     text, sought = text[:SEARCHED], sought_phrase(phrase)
     places = list(_places(text, sought))
     return places[0] if places else None
 
 
 def word_places(text: str, words: str) -> list[slice]:
-    """Return the slices where searched words occur in a text, in order and without overlaps.
+    """Return the slices of a text where searched words occur, in order and without overlaps.
 
-    If the text has all the words as one phrase, the slice of the phrase is the only one. Otherwise
-    each word has the slice of its first occurrence.
+    If the text has the words as one phrase, this is the only slice. Otherwise each word has the
+    slice of its first occurrence.
     """
     if whole := phrase_place(text, words.strip()):
         return [whole]
@@ -192,7 +191,7 @@ def word_places(text: str, words: str) -> list[slice]:
 
 
 def _places(text: str, sought: Sought) -> Iterator[slice]:
-    """Yield the first place of each part of what is sought."""
+    """Yield the slice where each word, code or letter of a search first occurs in a text."""
     ways: list[tuple[tuple[str, ...], Callable[[str], str]]] = [
         (sought.words, folded),
         (sought.codes, squashed),
@@ -205,7 +204,7 @@ def _places(text: str, sought: Sought) -> Iterator[slice]:
 
 
 def _place(text: str, sought: str, fold: Callable[[str], str]) -> slice | None:
-    """Return the first place of a folded text in another one that is not folded."""
+    """Return the slice of `text` where `sought` first occurs after `text` is folded by `fold`."""
     whole = fold(text)
     start = whole.find(sought)
     if start < 0 or not sought:
@@ -219,12 +218,11 @@ def _place(text: str, sought: str, fold: Callable[[str], str]) -> slice | None:
 
 
 class Speaker(IntEnum):
-    """The speaker of a message: OTHERS are users and tools, and CLIENT is a program that put the
-    message into the window.
+    """Who said a message, for the order of search results. OTHERS are users and tools, and CLIENT
+    is a program that put the message into memory.
 
-    Search results show what users and tools said (OTHERS) apart from what the assistant repeated or
-    asked. The lower the number, the more the speaker's words count as knowledge. Only the role
-    decides: a user's question also counts as a statement.
+    A lower number comes first. Results thus show what users and tools said before what the
+    assistant repeated.
     """
 
     OTHERS = 0
@@ -243,7 +241,7 @@ _SPEAKERS = {
 
 
 def speaker_of(type: MessageType, is_injected: bool = False) -> Speaker:
-    """Return who said a message; CLIENT for a message that a client put into the window, such as a
-    summary.
+    """Return who said a message of this type. `is_injected` means that a client put the message
+    into memory, such as a summary; then return CLIENT.
     """
     return Speaker.CLIENT if is_injected else _SPEAKERS[type]

@@ -1,7 +1,7 @@
-"""Quotes: how a model gets earlier messages of its own conversation that match a query.
+"""Quotes: earlier messages of a conversation that match a model's query, as the model gets them.
 
-A quote is data, not an instruction: the texts of users and tools stay inside JSON strings, under a
-notice that says so. A quote has at most 300 characters, which begin shortly before the match.
+A quote is data, not an instruction. Its text stays inside a JSON string, under a notice that says
+so. A quote has at most 300 characters, which begin shortly before the match.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ _SIGNS = "\"'`.,;:!?()[]{}<>“”‘’«»"
 
 @dataclass(frozen=True)
 class Quote:
-    """A message that matches a query. `number` is its number in the history, from 1. `time` is in
-    ISO format, or None if the store keeps no times. `quote` is a part of its text, at most 300
-    characters.
+    """A message that matches a query. `number` is its number in the history, from 1, and `quote`
+    the part of its text around the match, at most 300 characters.
+
+    `time` is in ISO format, or None if the store keeps no times.
     """
 
     number: int
@@ -67,12 +68,13 @@ class Quote:
 
 @dataclass(frozen=True)
 class Quotes:
-    """The answer to a query. Hits outside memory come before hits in memory; each of both groups
-    begins with the latest message.
+    """The answer to a query. Hits that left memory come before hits in memory, and later messages
+    before earlier ones.
 
-    `matched` is "all" if each hit has all words of the query, "some" if no message has all of them,
-    and "none" without hits. `has_more` says whether there are further hits. `notice` tells the
-    model that quotes are data.
+    - `matched`: "all" if each hit has all words of the query, "some" if no message has them all,
+      and "none" without hits.
+    - `has_more`: whether there are more hits than the query's limit.
+    - `notice`: tells the model that quotes are data, not instructions.
     """
 
     hits: tuple[Quote, ...] = ()
@@ -91,7 +93,9 @@ class Quotes:
 
     @classmethod
     def from_json(cls, text: str) -> Quotes:
-        """Read the answer that `to_json` wrote. Raises InvalidMessage for other texts."""
+        """Return the answer in a JSON text that `to_json` wrote. Raises InvalidMessage for any
+        other text.
+        """
         value = load_json(text)
         try:
             hits = tuple(Quote(**hit) for hit in value["hits"])
@@ -102,7 +106,7 @@ class Quotes:
 
 @dataclass(frozen=True)
 class Query:
-    """A checked query: its text, the words in it, and the maximum number of hits."""
+    """A checked query: its text, its words, and the maximum number of hits (`limit`)."""
 
     text: str
     words: tuple[str, ...]
@@ -110,7 +114,9 @@ class Query:
 
     @classmethod
     def of(cls, query: object, limit: object = HITS) -> Query:
-        """Return the query that a model's arguments describe. Raises InvalidValue."""
+        """Return the query for the arguments that a model gave. Raises InvalidValue for wrong
+        arguments.
+        """
         if not isinstance(query, str) or not query.strip():
             raise InvalidValue("query must be words to search for, such as an order number")
         if len(query) > QUERY_MAX:
@@ -127,7 +133,9 @@ class Query:
         return cls(" ".join(parts), tuple(telling[:WORDS_MAX]), limit)
 
     def quote(self, text: str) -> str:
-        """Return the part of a text around the first match, on one line, at most 300 characters."""
+        """Return the part of a text around the first match, on one line. It has at most 300
+        characters.
+        """
         if len(text) > QUOTED:
             places = (phrase_place(text, each) for each in (self.text, *self.longest_first))
             found = next((place for place in places if place is not None), slice(0, 0))
@@ -141,19 +149,19 @@ class Query:
         return sorted(self.words, key=len, reverse=True)
 
     def score(self, text: str) -> int:
-        """Return how many words of the query occur in a text."""
+        """Return how many of the query's words occur in a text."""
         whole = folded(text[:SEARCHED])
         return sum(word in whole for word in self.words)
 
 
 def _is_telling(word: str) -> bool:
-    """Return whether a word says more than "of" or "is", which nearly every message has."""
+    """Return whether a word is rarer than "of" or "is", which nearly every message contains."""
     return len(word) > 2 or not word.isascii() or any(map(str.isdigit, word))
 
 
 def is_own(message: ChatMessage) -> bool:
-    """Return whether a message is a call or a result of the search tool itself, which searches
-    leave out.
+    """Return whether a message is a tool call or tool result of the search tool. Searches leave out
+    such messages.
     """
     if isinstance(message, ToolExecutionResultMessage):
         return message.tool_name == TOOL or text_of(message).startswith(BEGINNING)
@@ -165,7 +173,7 @@ def is_own(message: ChatMessage) -> bool:
 def quotes_in(
     history: Sequence[ChatMessage], window: Iterable[ChatMessage], query: Query
 ) -> Quotes:
-    """Search a history, given as a list, and return the answer to the query. `window` are the
+    """Return the answer to a query, for a history that is given as a list. `window` has the
     messages in memory. The hits have no times.
     """
     waiting = list(window)[::-1]
@@ -189,7 +197,5 @@ def quotes_in(
 
 
 def matched_words(best: int, query: Query) -> str:
-    """Return the value of `Quotes.matched`: "all", "some" or "none". `best` is the number of the
-    query's words that the best hit has.
-    """
+    """Return the value of `Quotes.matched` if the best hit has `best` words of the query."""
     return "none" if not best else "all" if best == len(query.words) else "some"

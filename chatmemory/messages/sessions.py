@@ -1,9 +1,7 @@
-"""Sessions of agents: all messages, and the windows that the agent saw.
+"""Sessions of coding agents: all messages, and the compactions of the agent.
 
-An agent whose window is full replaces messages by a summary, which is called a compaction. A
-session has the messages in order, summaries included. Each compaction has the messages that it
-replaced and the window that the agent saw afterwards. A position is an index into the messages,
-from 0.
+When its window is full, an agent replaces messages by a summary: a compaction. A position is the
+index of a message in the session, from 0. The summaries are among the messages.
 """
 
 from __future__ import annotations
@@ -16,13 +14,16 @@ from chatmemory.messages.message import ChatMessage
 
 @dataclass(frozen=True)
 class Compaction:
-    """The replacement of messages by a summary in a session.
+    """The replacement of messages by a summary in a session. All messages are given by their
+    positions.
 
-    `summary` is the position of the summary. `covered` are the positions of the replaced messages,
-    which may include an earlier summary. `window` has the positions of the messages that the agent
-    saw right afterwards, in order, the summary included. `trigger` says why, such as "auto".
-    `tokens_before` and `tokens_after` are the tokens of the whole prompt, as the agent or the
-    provider counted them, or None. `is_opaque` is True if only the provider can read the summary.
+    - `summary`: the summary.
+    - `covered`: the replaced messages. An earlier summary can be among them.
+    - `window`: what the agent saw right after the compaction, in order, with the summary.
+    - `trigger`: why the agent compacted, such as "auto".
+    - `tokens_before`, `tokens_after`: the tokens of the whole prompt, as the agent or the provider
+      counted them.
+    - `is_opaque`: whether only the provider can read the summary.
     """
 
     summary: int
@@ -35,17 +36,14 @@ class Compaction:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The positions of the messages, other than the summary, that were in the window
-        afterwards.
-        """
+        """The positions of the messages in `window`, without the summary."""
         return tuple(position for position in self.window if position != self.summary)
 
     def after(self, window: Sequence[int]) -> list[int]:
-        """Return the window after the compaction, given the window before the compaction. Both are
-        positions of messages.
+        """Return the window after the compaction, given the window before. Both are lists of
+        positions.
 
-        Only messages of the given window can stay, in the same order. The result equals the field
-        `window` unless the agent put messages back or reordered them.
+        Messages that the agent brought back, and are not in the window before, are left out.
         """
         expected, in_window = set(self.kept), set(window)
         stay = [position for position in window if position in expected]
@@ -57,10 +55,12 @@ class Compaction:
 class Session:
     """The messages of an agent's session, and its compactions in order.
 
-    `by_programs` are the positions of messages that a program wrote in the name of the user or the
-    model, such as reminders. `cleared` maps the position of a tool result to a number: once the
-    session had that many messages, the agent no longer saw the result's text. `prompts` maps the
-    position of an answer to the tokens of its prompt, as the provider counted them.
+    - `by_programs`: positions of messages that a program wrote in the name of the user or the
+      model, such as reminders.
+    - `cleared`: for the position of a tool result, the number of messages in the session when the
+      agent stopped seeing the result's text.
+    - `prompts`: for the position of an answer, the tokens of its prompt as the provider counted
+      them.
     """
 
     messages: Sequence[ChatMessage]
@@ -74,8 +74,8 @@ class Session:
         return frozenset(each.summary for each in self.compactions)
 
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
-        """Yield each compaction, with the window after the compaction as positions of messages. The
-        window leaves out messages that the agent put back later.
+        """Yield each compaction with the positions of the window after it. Messages that had left
+        the window before, and that the agent brought back, are left out.
         """
         window: list[int] = []
         end = 0

@@ -1,5 +1,5 @@
-"""Texts for people: the names of messages, readable tool messages, and errors that can be
-printed.
+"""Texts for people: names of messages, tool calls and tool results in readable form, and texts that
+can be printed.
 """
 
 from __future__ import annotations
@@ -21,29 +21,27 @@ _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def named(seq: int) -> str:
-    """Return the name of a message for people: `#26`, or `draft 1` for -1. The messages of a
-    simulation are numbered down from -1.
+    """Return the name of a message for people: `#26`, or `draft 1` for -1. Messages that are only
+    simulated have the numbers -1, -2, and so on.
     """
     return f"#{seq}" if seq >= 0 else f"draft {-seq}"
 
 
 def printable(text: str) -> str:
-    """Return the text with lone surrogates, which cannot be encoded, written as `\\ud800`."""
+    r"""Return a text that can be encoded: lone surrogates become escapes such as `\ud800`."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line. Control characters become spaces, so that a terminal can print
-    the text.
-    """
+    """Return a text on one line. Control characters become spaces."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 
 def readable_text(message: ChatMessage) -> str:
     """Return the text of a message for people.
 
-    A tool result begins with the name of its tool, and each tool call is on a line of its own, as
-    `find_order(order: "A-1182")`. Other messages have the text that `text_of` returns.
+    A tool result begins with the name of its tool. Each tool call has a line of its own, such as
+    `find_order(order: "A-1182")`. Any other text is that of `text_of`.
     """
     match message:
         case ToolExecutionResultMessage():
@@ -85,7 +83,9 @@ def _calls(text: JsonValue, calls: Iterable[tuple[JsonValue, JsonValue]]) -> str
 
 
 def _arguments(text: str) -> str:
-    """Return the arguments as `key: value, …` if they are a JSON object, else unchanged."""
+    """Return the arguments of a tool call as `key: value, …`; unchanged if they are not a JSON
+    object.
+    """
     try:
         arguments = load_json(text)
     except InvalidMessage:
@@ -100,8 +100,8 @@ BEFORE_FACT = 40
 
 
 def quoted(text: str, fact: str) -> str:
-    """Return a short part of a text on one line: the part around the fact, or the beginning if the
-    fact is there.
+    """Return the part of a text around a fact, on one line and at most QUOTED characters long. If
+    the fact is near the beginning, this is the beginning of the text.
     """
     words = " ".join(text.split())
     place = words.find(fact)
@@ -111,8 +111,8 @@ def quoted(text: str, fact: str) -> str:
 
 
 def question_in(text: str) -> str:
-    """Return the end of a text, at most QUOTED characters, on one line. The result ends with the
-    last question mark, if there is one.
+    """Return at most QUOTED characters of a text, on one line, that end with the last question
+    mark. Without a question mark, they are the end of the text.
     """
     words = " ".join(text.split())
     end = words.rfind("?") + 1 or len(words)

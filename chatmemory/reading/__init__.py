@@ -1,7 +1,6 @@
-"""All reads of stored conversations. They return frozen dataclasses, never lazy query sets, and
-write nothing.
+"""All reads of stored conversations. They write nothing, and return frozen dataclasses, never lazy
+query sets.
 
-"At step n" means after that step; without a step, it means now. Step 0 is the empty conversation.
-"Memory" and "window" are the messages that the model sees. A "stay" is one period of a message in
-the window.
+An argument `at` is the number of a step, and means after this step. Without it, a read returns the
+state of now. Step 0 is the empty conversation.
 """

@@ -1,4 +1,6 @@
-"""The budget of a window: how many tokens each kind of message takes, compared with the limit."""
+"""The budget of a window: how many tokens each kind of message takes, and how many the limit
+allows.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,16 @@ HEAVY_PERCENT = 40  # of the limit, for a system message
 # Wide: eight kinds of message, of which each has a number, and the limit beside them.
 @dataclass(frozen=True)
 class Budget:
-    """The tokens of a window by the kind of message. Each message counts in one field.
+    """The tokens of a window by kind of message. Each message counts in one field.
 
-    `results` are tool results, `calls` AI messages with tool calls. `media` are messages with
-    images, audio, video or files, with all their text. `index` is the list of exact terms of
-    evicted messages.
-
-    `overhead` is the cost of a request apart from its messages. `limit` is the policy's limit if it
-    counts tokens, else None. `uncounted` are the tokens of a system message that does not count
-    against the limit.
+    - `system`, `user`, `summaries`: messages of this kind.
+    - `ai`, `calls`: messages of the assistant without and with tool calls.
+    - `results`: tool results.
+    - `media`: messages with images, audio, video or files, including their texts.
+    - `index`: the message that lists exact terms of evicted messages.
+    - `overhead`: the tokens of a request without its messages.
+    - `limit`: the policy's limit in tokens; None if the policy does not count tokens.
+    - `uncounted`: the tokens of a system message that does not count against the limit.
     """
 
     system: int = 0
@@ -52,7 +55,7 @@ class Budget:
 
     @property
     def talk(self) -> int:
-        """The tokens of all messages of users and of the assistant, tool calls included."""
+        """The tokens of all messages of the user and of the assistant, including tool calls."""
         return self.user + self.ai + self.calls
 
     @property
@@ -61,8 +64,8 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """The number of tokens that the budget's bar shows as 100 %. This is the limit plus an
-        uncounted system message, or the tokens in the window if these are more.
+        """The number of tokens that is 100 % in the budget's bar: the limit plus `uncounted`, or
+        the tokens used if they are more.
         """
         return max((self.limit or 0) + self.uncounted, self.used)
 
@@ -72,8 +75,8 @@ class Budget:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """The tokens of each part of `whole`, as the budget's bar shows them: system message,
-        index, summaries, media, tool results, talk, overhead, and the unused rest.
+        """The tokens of each part of the budget's bar, in its order: system message, index,
+        summaries, media, tool results, talk, overhead and the unused rest.
         """
         return (*self._filled, self.free)
 
@@ -103,11 +106,11 @@ class Budget:
 
 
 def shares(parts: Sequence[int]) -> list[int]:
-    """Return, for each part, its percentage of the sum of all parts. The percentages are whole
-    numbers that add up to 100, or to 0 if all parts are 0.
+    """Return the percentage of each part in the sum of all parts. The percentages are whole numbers
+    and add up to 100; all are 0 if all parts are 0.
 
-    Each percentage is rounded down first. If their sum is then below 100, the parts with the
-    largest remainders get one percent more.
+    Percentages are rounded down. Then the parts with the largest remainders get one percent more,
+    until the sum is 100.
     """
     whole = sum(parts)
     if not whole:
@@ -125,8 +128,10 @@ def budget_of(
     media: Container[int] = (),
     index: IndexInMemory | None = None,
 ) -> Budget:
-    """Return the budget of a window. `summaries` are the seqs of summaries, `media` the seqs of
-    messages with media, and `index` the window's index of exact terms.
+    """Return the budget of a window.
+
+    `summaries` and `media` are the seqs of summaries and of messages with media. `index` is the
+    window's index of exact terms.
     """
     kinds = ("system", "results", "user", "ai", "calls", "summaries", "index", "media")
     tokens = dict.fromkeys(kinds, 0)
@@ -148,8 +153,8 @@ def budget_of(
 
 
 def budget_at(memory_id: str, view: WindowView) -> Budget:
-    """Return the budget of a stored window, with its summaries, media and index read from the
-    database.
+    """Return the budget of a stored window. Reads from the database which messages are summaries,
+    media or the index.
     """
     pinned = [row.seq for row in view.rows if row.pinned]
     summaries = coverage_by_summary(memory_id, pinned) if pinned else ()
@@ -160,10 +165,10 @@ def budget_at(memory_id: str, view: WindowView) -> Budget:
 def with_media(
     memory_id: str, rows: Iterable[MessageView], frames: Mapping[int, str] | None = None
 ) -> frozenset[int]:
-    """Return the seqs of those messages in `rows` that have images, audio, video or files.
+    """Return the seqs of the messages in `rows` that have images, audio, video or files.
 
-    `frames` has the stored JSON of messages that the caller has already read, by seq. The JSON of
-    other messages is read from the database.
+    `frames` maps seqs to stored JSON that the caller has already read. Other JSON is read from the
+    database.
     """
     known = frames or {}
     seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]
@@ -182,7 +187,7 @@ def _has_media(frame: str) -> bool:
 
 
 def kind_of(type: str, has_calls: bool) -> str:
-    """Return the name of the `Budget` field that counts a message of this type."""
+    """Return the name of the `Budget` field that counts messages of this type."""
     match type:
         case MessageType.SYSTEM:
             return "system"

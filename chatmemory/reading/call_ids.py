@@ -1,4 +1,4 @@
-"""Reads which tool calls stored messages make or answer, by the calls' ids."""
+"""Reads which tool calls the stored messages make or answer."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from chatmemory.messages.codec import GAP
 
 
 def ids_of_calls(memory_id: str, seqs: Iterable[int]) -> dict[int, CallIds]:
-    """Return, for each message by seq, the ids of the tool calls that it makes or answers."""
+    """Return, by the seq of a message, the ids of the tool calls that the message makes or
+    answers.
+    """
     found = frames_by_seq(memory_id, seqs)
     return {seq: ids_in(frame) for seq, frame in found.items()}
 
 
 def ids_in(frame: str) -> CallIds:
-    """Return the ids of the tool calls that a message makes or answers. `frame` is the message's
-    stored JSON. An id is None if the call has no id, or if the JSON cannot be read.
+    """Return the ids of the tool calls that a message makes or answers, read from its stored JSON.
+    An id is None if the tool call has no id or the JSON cannot be read.
 
-    Only the ids are read: to make a message object from the JSON takes ten times as long.
+    Ten times as fast as making a message object from the JSON.
     """
     try:
         value = json.loads(frame.replace(GAP, "null"))

@@ -1,5 +1,5 @@
-"""Finds the clearing of a tool result: the step that replaced the result by a placeholder, and the
-message that needed the room.
+"""Finds the clearing of a tool result: the step that replaced its text by a placeholder in
+memory.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from chatmemory.windows.window import Entry
 
 @dataclass(frozen=True)
 class Clearing:
-    """The `change` that replaced a tool result by a placeholder.
+    """The clearing of a tool result: the `change` that replaced its text by a placeholder in
+    memory.
 
-    `stub` is the text of the placeholder, which the model sees; None if the text was erased.
-    `arrival` has the seq and the entry of the message that needed the room; None if that message is
-    unknown.
+    `stub` is the text of the placeholder, or None if this text was erased. `arrival` is the message
+    for which the room was needed, as its seq and its entry; None if unknown.
     """
 
     change: ChangeResult
@@ -31,8 +31,8 @@ class Clearing:
 
 
 def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
-    """Return the clearing of a tool result. None if no placeholder replaces the result at step
-    `at`.
+    """Return the clearing of a tool result that is a placeholder in memory at step `at`. None if
+    the result is no placeholder there.
     """
     n = _cleared_at(row, at)
     if n is None:
@@ -44,7 +44,9 @@ def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
 
 
 def _cleared_at(row: MessageDetail, at: int) -> int | None:
-    """Return the step at which the stub came into memory that is there at step `at`."""
+    """Return the step that cleared a tool result which is in memory at step `at`. None if the
+    result is not in memory, or not cleared.
+    """
     if not row.is_in_window(at):
         return None
     cleared = None
@@ -58,7 +60,9 @@ def _cleared_at(row: MessageDetail, at: int) -> int | None:
 
 
 def _arrival(row: MessageDetail, n: int) -> tuple[int, Entry] | None:
-    """Return the message that a step added, or None: a clearing comes right before an add."""
+    """Return the message that step `n` added, as its seq and its entry. None if the step is no
+    add.
+    """
     adds = Step.objects.filter(memory_id=row.memory_id, n=n, kind=Step.Kind.ADD)
     last = adds.values_list("last_stay", flat=True).first()
     stay = last and Stay.objects.filter(memory_id=row.memory_id, n=last).first()

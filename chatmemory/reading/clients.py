@@ -1,5 +1,5 @@
-"""Finds conversations whose clients decide the window. For such conversations, no other policy is
-advised, and nothing is repaired.
+"""Finds conversations whose clients decide what is in memory. The product advises no other policy
+for them, and repairs nothing.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ from chatmemory.models import Memory, Step
 
 
 def decided_by_clients() -> Q:
-    """Return the query condition for conversations whose clients decide the window.
+    """Return the query condition for conversations whose clients decide what is in memory.
 
-    Such a conversation has no policy, or a policy that only measures the lists that its client
-    sends.
+    Such a conversation has no policy. Or its policy only measures, and the client sends its memory
+    as a list.
     """
     lists = Step.objects.filter(memory=OuterRef("pk"), by_client=True)
     return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")
 
 
 def of_clients(rows: Iterable[Memory]) -> set[str]:
-    """Return the ids of those conversations in `rows` whose clients decide the window.
+    """Return the ids of the conversations in `rows` whose clients decide what is in memory.
 
-    The client of a conversation without a policy always decides. If a policy has the option
-    `meters_only`, the database tells whether the client sends the window as lists.
+    The database is only asked for policies with the option `meters_only`.
     """
     listed = list(rows)
     without = {row.pk for row in listed if row.policy_kind is None}
@@ -38,6 +37,6 @@ def of_clients(rows: Iterable[Memory]) -> set[str]:
 
 
 def ids_of_clients(memory_ids: Collection[str]) -> set[str]:
-    """Return the given ids that belong to conversations whose clients decide the window."""
+    """Return which of these ids belong to conversations whose clients decide what is in memory."""
     rows = Memory.objects.filter(database.in_list("id", list(memory_ids)))
     return of_clients(rows.only("id", "policy_kind", "policy_options"))

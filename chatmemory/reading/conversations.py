@@ -21,8 +21,8 @@ def memory(memory_id: str) -> MemoryRow:
 
 
 def policy(memory_id: str, at: int | None = None) -> Policy | None:
-    """Return the policy in force at step `at`, or now; None if there is none. Raises
-    MemoryNotFound, StepNotFound.
+    """Return the policy in force at step `at`, or now; None if the conversation has no policy.
+    Raises MemoryNotFound, StepNotFound.
     """
     return StoredState.of(memory_id, at).policy
 
@@ -40,7 +40,7 @@ def any_memory() -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether the database accepts writes, unlike a replica or a read-only file."""
+    """Return whether the database accepts writes. A replica or a read-only file does not."""
     connection = database.connection()
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -52,7 +52,7 @@ def is_writable() -> bool:
 
 
 def free_disk_space() -> int | None:
-    """Return the free bytes of the disk that holds an SQLite database; None for other databases."""
+    """Return the free bytes on the disk of an SQLite database; None for any other database."""
     connection = database.connection()
     if connection.vendor != "sqlite":
         return None
@@ -63,5 +63,7 @@ def free_disk_space() -> int | None:
 
 
 def _may_write(file: Path) -> bool:
-    """Return whether a file and its folder, which has the write-ahead log, can be written."""
+    """Return whether a database file and its folder can be written. The write-ahead log is in the
+    folder.
+    """
     return all(os.access(path, os.W_OK, effective_ids=True) for path in (file, file.parent))

@@ -1,8 +1,8 @@
 """Cursor pagination of long lists.
 
 A cursor has the sort value and the primary key of the first or last row of a page. The database
-compares rows with these values to find the next page, instead of skipping rows. So every page takes
-the same time. Rows that are added or removed on other pages do not shift the rows of a page.
+finds the next page by comparing rows with these values, so every page takes the same time. Rows
+that are added to other pages, or removed from them, do not shift a page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ Stored = TypeVar("Stored", bound=Model)
 
 @dataclass(frozen=True)
 class SortKey:
-    """The sort expression of a list and the type of its values. The primary key breaks ties."""
+    """What a list is sorted by: an expression, and the type of its values. Rows with equal values
+    are sorted by primary key.
+    """
 
     expression: Combinable
     type: type[datetime] | type[int] | type[str] = int
@@ -36,8 +38,8 @@ class SortKey:
 
 @dataclass(frozen=True)
 class CursorPage(Generic[Row]):
-    """A page of a list. `previous` and `next` are the cursors of the pages before and after it, or
-    None if there is no such page.
+    """A page of a list. `previous` and `next` are the cursors of the neighboring pages, or None if
+    there is no such page.
     """
 
     rows: tuple[Row, ...]
@@ -47,7 +49,9 @@ class CursorPage(Generic[Row]):
 
 @dataclass(frozen=True)
 class _Cursor:
-    """The first or last row of a page, and whether the page to read is before it."""
+    """The first or last row of a page. With `is_backward`, the page before this row is read, else
+    the page after it.
+    """
 
     value: datetime | str | int
     pk: str
@@ -74,9 +78,10 @@ def page_by_cursor(
 ) -> CursorPage[Stored]:
     """Return the page of `rows` at a cursor, or the first page for an empty cursor.
 
-    `narrowed` is a function that filters rows, such as by a search. It gets the sorted rows and a
-    number n, and returns the query for the rows to keep, of which only the first n are used. Raises
-    InvalidValue for a malformed cursor, or a cursor made for another sort key.
+    `narrowed` filters rows, such as by a search. It gets the sorted rows and a number n, and
+    returns a query; only the first n rows of this query are read.
+
+    Raises InvalidValue for a malformed cursor, or a cursor of another sort key.
     """
     start = _read(cursor, key.type) if cursor else None
     is_backward = start is not None and start.is_backward

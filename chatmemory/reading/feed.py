@@ -1,6 +1,4 @@
-"""Reads the latest evictions of all conversations, and the times of the latest change and
-erasure.
-"""
+"""Reads the latest evictions in all conversations, and the time of the latest change or erasure."""
 
 from __future__ import annotations
 
@@ -33,8 +31,10 @@ TOGETHER = timedelta(minutes=10)  # evictions of a conversation within this paus
 
 @dataclass(frozen=True)
 class LastLeft:
-    """The last message of a `FeedItem`, with the beginning of its text and the reason why it left.
-    `misfit` is why the message did not fit, if it left in the step that added it.
+    """The newest message that left memory in a `FeedItem`. `text` is the beginning of its text, and
+    `reason` why it left.
+
+    `misfit` says why the message did not fit if the step that added it also evicted it, else None.
     """
 
     seq: int
@@ -52,10 +52,11 @@ class LastLeft:
 
 @dataclass(frozen=True)
 class FeedItem:
-    """The latest evictions of a conversation, as one entry of the feed.
+    """The latest evictions of one conversation, as an entry of the feed.
 
-    `count` messages left memory from `since` to `at`. The `last` of them left at `step`.
-    `by_client` is True if the client decided the eviction.
+    - `count`: the number of messages that left memory, from `since` to `at`.
+    - `last`: the newest of these messages, which left at `step`.
+    - `by_client`: whether the client decided the eviction at `step`.
     """
 
     memory_id: str
@@ -68,12 +69,12 @@ class FeedItem:
 
     @property
     def moment(self) -> int:
-        """`at` in microseconds since 1970, the unit of the live feed."""
+        """The time `at` in microseconds since 1970. The live feed uses this unit."""
         return microseconds(self.at)
 
 
 class _Leaving(NamedTuple):
-    """An add that evicted something."""
+    """A step that added a message and evicted others."""
 
     memory_id: str
     n: int
@@ -86,7 +87,7 @@ def feed(size: int = 12) -> list[FeedItem]:
     """Return one entry for each of the `size` conversations with the latest evictions, newest
     first.
 
-    Only the latest 1,000 steps that evicted messages are read.
+    Only the 1,000 latest steps with evictions are read.
     """
     evicting = evicting_adds().filter(memory__deleted_at=None)
     rows = evicting.order_by("-at", "memory_id", "-n").values_list(*_Leaving._fields)
@@ -114,8 +115,8 @@ def feed(size: int = 12) -> list[FeedItem]:
 
 
 def _ended_last(steps: Iterable[_Leaving]) -> dict[str, _StartedStay]:
-    """Return the last message that each of these steps evicted, by the id of the conversation, with
-    the `start` of its text.
+    """Return the newest message that each of these steps evicted, by conversation id. Each has the
+    `start` of its text.
     """
     left, amount = Q(), 0
     for step in steps:
@@ -141,7 +142,7 @@ def newest_change() -> int:
 
 def newest_change_or_erasure() -> int:
     """Return the time of the latest change or erasure, in microseconds since 1970; 0 if there is
-    neither. A deletion leaves no changed row, so erasures are read from the audit log.
+    none. An erasure, such as a deletion, is found in the audit log.
     """
     at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
     return max(newest_change(), microseconds(at) if at else 0)
@@ -153,23 +154,24 @@ def microseconds(at: datetime) -> int:
 
 
 def time_of(moment: int) -> datetime:
-    """Return the UTC time `moment` microseconds after 1970."""
+    """Return the UTC time that is `moment` microseconds after 1970."""
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
 
 
 def evicting_adds() -> QuerySet[Step]:
-    """Return the query for steps that added a message and thereby evicted messages. Each row has
-    the number of the evicted messages in the column `evicted`. Steps of an import or a branch are
-    left out.
+    """Return the query for steps that added a message and evicted others. The column `evicted` is
+    the number of evicted messages. Steps of imports and branches are left out.
 
-    The query's condition must equal the condition of the database index step_evicting.
+    The condition must be that of the database index step_evicting.
     """
     adds = Step.objects.filter(LIVED, kind=Step.Kind.ADD, count_after__lte=F("count_before"))
     return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))
 
 
 def _arrived() -> Case:
-    """The number of messages that an add let in: one, or the new stays if a client decided."""
+    """Return the expression for the number of messages that an add brought: one, or several if the
+    client decided.
+    """
     before = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("n") - 1)
     stays = F("last_stay") - Coalesce(Subquery(before.values("last_stay")), 0)
     return Case(When(by_client=True, then=stays), default=1, output_field=IntegerField())

@@ -1,10 +1,9 @@
-"""Finds conversations that match a filter or a search, and the best match of the search in each
-conversation.
+"""Finds the conversations that match a filter or a search, and the best match of the search in
+each.
 
-If few messages contain the searched words, the search index returns all conversations with these
-messages. If many messages contain the words, conversations are scanned in the order of the page
-until the page is full. A scan that finds too few conversations is given up, and the search index is
-used.
+Rare words are looked up in the search index. For words that many messages contain, conversations
+are instead scanned in the order of the page until the page is full. A scan that finds too few
+conversations ends early, and then the search index is used.
 """
 
 from __future__ import annotations
@@ -37,12 +36,16 @@ EXCERPT = 10_000
 
 @dataclass(frozen=True)
 class MemoryFilter:
-    """A filter of conversations. A conversation must match every field that is not empty.
+    """A filter of conversations. A conversation must match every field that is set.
 
-    `search` looks in ids, labels and messages. `policy` is a policy kind, or `managers.CLIENT` for
-    conversations without a policy. `label` is `name` or `name:value`. `id_prefix` is compared
-    exactly. `active_since` is inclusive and `active_before` exclusive. `flag` is a reason why
-    conversations need attention. `also` is a further query condition, such as of a plug-in.
+    - `search`: words in ids, labels or messages.
+    - `policy`: the kind of the policy, or `managers.CLIENT` for conversations without a policy.
+    - `label`: `name` or `name:value`.
+    - `id_prefix`: the beginning of the id; case matters.
+    - `active_since`, `active_before`: the time of the last activity, from the first time until
+      before the second.
+    - `flag`: a cause for which conversations need attention.
+    - `also`: a further query condition, such as that of a room.
     """
 
     search: str = ""
@@ -59,25 +62,24 @@ class MemoryFilter:
         return rows.containing(self.search) if self.search else rows
 
     def searched(self) -> MemoryQuerySet:
-        """Return the query for rows that match all fields but `search`."""
+        """Return the query for the conversations that match all fields except `search`."""
         rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
         return rows.with_label(self.label) if self.label else rows
 
     @cached_property
     def few(self) -> list[str] | None:
-        """The ids of the conversations that the search finds, or None if the words are too
-        common.
-        """
+        """The ids of the conversations that the search finds. None if there are too many."""
         return search.index().few(self.search, FEW)
 
     def by_match(self) -> Combinable:
-        """Return the sort expression that puts the best matches of the search first, then the
+        """Return an expression for sorting: the best matches of the search first, then the
         conversations with the latest activity.
 
-        The expression adds years to the time of the last activity. It adds 3,000 if the searched
-        words are the conversation's id, and 2,000 if its id and labels contain all of them. It adds
-        1,000 if a message has several words as one phrase. Nothing is added if too many
-        conversations match.
+        - Best: the conversation whose id is the searched text.
+        - Then conversations whose id and labels contain all words.
+        - Then conversations with a message that has several words as one phrase.
+
+        If too many conversations match, the expression is only the time of the last activity.
         """
         activity = F("updated_at")
         if not self.search or self.few is None:
@@ -93,8 +95,8 @@ class MemoryFilter:
         return Case(*cases, default=activity, output_field=DateTimeField())
 
     def columns(self) -> Q:
-        """Return the query condition of those fields that only compare columns of a conversation's
-        row, such as `policy`.
+        """Return the query condition of the fields that need only a conversation's own row:
+        `policy`, the times of activity, `flag` and `also`.
         """
         condition = Q()
         if self.policy:
@@ -108,9 +110,7 @@ class MemoryFilter:
         return condition & self.flag.where if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
-        """Return a copy of this filter without `policy`, the times of activity, `also` and `flag`.
-        The method `columns` returns the condition of these fields.
-        """
+        """Return a copy of the filter without the fields whose condition `columns` returns."""
         return replace(self, policy="", active_since=None, active_before=None, flag=None, also=None)
 
 
@@ -121,12 +121,12 @@ EVERYTHING = MemoryFilter()
 class BestMatch:
     """The message of a conversation that matches a search best.
 
-    `text` is the part around the searched words. `count` is the number of messages that contain
-    them, up to 101. `left_step` is the step at which the message left memory, or None.
-
-    `is_in` tells whether the model sees the message; a message that a lowered limit hides is not
-    seen. If the message is not seen, `echo` is the seq of the latest message in memory that
-    contains the words, too. None if there is no such message.
+    - `text`: the part of its text around the searched words.
+    - `count`: how many messages of the conversation contain the words, up to 101.
+    - `left_step`: the step at which the message left memory, or None.
+    - `is_in`: whether the model sees the message. A lowered limit can hide a message in memory.
+    - `echo`: if the model does not see the message, the seq of the latest message that contains the
+      words and that the model sees; else None.
     """
 
     seq: int
@@ -150,15 +150,16 @@ class _Mention:
 
     @property
     def order(self) -> tuple[bool, int, bool, int]:
-        """Messages with the whole phrase come first, then those of users and tools, then messages
-        in memory, then the latest.
+        """The sort value of a match. Best are messages with the whole phrase, then those of users
+        and tools, then those in memory, then later messages.
         """
         return not self.is_phrase, speaker_of(self.type), not self.is_in, -self.seq
 
 
 def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
-    """Return the query for those `rows` that the filter's search finds, in the order of `rows`. If
-    the searched words are common, rows may be missing after the first `number` rows.
+    """Return the query for the `rows` that the filter's search finds, in the order of `rows`.
+
+    For common words, only the first `number` rows are reliable: later rows may be missing.
     """
     words, ids = which.search, which.few
     if ids is None:
@@ -167,9 +168,10 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return a query by which the conversations that match a filter can be counted, or None if the
-    search finds too many conversations to count. Add the condition that `MemoryFilter.columns`
-    returns before counting.
+    """Return a query for counting the conversations that match a filter. None if the search finds
+    too many.
+
+    The query lacks the condition `which.columns()`. Add this before you count.
     """
     rows = which.without_columns().searched()
     if not which.search:
@@ -180,7 +182,7 @@ def countable(which: MemoryFilter) -> MemoryQuerySet | None:
 
 
 def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
-    """Return the first conversations with the words, or None if too few are among those scanned."""
+    """Return the ids of the first conversations with the words. None if a scan finds too few."""
     tried: dict[str, int] = {}
     found: list[str] = []
     for end in TRIED:
@@ -199,14 +201,14 @@ def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
 def best_matches(
     words: str, memory_ids: Sequence[str], hidden: Mapping[str, Collection[int]]
 ) -> dict[str, BestMatch]:
-    """Return the best match of the words in each conversation that has a match, by conversation id.
+    """Return the best match of the words in each conversation, by conversation id. Conversations
+    without a match are left out.
 
-    `hidden` maps conversation ids to the seqs of messages that a lowered limit hides. The latest
-    100 messages with the words are compared. If the model does not see the best of these, older
-    pinned messages and system messages with the words are compared, too.
+    A message with the words as one phrase is best. Then messages of users and tools come first,
+    then messages in memory, then later messages. Only the latest 100 matches are compared, and
+    pinned messages and system messages if the model does not see the best of the 100.
 
-    A message with the words as one phrase is better than a message with the separate words. Among
-    equals, messages of users and tools are better, then messages in memory, then later messages.
+    `hidden` maps conversation ids to the seqs of messages that a lowered limit hides.
     """
     if not search.searches_messages(words):
         return {}
@@ -241,7 +243,7 @@ def best_matches(
 
 
 def _mark_phrases(words: str, mentions: dict[str, list[_Mention]]) -> None:
-    """Note which mentions have the words as one phrase, if there are several words."""
+    """Note for each match whether the message has the words as one phrase."""
     if len(words.split()) < 2 or not mentions:
         return
     seqs = {memory_id: [each.seq for each in these] for memory_id, these in mentions.items()}
@@ -258,9 +260,8 @@ def _best(mentions: Iterable[_Mention]) -> _Mention:
 
 
 def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
-    """Return the mentions in memory that are pinned or system messages.
-
-    Of all others, limits evict the oldest first.
+    """Return the seqs of matching messages that limits do not evict: those in memory that are
+    pinned or system messages. By conversation id.
     """
     found: dict[str, list[int]] = {}
     protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
@@ -275,7 +276,9 @@ def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
 def _mentions(
     seqs: Mapping[str, Sequence[int]], hidden: Mapping[str, Collection[int]]
 ) -> dict[str, list[_Mention]]:
-    """Return the messages, each with the step at which it left for the last time."""
+    """Return these messages as matches, by conversation id. Each has the step at which it last left
+    memory.
+    """
     if not seqs:
         return {}
     these = any_of({memory_id: list(each) for memory_id, each in seqs.items()})
@@ -292,12 +295,12 @@ def _mentions(
 
 
 def _echo(mentions: Sequence[_Mention]) -> int | None:
-    """Return the latest of these messages that is in memory."""
+    """Return the seq of the latest match that the model sees, or None."""
     return max((each.seq for each in mentions if each.is_in), default=None)
 
 
 def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
-    """Return the text of one message of each conversation. Long texts are cut around the words."""
+    """Return the text of one message for each conversation. A long text is cut around the words."""
     if not seqs:
         return {}
     these = any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
@@ -309,7 +312,7 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
 
 
 def excerpt(text: str, words: str) -> str:
-    """Return a text, or if it is long, the part around the first of the words."""
+    """Return a text. Of a long text, return the part around the first of the words."""
     if len(text) <= EXCERPT:
         return text
     places = word_places(text, words)
@@ -318,9 +321,8 @@ def excerpt(text: str, words: str) -> str:
 
 
 def any_of(seqs: Mapping[str, list[int]]) -> Q:
-    """Return the query condition that selects the messages in `seqs`, which maps conversation ids
-    to numbers of messages. In a query for stays (periods of messages in the window), the condition
-    selects the stays of these messages.
+    """Return the query condition for the messages in `seqs`, which maps conversation ids to seqs.
+    In a query for stays, it selects the stays of these messages.
     """
     condition = Q()
     for memory_id, each in seqs.items():

@@ -1,7 +1,7 @@
-"""Reads the history of a conversation: pages of messages, all messages, and single messages. Also
-finds the word in the history that is most like a searched word.
+"""Reads the history of a conversation: pages, all messages, or a single message.
 
-The history can also be read as a `History` of facts, for measuring recall.
+Also reads it as a `History` of facts, by which recall is measured, and finds the word of the
+history that is most like a searched word.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _UNTIL = f"{_SAID} AND seq <= %(last)s ORDER BY seq DESC LIMIT %(size)s + 1"
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the history: the last `size` messages; or if a seq is given, `size` messages
-    before, after or around it.
+    """A part of the history: `size` messages before, after or around a seq; without a seq, the last
+    `size` messages.
     """
 
     before: int | None = None
@@ -80,8 +80,8 @@ LATEST = Part()
 def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
     """Return a part of the history up to step `at`, in order of seq.
 
-    Raises MemoryNotFound, StepNotFound, and InvalidValue if the part has more than one of `before`,
-    `after` and `around`.
+    Raises MemoryNotFound, StepNotFound, and InvalidValue for a part with two of `before`, `after`
+    and `around`.
     """
     edges = (part.before, part.after, part.around)
     if sum(edge is not None for edge in edges) > 1:
@@ -94,11 +94,10 @@ def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
 def history_page(
     memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[EndedStay] = ()
 ) -> Page:
-    """Return a part of the history up to message `newest`. `said_count` is the number of all
-    messages in the history.
+    """Return a part of the history up to the message `newest`. `said_count` is the number of
+    messages in the history up to `newest`.
 
-    `known` are stays (periods of messages in the window) that the caller has already read. Of each
-    message, `known` must have all stays or none.
+    `known` are stays that the caller has already read. It must have all stays of a message or none.
     """
     of = {"id": memory_id, "origin": str(Message.Origin.SAID), "size": part.size}
     # Without synthetic messages the seqs have no gaps, and nothing needs to be counted.
@@ -125,8 +124,7 @@ def history_page(
 
 @one_snapshot()
 def message(memory_id: str, seq: int) -> MessageDetail:
-    """Return a message with its stays (periods in the window). A redacted message also has the step
-    that redacted it.
+    """Return a message with its stays, and the step that redacted it if there is one.
 
     Raises MemoryNotFound, MessageNotFound.
     """
@@ -134,7 +132,7 @@ def message(memory_id: str, seq: int) -> MessageDetail:
 
 
 def message_in(memory: Memory, seq: int) -> MessageDetail:
-    """Return one message of a conversation that is already read. Raises MessageNotFound."""
+    """Return a message of a conversation, whose row the caller has read. Raises MessageNotFound."""
     row = message_row(memory.pk, seq)
     (found,) = with_stays(memory.pk, [row])
     if row.redacted_step is None:
@@ -145,7 +143,7 @@ def message_in(memory: Memory, seq: int) -> MessageDetail:
 
 @one_snapshot()
 def message_by_client_id(memory_id: str, client_id: str) -> MessageDetail:
-    """Return the message to which a client gave this id, with its stays (periods in the window).
+    """Return the message to which a client gave this id, with its stays.
 
     Raises MemoryNotFound, MessageNotFound.
     """
@@ -168,15 +166,12 @@ def message_row(memory_id: str, seq: int) -> Message:
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
-    """Return the word in the history up to message `newest` that is most like a word of the phrase,
-    or "". A page suggests this word when a search finds nothing.
+    """Return a word of the history that resembles a word of the phrase, or "". A page suggests it
+    when a search finds nothing.
 
-    First, the words of the phrase are looked for inside the words of the history, the longest word
-    first. Then beginnings of the longest word are looked for: "refund", from "refunding", finds
-    "refunded".
-
-    A word or beginning without a digit is only looked for if it is longer than half of the longest
-    word. In ASCII, it also needs at least four letters.
+    The word contains a word of the phrase, or a beginning of its longest word: "refunding" finds
+    "refunded" by "refund". Short parts without a digit are not tried. Only messages up to the seq
+    `newest` are read.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
@@ -199,9 +194,8 @@ def _is_telling(part: str, longest: str) -> bool:
 
 
 def _word_with(part: str, text: str) -> str:
-    """Return the shortest word of a text that contains a part, or "" if all such words are long.
-
-    A number is never cut: a whole one is offered.
+    """Return the shortest word of a text that contains `part`. "" if all such words are too
+    long.
     """
     words = []
     for place in islice(_part(part).finditer(text), NEAREST_PLACES):
@@ -228,13 +222,11 @@ def messages_until(memory_id: str, newest: int) -> QuerySet[Message]:
 
 
 class WholeHistory(Iterable[ChatMessage]):
-    """All messages of the history up to a step, or until now. Each iteration reads the messages
-    anew.
+    """All messages of the history up to a step. Each iteration reads the messages again.
 
-    The messages are read in short queries, so that no transaction stays open for a slow reader.
-    Iterating raises MemoryNotFound if the conversation was deleted meanwhile, even if a new
-    conversation got the same id. So a complete iteration yields exactly as many messages as `len`
-    returns.
+    The messages are read in short queries, so that a slow reader holds no transaction open. An
+    iteration yields `len` messages, or raises MemoryNotFound if the conversation was deleted
+    meanwhile.
     """
 
     READ_AT_ONCE: ClassVar = 500  # messages
@@ -264,13 +256,17 @@ class WholeHistory(Iterable[ChatMessage]):
 
 @one_snapshot()
 def whole_history(memory_id: str, at: int | None = None) -> WholeHistory:
-    """Return the whole history up to step `at`. Raises MemoryNotFound, StepNotFound."""
+    """Return the whole history, up to step `at` or until now. Raises MemoryNotFound,
+    StepNotFound.
+    """
     memory = find_memory(memory_id)
     return WholeHistory(memory, memory if at is None else find_step(memory, at))
 
 
 def all_messages(memory_id: str, at: int | None = None) -> list[ChatMessage]:
-    """Return the whole history up to step `at` as a list. Raises MemoryNotFound, StepNotFound."""
+    """Return the whole history as a list, up to step `at` or until now. Raises MemoryNotFound,
+    StepNotFound.
+    """
     return list(whole_history(memory_id, at))
 
 
@@ -281,11 +277,11 @@ def all_messages(memory_id: str, at: int | None = None) -> list[ChatMessage]:
 def read_with_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return the messages of a conversation, and their `History` of facts, in which messages are
-    numbered by seq.
+    """Return the messages of a conversation, and their `History` of facts, which numbers messages
+    by seq.
 
-    The estimator is the conversation's own by default. With `latest`, only that many of the last
-    messages are read. Raises MemoryNotFound, UnknownEstimator.
+    `estimator` is by default the conversation's. With `latest`, only so many of the last messages
+    are read. Raises MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
     messages = messages_until(memory_id, memory.last_seq)
@@ -298,8 +294,8 @@ def read_with_history(
 def messages_with_history(
     memory: Memory, rows: Sequence[Message], estimator: str | None = None
 ) -> tuple[list[ChatMessage], History]:
-    """Return the messages of these rows, in order, with their `History` of facts. In the context
-    `shared_histories`, a history that was already read for the same step is returned again.
+    """Return the messages of these rows, and their `History` of facts. Within `shared_histories`, a
+    `History` that was read before is used again.
     """
     name = estimator or estimator_of(memory)
     shared = _SHARED.get()
@@ -324,7 +320,7 @@ def _read_history(
 
 
 class _SharedHistories:
-    """The latest histories that were read, of at most MOST_SHARED messages in all."""
+    """The histories that were read last, with at most MOST_SHARED messages together."""
 
     def __init__(self) -> None:
         self._read: dict[_Key, tuple[list[ChatMessage], History]] = {}
@@ -333,8 +329,8 @@ class _SharedHistories:
     def read(
         self, key: _Key, memory: Memory, rows: Sequence[Message]
     ) -> tuple[list[ChatMessage], History]:
-        """Return a history, which is read now if its messages are not the shared ones of that
-        step.
+        """Return the messages of these rows and their `History`. They are read unless `key` is
+        known.
         """
         if key in self._read:
             return self._read[key]
@@ -353,8 +349,8 @@ _SHARED: ContextVar[_SharedHistories | None] = ContextVar("_SHARED", default=Non
 
 @contextmanager
 def shared_histories() -> Iterator[None]:
-    """Remember each `History` of facts that is read within this context. So several kinds of
-    derived data can use the same `History`, and the messages are read only once.
+    """Within this context, remember each `History` of facts that is read. Several kinds of derived
+    data then share one `History`.
     """
     if _SHARED.get() is not None:
         yield
@@ -369,10 +365,10 @@ def shared_histories() -> Iterator[None]:
 def read_for_replay(
     messages: QuerySet[Message], calling: Collection[int], policy: Policy
 ) -> dict[int, ChatMessage]:
-    """Return, by seq, the tool calls and tool results that a replay under a policy needs to read.
-    Each result has a placeholder in place of its text.
+    """Return the tool calls and tool results that a replay under a policy must read, by seq. A
+    result has a placeholder as its text.
 
-    `messages` is the query for the messages of the replay, and `calling` has the seqs of those with
+    `messages` is the query for the messages of the replay, and `calling` the seqs of those with
     tool calls.
     """
     found: dict[int, ChatMessage] = {}
@@ -390,14 +386,14 @@ def _stubs_of(messages: QuerySet[Message]) -> dict[int, ChatMessage]:
 
 
 def estimator_of(memory: Memory) -> str:
-    """Return the name of the conversation's estimator. If that estimator is not installed, return
-    the default estimator of the settings.
+    """Return the name of the conversation's estimator. If this is not installed, return the default
+    estimator of the settings.
     """
     name = memory.policy_estimator
     return name if name and is_known(name) else configuration().ESTIMATOR
 
 
 def _is_counted_by(memory: Memory, name: str) -> bool:
-    """Return whether all stored token counts are of this estimator's family."""
+    """Return whether all stored token counts of a conversation are by estimators of this family."""
     steps = Step.objects.filter(memory=memory).values_list("policy_estimator", flat=True)
     return {family_named(each) for each in steps.distinct()} == {family_named(name)}

@@ -1,6 +1,4 @@
-"""Reads the index of exact terms in a window: a message that lists IDs, dates and paths from
-evicted messages.
-"""
+"""Reads the index in memory: the message that lists exact terms of evicted messages."""
 
 from __future__ import annotations
 
@@ -16,15 +14,15 @@ from chatmemory.recall.index import Index, Row, index_of
 
 @dataclass(frozen=True)
 class IndexInMemory:
-    """An index of exact terms in a window, and the seq of the message that holds it."""
+    """The index of exact terms in a window. `seq` is the seq of the index message."""
 
     seq: int
     index: Index
 
     @cached_property
     def terms(self) -> dict[int, tuple[str, ...]]:
-        """The terms that the index lists, by the seq of an evicted message that contained them. A
-        term that several messages contained is listed under the seqs of the newest of these.
+        """The terms in the index, by the seqs of the evicted messages that contained them. A term
+        lists only the newest messages that contained it.
         """
         found: dict[int, list[str]] = {}
         for row in self.index.listed:
@@ -34,8 +32,8 @@ class IndexInMemory:
 
 
 def index_row(memory_id: str, seq: int, number: int) -> Row:
-    """Return row `number` of the index that the message `seq` holds; the first row has number 1.
-    Raises MessageNotFound if there is no such index or row.
+    """Return the row with this `number`, from 1, of the index in message `seq`. Raises
+    MessageNotFound if there is no such index or row.
     """
     message = Message.objects.filter(memory_id=memory_id, seq=seq).first()
     index = index_of(read_message(message)) if message else None
@@ -47,7 +45,7 @@ def index_row(memory_id: str, seq: int, number: int) -> Row:
 
 
 def index_among(memory_id: str, seqs: Collection[int]) -> IndexInMemory | None:
-    """Return the index of exact terms among the messages with these seqs, or None."""
+    """Return the index that one of these messages holds, or None."""
     if not seqs:
         return None
     synthetic = Message.objects.filter(origin=Message.Origin.SYNTHETIC)

@@ -1,5 +1,5 @@
-"""Reads lists of conversations with the details of the overview page, and counts those that match a
-filter.
+"""Reads lists of conversations with the details that the overview page shows, and counts
+conversations.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 class OverviewRow:
     """A conversation in a list. `snippet` is the beginning of its newest message.
 
-    `mention` is the best match in its messages, if a search was made. `window` is set only if the
-    window is over its limit. `flags` are reasons why the conversation needs attention: only the
-    flags that rows of the overview show.
+    - `mention`: the best match of a search in its messages.
+    - `window`: the window, if it is over its limit; else None.
+    - `flags`: the causes for attention that rows of the overview show.
     """
 
     memory: MemoryRow
@@ -91,12 +91,10 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the sort keys by which lists of conversations can be sorted, by the name of the
-    ordering.
+    """Return the sort keys of lists of conversations, by the name of the ordering.
 
-    Each sortable column has a sort key, also columns of plug-ins. One sort key is how well a
-    conversation matches a search. Some flags have the sort key of their newest case in the
-    conversation, such as the newest incident.
+    Besides the orderings of the overview, these are sortable columns of rooms, and causes with the
+    time of their newest case, such as the newest incident.
     """
     more = {flag.name: flag.cases.newest_at for flag in flags() if flag.cases.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}
@@ -111,8 +109,8 @@ def memory_page(
     cursor: str = "",
     size: int = 50,
 ) -> CursorPage[MemoryRow]:
-    """Return a page of conversations. `ordering` is a name of `orderings()`; a minus before it
-    means descending.
+    """Return a page of conversations. `ordering` is a key of `orderings()`; a minus before it means
+    descending.
 
     Raises InvalidValue for an unknown ordering and for an invalid cursor.
     """
@@ -121,8 +119,8 @@ def memory_page(
 
 
 def all_memories(which: MemoryFilter) -> list[MemoryRow]:
-    """Return all conversations that match a filter, sorted by id. Call `count` first: there may be
-    very many.
+    """Return all conversations that match a filter, sorted by id. There can be very many: call
+    `count` first.
     """
     return [memory_row(row) for row in which.rows().order_by("id")]
 
@@ -134,17 +132,16 @@ def overview_page(
     cursor: str = "",
     size: int = 25,
 ) -> CursorPage[OverviewRow]:
-    """Return a page of conversations with the details of the overview page.
-
-    Raises the exceptions of `memory_page`.
+    """Return a page of conversations with the details of the overview page. Parameters and
+    exceptions are those of `memory_page`.
     """
     page = _page(which, ordering, cursor, size)
     return CursorPage(_overview_rows(page.rows, which.search), page.previous, page.next)
 
 
 def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
-    """Return the rows of the conversations with these ids, in the given order. Unknown ids are left
-    out.
+    """Return the overview rows of the conversations with these ids, in this order. Unknown ids are
+    left out.
     """
     found = Memory.objects.in_bulk(memory_ids)
     known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
@@ -195,8 +192,8 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
 
 
 def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
-    """Return the beginning of the last message of each conversation, by id. Summaries, and messages
-    that a client put into memory, are left out.
+    """Return the beginning of each conversation's last message, by id. Messages that are not in
+    history, such as summaries, are left out.
     """
     messages = Message.objects.filter(origin=Message.Origin.SAID).annotate(start=Left("text", 200))
     newest = any_of({row.pk: [row.last_seq] for row in rows})
@@ -211,7 +208,7 @@ def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
 
 
 def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
-    """Return the flags of the windows of these conversations."""
+    """Return, by conversation id, the flags that rows of the overview show."""
     shown = [flag for flag in flags() if Shown.IN_ROWS in flag.shown]
     if not shown:
         return {}
@@ -224,8 +221,8 @@ def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
 
 
 def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
-    """Return the windows that are over their limit among the conversations in `rows`, by
-    conversation id.
+    """Return the windows that are over their limit, by conversation id, among the conversations in
+    `rows`.
     """
     over = {row.id: row for row in rows if row.is_over_limit}
     if not over:
@@ -242,19 +239,16 @@ def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView]:
 
 @dataclass(frozen=True)
 class OverviewStats:
-    """Statistics of all conversations. `active`, `forgotten` and `forgotten_in` only count what
-    happened since a given time.
+    """Statistics of all conversations. `active`, `forgotten` and `forgotten_in` count since a given
+    time.
 
-    `active` is the number of conversations that changed. `forgotten` is the number of messages that
-    left memory, and `forgotten_in` the number of conversations with such messages. `flagged` maps
-    the name of each flag to the number of conversations with this flag. `erasure` is the number of
-    the newest deletion or redaction in the audit log: a later erasure makes the statistics out of
-    date.
-
-    `unexamined` is the number of conversations whose flags are missing or out of date, because
-    their derived data is not computed yet. At the rate of the last minute, computing this data
-    takes about `seconds_left` more seconds. `seconds_left` is None if too few conversations were
-    examined in that minute.
+    - `active`: the number of conversations that changed.
+    - `forgotten`: the number of messages that left memory, in `forgotten_in` conversations.
+    - `flagged`: for the name of each flag, the number of conversations with this flag.
+    - `erasure`: the number of the newest deletion or redaction in the audit log. After a newer
+      erasure, the statistics are out of date.
+    - `unexamined`: the number of conversations whose derived data is missing or out of date.
+    - `seconds_left`: the seconds until all are examined; None if the rate is not known.
     """
 
     conversations: int
@@ -268,7 +262,9 @@ class OverviewStats:
 
 
 def newest_erasure() -> int:
-    """Return the audit log's number of the newest deletion or redaction, or 0 if there is none."""
+    """Return the number of the newest deletion or redaction in the audit log; 0 if there is
+    none.
+    """
     return _erasures().first() or 0
 
 
@@ -281,8 +277,8 @@ def _unexamined() -> Q:
 
 
 def _rate() -> dict[str, Aggregate]:
-    """Return the expressions for the conversations examined within the last minute: their number,
-    and when the first and the last of them were.
+    """Return the expressions for the conversations that were examined in the last minute: their
+    number, the first time and the last time.
     """
     if not keepers():
         return {}
@@ -297,8 +293,8 @@ def _rate() -> dict[str, Aggregate]:
 
 
 def _seconds_left(counts: Mapping[str, int]) -> int | None:
-    """Return the seconds until all conversations are examined, at the rate of the last minute, or
-    None if the rate is not known.
+    """Return the seconds until all conversations are examined, at the rate of the last minute. None
+    if the rate is not known.
     """
     if not counts["unexamined"] or counts.get("rated", 0) < RATED:
         return None
@@ -308,9 +304,10 @@ def _seconds_left(counts: Mapping[str, int]) -> int | None:
 
 @dataclass(frozen=True)
 class Examined:
-    """The number of conversations whose derived data, such as incidents, is up to date: `known` out
-    of `whole`. Examining the other conversations takes about `seconds_left`; None if the rate is
-    not known.
+    """How many conversations have up-to-date derived data, such as incidents: `known` out of
+    `whole`.
+
+    `seconds_left` are the seconds until all are examined; None if the rate is not known.
     """
 
     known: int
@@ -323,9 +320,7 @@ class Examined:
 
 
 def examined(which: MemoryFilter) -> Examined:
-    """Return how many of the conversations that match a filter have up-to-date derived data, such
-    as incidents.
-    """
+    """Return how many of the conversations that match a filter have up-to-date derived data."""
     numbers = {"whole": Count("pk"), "unexamined": Count("pk", filter=_unexamined())}
     counts = which.rows().aggregate(**numbers, **_rate())
     known = counts["whole"] - counts["unexamined"]
@@ -365,8 +360,8 @@ def overview_stats(since: datetime) -> OverviewStats:
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
-    """Return the ids in `memory_ids` whose conversations a filter does not match. None if the
-    filter's search finds too many conversations to check while somebody waits.
+    """Return which of these ids belong to conversations that a filter does not match. None if the
+    filter's search finds too many conversations.
     """
     rows = countable(which)
     if rows is None:
@@ -381,10 +376,10 @@ def count(which: MemoryFilter = EVERYTHING) -> int:
 
 
 def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
-    """Return the number of conversations that match each filter, all by one query.
+    """Return the number of conversations that match each filter. Takes one query.
 
-    The filters may only differ in policy, flag and times of activity. All numbers are None if the
-    search finds too many messages to count while somebody waits.
+    The filters may differ only in policy, flag and times of activity. All numbers are None if their
+    search finds too many conversations.
     """
     if not filters:
         return {}

@@ -1,8 +1,7 @@
-"""Reads a passage: the steps of a conversation after a given step. Data derived up to that step,
-such as incidents, is brought up to date from the passage alone.
+"""Reads a passage: the steps of a conversation after a given step, and the windows between them.
+Keepers bring derived data up to date from a passage.
 
-A passage has its messages, and the windows between its steps. These windows are built from the
-stored stays (a stay is one period of a message in the window), without applying any policy again.
+The windows are built from the stored stays. No policy is applied again.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ _IN_HISTORY_OR_REPLACED = (*IN_PLACE, Reason.REPLACED)
 
 
 class Held(NamedTuple):
-    """A stay: one period of a message in the window. `n` is its number, `entered` the step at which
-    it began.
+    """A stay of a message in memory, from step `entered` to step `left` (None while it lasts).
 
-    `left` is the step at which the stay ended, None while it lasts, and `reason` is why it ended.
-    `rank` is the position by which the window is ordered.
+    `n` is the number of the stay, `seq` that of the message, and `reason` why the stay ended.
+    `rank` orders the window.
     """
 
     n: int
@@ -43,8 +41,8 @@ class Held(NamedTuple):
 
     @property
     def is_eviction(self) -> bool:
-        """Whether the message was evicted when the stay ended. This is False if only its position
-        or text changed, or if another system message replaced it.
+        """Whether the stay ended by an eviction. False if the message only moved, got another text,
+        or is a system message that was replaced.
         """
         return self.left is not None and self.reason not in _IN_HISTORY_OR_REPLACED
 
@@ -52,8 +50,8 @@ class Held(NamedTuple):
 class Said(NamedTuple):
     """A message that a step added. `is_said` is False if it is not in history, such as a summary.
 
-    `at` is the time of the message, or None if the source had no time. `is_copy` marks a message
-    that a branch copied from another conversation; its time is None, too.
+    `at` is the time of the message; None if the source had no time, or if a branch copied the
+    message (`is_copy`).
     """
 
     seq: int
@@ -64,10 +62,10 @@ class Said(NamedTuple):
 
 
 class PassageStep(NamedTuple):
-    """A step of the ledger, with the messages that the step added, `said`.
+    """A step of the ledger. `said` are the messages that the step added.
 
-    `at` is the time of the newest of these messages, or the time of the step if no message has a
-    time. None if the step was imported and no message has a time.
+    `at` is the time of the newest of these messages that has a time, else the time of the step.
+    None if the step is an import and no message has a time.
     """
 
     n: int
@@ -78,12 +76,11 @@ class PassageStep(NamedTuple):
 
 @dataclass
 class PastWindow:
-    """The window between two steps. `held` maps the number of each stay to the stay, in the order
-    of the window. A stay is one period of a message in the window, and its `rank` is the message's
-    position.
+    """The window between two steps. `held` maps numbers of stays to the stays, in the order of the
+    window.
 
-    `broken` is the lowest rank at which the window has changed since the last call of `begin`. It
-    is None if messages were only appended.
+    `broken` is the lowest rank at which the window has changed since `begin` was called. None if
+    messages were only appended.
     """
 
     held: dict[int, Held] = field(default_factory=dict)
@@ -94,10 +91,10 @@ class PastWindow:
         self.broken = None
 
     def apply(self, ended: Sequence[Held], begun: Sequence[Held]) -> None:
-        """Change the window as a step did: remove the stays that `ended`, and add the stays that
-        were `begun`. A stay is a period of a message in the window.
+        """Change the window as a step did: remove the stays that `ended`, and add those that
+        `begun`.
 
-        Leave out of `begun` each stay that ended in the same step.
+        A stay that begins and ends in the same step must not be in `begun`.
         """
         for each in ended:
             if self.held.pop(each.n, None) is not None:
@@ -118,7 +115,7 @@ class PastWindow:
         self.broken = rank if self.broken is None else min(self.broken, rank)
 
     def tokens_before(self, rank: int) -> int:
-        """Return the sum of tokens of the messages before a rank."""
+        """Return the sum of the tokens of all messages whose rank is lower."""
         found = 0
         for each in self.held.values():
             if each.rank >= rank:
@@ -128,10 +125,11 @@ class PastWindow:
 
 
 class Passage:
-    """The steps of a conversation after step `after`, with their messages and windows.
+    """The steps of a conversation after a step, with their messages and windows.
 
-    An earlier step as `from_step` makes the passage begin after that step. Use a passage within one
-    database snapshot. Its properties raise CorruptRow for a message that cannot be read.
+    Derived data is known up to step `after`. The passage begins after `from_step` if that is
+    earlier. Use a passage within one database snapshot. Raises CorruptRow for a message that cannot
+    be read.
     """
 
     def __init__(self, memory: Memory, after: int = 0, from_step: int | None = None) -> None:
@@ -169,8 +167,8 @@ class Passage:
 
     @cached_property
     def held(self) -> list[Held]:
-        """The stays (periods of messages in the window) that lasted beyond step `from_step` or
-        began later, in the order of the window.
+        """The stays that lasted beyond step `from_step` or began later, in the order of the
+        window.
         """
         lasting = Q(left_step=None) | Q(left_step__gt=self.from_step)
         rows = Stay.objects.filter(lasting, memory=self.memory).order_by("rank", "n")
@@ -179,17 +177,15 @@ class Passage:
 
     @cached_property
     def messages(self) -> Mapping[int, ChatMessage]:
-        """The messages of all windows between the passage's steps, by seq."""
+        """The messages that were in memory after `from_step`, by seq."""
         seqs = {each.seq for each in self.held}
         rows = Message.objects.filter(database.in_list("seq", seqs), memory=self.memory)
         return {row.seq: read_message(row) for row in rows.order_by("seq")}
 
     def walk(self) -> Iterator[tuple[PassageStep, PastWindow, Sequence[Held]]]:
-        """Yield each step with the window before it, and the stays (periods of messages in the
-        window) that end with the step.
+        """Yield each step with the window before it, and the stays that end with it.
 
-        The window is always the same object, which is changed before the next step: copy what you
-        keep.
+        The window is one object, which changes with each step. Copy what you keep.
         """
         window = PastWindow()
         first = [each for each in self.held if each.entered <= self.from_step]

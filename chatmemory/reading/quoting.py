@@ -1,5 +1,5 @@
-"""Searches the history of one conversation for a model's query, and quotes the matching messages.
-Evicted messages come first.
+"""Searches the history of a conversation for a model's query, and quotes matching messages.
+Messages that left memory come first.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _COLUMNS = ("seq", "type", "said_at", "text")
 
 @one_snapshot()
 def search_history(memory_id: str, query: Query) -> Quotes:
-    """Return quotes of the messages in the history that match a query best.
+    """Return quotes of the messages in history that match a query best. Raises MemoryNotFound.
 
-    Redacted messages are not searched, nor the calls and results of the search tool itself. Raises
-    MemoryNotFound.
+    Redacted messages are left out, and so are calls and results of the search tool itself.
     """
     memory = find_memory(memory_id)
     said = _searched(messages_until(memory.pk, memory.last_seq))
@@ -55,16 +54,18 @@ def search_history(memory_id: str, query: Query) -> Quotes:
 
 
 def _searched(messages: QuerySet[Message]) -> QuerySet[Message]:
-    """Return these messages without redacted ones, and without what the tool itself wrote."""
+    """Return the query for these messages without redacted ones, and without calls and results of
+    the search tool.
+    """
     answers = Q(type=MessageType.TOOL_EXECUTION_RESULT, text__startswith=BEGINNING)
     calls = Q(type=MessageType.AI, text__startswith=f"{TOOL}(")
     return messages.filter(redacted_step=None).exclude(answers | calls)
 
 
 def _ranked(messages: QuerySet[Message], best: Combinable, most: int) -> list[NamedRow]:
-    """Return the first messages, those that left memory before the others, and the latest first.
+    """Return the first `most` messages: those that left memory first, and the latest first.
 
-    A cleared tool result is not in memory: the model sees a placeholder.
+    A cleared tool result counts as left, because the model sees only a placeholder.
     """
     here = Stay.objects.filter(
         memory_id=OuterRef("memory_id"), seq=OuterRef("seq"), left_step=None, overrides=None

@@ -1,6 +1,4 @@
-"""Reads the history of a stored conversation with its facts, so that recall can replay it under
-policies.
-"""
+"""Reads the history of a stored conversation with its facts. Recall replays it under policies."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from chatmemory.snapshots import one_snapshot
 def recall_history(
     memory_id: str, estimator: str | None = None, *, latest: int | None = None
 ) -> History:
-    """Return the history of a conversation with the facts in its messages, which are numbered by
+    """Return the history of a conversation with the facts in its messages. Messages are numbered by
     seq.
 
-    The estimator is the conversation's own by default. With `latest`, only that many of the last
-    messages are read. Raises MemoryNotFound, UnknownEstimator.
+    `estimator` is by default the conversation's. With `latest`, only so many of the last messages
+    are read. Raises MemoryNotFound, UnknownEstimator.
     """
     return messages_and_history(memory_id, estimator, latest)[1]
 
@@ -28,7 +26,5 @@ def recall_history(
 def messages_and_history(
     memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[Sequence[ChatMessage], History]:
-    """Return the messages of a conversation, and the history with facts that `recall_history`
-    returns.
-    """
+    """Return the messages of a conversation, and the result of `recall_history`."""
     return read_with_history(memory_id, estimator, latest)

@@ -1,6 +1,4 @@
-"""Reads the history as entries, which a replay adds one by one. An entry is a message with its
-token count.
-"""
+"""Reads the history as entries for a replay. An entry is a message with its token count."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 
 
 def changes_until(step: Step) -> tuple[set[str], bool]:
-    """Return the kinds of all steps up to this step, such as `add`. The second value says whether
-    several estimators that count differently have counted tokens.
+    """Return the kinds of all steps up to this step, such as `add`. Also return whether these steps
+    used estimators that count differently.
     """
     steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
     changes = set(steps.values_list("kind", "policy_estimator").distinct())
@@ -35,9 +33,8 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 def first_that_counts(row: MessageDetail) -> int:
     """Return the seq of the message at which a replay must begin to show this message.
 
-    For most messages, this is the message's own seq. A tool result cannot be replayed without its
-    tool call. Therefore the replay begins at the last message before the result that is neither a
-    tool result nor a system message.
+    This is the message's own seq, except for a tool result, which needs its tool call. Then it is
+    the last message before the tool results that is no tool result and no system message.
     """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq
@@ -46,10 +43,10 @@ def first_that_counts(row: MessageDetail) -> int:
 
 
 def entries_of(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) -> list[Entry]:
-    """Return entries for a replay: the system message in force at the first of `seqs`, then the
-    messages of that range.
+    """Return the entries for a replay of the messages `seqs`. The system message in force at the
+    first of them comes first.
 
-    If `is_recounted`, the policy's estimator counts the tokens of these messages again.
+    With `is_recounted`, the policy's estimator counts the tokens again.
     """
     first, last = seqs.start, seqs.stop - 1
     systems = _system_messages(memory_id, first, last)
@@ -70,7 +67,9 @@ def entries_of(memory_id: str, seqs: range, policy: Policy, is_recounted: bool) 
 
 
 def _system_messages(memory_id: str, first: int, last: int) -> dict[int, ChatMessage]:
-    """Return the system messages from `first` to `last` and the last one before them, by seq."""
+    """Return the system messages from `first` to `last`, and the last system message before
+    `first`, by seq.
+    """
     stays = Stay.objects.filter(memory_id=memory_id, type=MessageType.SYSTEM)
     stays = stays.filter(seq__lte=last, message__origin=Message.Origin.SAID)
     before = stays.filter(seq__lt=first).order_by("-seq").values("seq")[:1]
@@ -79,7 +78,9 @@ def _system_messages(memory_id: str, first: int, last: int) -> dict[int, ChatMes
 
 
 def _recounted(history: QuerySet[Message], policy: Policy) -> Iterator[tuple[int, str, int]]:
-    """Yield messages with the counts of the policy's estimator. Redacted ones keep their count."""
+    """Yield seq, type and tokens of messages, counted by the policy's estimator. Redacted messages
+    keep their stored count.
+    """
     count = counter(policy.estimator)
     for row in history.iterator(2_000):
         yield row.seq, row.type, row.tokens if row.redacted_step else count(read_message(row))

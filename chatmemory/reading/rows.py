@@ -1,8 +1,4 @@
-"""The frozen rows that reads return, and functions that make them from stored rows.
-
-A stay is one period of a message in the window. If a message left in the step that added it, its
-stay has the reason why it did not fit.
-"""
+"""The frozen rows that reads return, and the functions that make them from stored rows."""
 
 from __future__ import annotations
 
@@ -50,15 +46,16 @@ if TYPE_CHECKING:
 # Wide: a row of the table, with a field for each column that pages and the API show.
 @dataclass(frozen=True)
 class MemoryRow:
-    """A conversation as it is now. `last_step` is the number of the newest step, and `last_seq` the
-    number of the newest message.
+    """A conversation as it is now.
 
-    `said_count` is the number of messages in history, and `history_tokens` their tokens. `window`
-    has the totals of the window. `load` says how much of the limit the window takes; None if the
-    client decides the window. `head` is the digest of the newest step.
-
-    `branched_from` is set for a branch: the id of the original conversation. Do not show this id to
-    readers who may not see the original.
+    - `last_step`, `last_seq`: the numbers of the newest step and of the newest message.
+    - `said_count`, `history_tokens`: the number and the tokens of the messages in history.
+    - `window`: the totals of memory.
+    - `load`: how much of the limit memory takes, in the policy's unit; None if the client decides
+      what is in memory.
+    - `head`: the digest of the newest step.
+    - `branched_from`: the id of the original conversation of a branch. Show it only to readers who
+      may see the original.
     """
 
     id: str
@@ -78,9 +75,11 @@ class MemoryRow:
 
     @property
     def history_load(self) -> int | None:
-        """How much of the limit the whole history would take, in the policy's unit; tokens include
-        the overhead of a request. None if the client decides the window. None also for a policy
-        that cannot compute this from the numbers of messages and tokens alone.
+        """How much of the limit the whole history would take, in the policy's unit. Tokens include
+        the overhead of a request.
+
+        None if the client decides what is in memory, and for a policy that needs more than the
+        numbers of messages and tokens to compute this.
         """
         if not can_decide(self.policy):
             return None
@@ -94,8 +93,8 @@ class MemoryRow:
 
     @property
     def left_count(self) -> int:
-        """The number of messages that left memory, including messages that are not in history, such
-        as summaries.
+        """The number of messages that left memory. Messages that are not in history, such as
+        summaries, count, too.
         """
         return self.last_seq - self.window.count
 
@@ -105,7 +104,9 @@ class MemoryRow:
 
     @property
     def is_imported(self) -> bool:
-        """Whether the conversation was imported from a file, so that nothing will be added."""
+        """Whether the conversation was imported from a file. Nothing is added to such a
+        conversation.
+        """
         return DIGEST_LABEL in self.labels
 
     @property
@@ -118,11 +119,13 @@ class MemoryRow:
 @dataclass(frozen=True)
 @with_columns(Step, only_shown=True)
 class StepRow:
-    """A step of the ledger: the policy in force, and the totals of the window before and after it.
+    """A step of the ledger, with the policy in force.
 
-    `kind` is the kind of the change, such as `add`, and `actor` is who made it. `said_count` and
-    `history_tokens` are the number and tokens of all messages in history after the step.
-    `by_client` is True if the client decided the window.
+    - `kind`: the kind of the change, such as `add`. `actor` is who made the change.
+    - `by_client`: whether the client decided what is in memory.
+    - `before`, `after`: the totals of memory before and after the step.
+    - `said_count`, `history_tokens`: the number and the tokens of the messages in history after the
+      step.
     """
 
     n: int
@@ -141,12 +144,12 @@ class StepRow:
 @dataclass
 @with_columns(Stay, only_shown=True)
 class StayDetail:
-    """A stay: one period of a message in the window, from `entered_step` to `left_step` (None while
-    it lasts).
+    """A stay of a message in memory, from `entered_step` to `left_step` (None while it lasts).
 
-    `tokens` are the message's tokens as they were counted in this period. `reason` is why the stay
-    ended. `misfit` is why the message did not fit, if it left in the step that added it.
-    `is_left_out` is True if the client left the message out of the list that it sent.
+    - `reason`: why the stay ended.
+    - `tokens`: the message's tokens as they were counted during the stay.
+    - `misfit`: why the message did not fit, if the step that added it also evicted it.
+    - `is_left_out`: whether the client left the message out of the list that it sent.
     """
 
     entered_step: int
@@ -165,13 +168,14 @@ class StayDetail:
 @dataclass
 @with_columns(Message, only_shown=True)
 class MessageDetail:
-    """A message, with its `stays`, the periods in which the message was in the window. `redacted`
-    is the step that redacted the message, or None.
+    """A message with its stays in memory.
 
-    `tokens` is the message's token count when it was added; a stay can have another count. `frame`
-    is the stored JSON of the message without the `text`. `attributes` is the JSON of a system
-    message's attributes, which are stored apart. `origin` tells whether the message is in history,
-    and `client_id` is the id that the client gave the message.
+    - `tokens`: the token count when the message was added. A stay can have another count.
+    - `frame`: the stored JSON of the message without the `text`.
+    - `attributes`: the JSON of a system message's attributes, which are stored separately.
+    - `origin`: whether the message is in history.
+    - `client_id`: the id that the client gave the message.
+    - `redacted`: the step that redacted the message, or None.
     """
 
     memory_id: str
@@ -195,8 +199,8 @@ class MessageDetail:
 
     @cached_property
     def readable(self) -> str:
-        """The text as pages show it: with the tool's name before a result, and calls in readable
-        form.
+        """The text as pages show it. A tool result begins with the tool's name, and tool calls are
+        in readable form.
         """
         if not self.has_calls and self.type is not MessageType.TOOL_EXECUTION_RESULT:
             return self.text
@@ -204,7 +208,9 @@ class MessageDetail:
 
     @property
     def is_summary(self) -> bool:
-        """Whether the message is a summary of a compaction, or a copy of one in a branch."""
+        """Whether the message is a summary from a compaction. In a branch, a copy of a summary
+        counts, too.
+        """
         return self.origin == Message.Origin.SYNTHETIC and is_summary(self.message)
 
     @cached_property
@@ -216,8 +222,8 @@ class MessageDetail:
         return any(stay.covers(step) for stay in self.stays)
 
     def departure(self, step: int) -> StayDetail | None:
-        """Return the message's latest period in the window that ended at `step` or before. None if
-        the message is in the window at `step`, or if there is no such period.
+        """Return the latest stay that ended at `step` or before. None if there is none, or if the
+        message is in memory at `step`.
         """
         if self.is_in_window(step):
             return None
@@ -225,16 +231,16 @@ class MessageDetail:
         return ended[-1] if ended else None
 
     def tokens_at(self, step: int) -> int:
-        """Return the tokens that the message has in the window at `step`, or had when it last
-        left.
+        """Return the message's tokens in memory at `step`; if it is not in memory then, its tokens
+        when it last left.
         """
         counted = [stay.tokens for stay in self.stays if stay.entered_step <= step]
         return counted[-1] if counted else self.tokens
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """The periods of the message in the window, each as (step entered, step left, reason).
-        Periods that follow each other at the same position, such as after a recount, are joined.
+        """The times of the message in memory, each as (step entered, step left, reason). Stays that
+        follow each other without the message leaving, such as after a recount, are joined.
         """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
@@ -256,10 +262,10 @@ class StepDetail:
 
 @dataclass(frozen=True)
 class Page:
-    """A part of the history, as `rows` in order of seq. `earlier` and `later` say how many messages
-    come before and after the rows.
+    """A part of the history: `rows` in order of seq. `earlier` and `later` are the numbers of
+    messages before and after them.
 
-    `before` is the time of the message before the rows, or None if it was not read.
+    `before` is the time of the message before `rows`, or None if it was not read.
     """
 
     rows: tuple[MessageDetail, ...]
@@ -323,8 +329,8 @@ class MessageRow(FramedRow, Protocol):
 def with_stays(
     memory_id: str, rows: Sequence[MessageRow], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
-    """Return the messages of these rows with their stays, the periods in the window. `known` are
-    stays that the caller has already read. Of each message, `known` must have all stays or none.
+    """Return the messages of these rows with their stays. `known` are stays that the caller has
+    already read. It must have all stays of a message or none.
     """
     of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]
@@ -338,9 +344,7 @@ def with_stays(
 def message_detail(
     row: MessageRow, has_calls: bool, stays: tuple[StayDetail, ...] = ()
 ) -> MessageDetail:
-    """Return the detail of a message row, stored or only simulated. `stays` are its periods in the
-    window.
-    """
+    """Return the detail of a message row, which may be stored or only simulated."""
     return MessageDetail(
         memory_id=row.memory_id,
         seq=row.seq,
@@ -381,11 +385,10 @@ def _with_its_stays(
 
 
 def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
-    """Return the stays (periods in the window) of the messages `seqs`, in the order in which the
-    stays began.
+    """Return the stays of the messages `seqs`, in the order in which they began.
 
-    Each stay gets the attribute `is_left_out`: whether the stay ended in a step in which the client
-    decided the window.
+    Each stay has the attribute `is_left_out`: whether it ended at a step where the client decided
+    what is in memory.
     """
     seqs = list(seqs)
     if not seqs:
@@ -399,10 +402,8 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
 
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
-    """Return why messages did not fit into the window, for those stays that ended in the step in
-    which they began. A stay is one period of a message in the window.
-
-    The keys are pairs of a conversation id and the number of a stay.
+    """Return why messages did not fit, by conversation id and number of the stay. Only for stays
+    that an add both began and ended.
     """
     at_once = [
         stay
@@ -426,11 +427,10 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
-    """Return why a message that `step` added did not fit into the window, so that the same step
-    evicted it. The reason follows from the messages that remained. None if the policy is not
-    installed.
+    """Return why a message did not fit, if `step` both added and evicted it. Worked out from the
+    messages that were in memory afterwards. None if the policy is not installed.
 
-    `pinned` are the totals of those remaining messages that are pinned.
+    `pinned` are the totals of the pinned messages among them.
     """
     policy = step.policy
     if not can_decide(policy):
@@ -439,8 +439,8 @@ def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | Non
 
 
 def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
-    """Return the totals of the pinned messages at each of the steps, by conversation id and step
-    number.
+    """Return the totals of the pinned messages in memory after each step, by conversation id and
+    step number.
     """
     totals = {(step.memory_id, step.n): NOTHING for step in steps}
     filled = [step for step in steps if step.count_after]

@@ -1,7 +1,7 @@
-"""Simulates adds, another policy or a pin, now or at a past step, without writing anything.
+"""Simulates adds, another policy or a pin, now or at an earlier step. Nothing is written.
 
-A simulation uses the same recorder as real changes. Messages that somebody tries on a page are
-called drafts. Drafts are numbered -1, -2, and so on, because a real message may take the next seq.
+A simulation uses the same recorder as real changes. A message that somebody tries on a page is a
+draft. Drafts are numbered -1, -2, and so on, because a real message may take the next seq.
 """
 
 from __future__ import annotations
@@ -40,16 +40,15 @@ RECOUNTED_AT_ONCE = 5_000  # messages: these take a second to count
 
 @dataclass(frozen=True)
 class Outlook:
-    """How simulated changes alter the window that the model sees: its totals `before` and `after`,
-    and the seqs of messages.
+    """How simulated changes alter what the model sees: the totals `before` and `after`, and the
+    seqs of messages.
 
-    `leaving` are messages that the model would no longer see, including simulated messages.
-    `returning` are messages that the model would see again. `hidden` are messages that a lowered
-    limit already hides from the model. An add evicts the hidden messages, too, unless every message
-    is refused: `no_room` says why.
-
-    `stubbed` are the tool results that placeholders would replace. `to_clear` are the tool results
-    that the next add would replace by placeholders before any message leaves.
+    - `leaving`: messages that the model no longer sees, including simulated messages.
+    - `returning`: messages that the model sees again.
+    - `hidden`: messages that a lowered limit hides already, and that the next add evicts.
+    - `no_room`: why every add is refused; then no hidden message is evicted. None if adds succeed.
+    - `stubbed`: tool results whose text becomes a placeholder.
+    - `to_clear`: tool results whose text becomes a placeholder at the next add.
     """
 
     before: Totals = NOTHING
@@ -67,17 +66,18 @@ NO_OUTLOOK = Outlook()
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of a simulation: one change per added message, and the `window` after the last
-    change.
+    """The result of a simulation: one change for each added message, and the `window` after the
+    last.
 
-    `changes[since]` is the first change that `outlook` describes, and `window_before` is the window
-    just before that change. `trim` has the messages that a lower limit evicts. The ledger would
-    record these evictions with the next add, but the model stops seeing the messages at once.
-    `trim` is None if messages were added, or if nothing leaves.
+    - `since`: the index of the first change that `outlook` describes. `window_before` is the window
+      before this change.
+    - `trim`: the change in which a lowered limit evicts messages. The ledger records it with the
+      next add. None if messages were added, or if nothing leaves.
+    - `stubbed`: the tool results whose text became a placeholder.
+    - `index`: the new index of exact terms, or None. `renewed` are the seqs of the index messages
+      that it replaced.
 
-    Simulated messages have the seqs after the last message of the starting step, and `entered_step`
-    0. `stubbed` are the tool results that placeholders replaced. `index` is the new index of exact
-    terms, or None. `renewed` are the seqs of the index messages that were replaced.
+    Simulated messages have the next seqs, and `entered_step` 0.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -95,7 +95,7 @@ class Simulation:
         return self.window.totals
 
     def outlook(self) -> Outlook:
-        """Return how the changes from index `since` on alter the window that the model sees."""
+        """Return how the changes from index `since` on alter what the model sees."""
         arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
         known, kept = {*self.window_before.seqs, *arrived}, {*self.window.seqs, *self.renewed}
         known |= {self.index.seq} if self.index else set()
@@ -123,14 +123,14 @@ def simulate(
     at: int | None = None,
     recount: bool = True,
 ) -> Simulation:
-    """Return the result of adding messages now or at step `at`, under the given policy. The default
-    is the policy in force.
+    """Return the result of adding messages, now or at step `at`. `policy` is by default the policy
+    in force.
 
-    If the policy's estimator counts differently, all messages in memory are counted again. Without
-    `recount`, LongRecount is raised if memory has more than 5,000 messages.
+    If `policy` counts tokens differently, all messages in memory are counted again. With
+    `recount=False`, LongRecount is raised if these are more than 5,000.
 
-    Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step nor the call has a
-    policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
+    Raises MemoryNotFound, StepNotFound, PolicyUnavailable, LongRecount, MessageTooLarge,
+    UnstorableText, and PolicyRequired if there is no policy.
     """
     return simulated(
         StoredState.of(memory_id, at), checked_policy(policy), messages, recount=recount
@@ -146,11 +146,11 @@ def simulated(
     since: int = 0,
     are_drafts: bool = False,
 ) -> Simulation:
-    """Return the result of adding messages to a conversation that is already read. The policy
-    `other` replaces the policy in force; None leaves that policy. Nothing is written.
+    """Return the result of adding messages to a conversation that the caller has read. `other` is a
+    policy to use instead of the policy in force, or None.
 
-    `since` is the index of a message: the `window_before` of the result is the window before this
-    message. With `are_drafts`, the new messages are numbered -1, -2, and so on.
+    `since` is the index of the first change that `outlook` describes. With `are_drafts`, the new
+    messages are numbered -1, -2, and so on.
     """
     recorder = Recorder(copy(stored.memory), at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by
@@ -189,7 +189,9 @@ def simulated(
 
 
 def _index_of(last: Iterable[ChangeResult]) -> IndexInMemory | None:
-    """Return the index that the last change of one put into the window, or None."""
+    """Return the index that a change brought into memory, or None. `last` has this change or
+    nothing.
+    """
     arrived = (each for change in last for each in change.arrived)
     found = ((each.seq, index_of(each.message)) for each in arrived)
     return next((IndexInMemory(seq, index) for seq, index in found if index), None)
@@ -214,7 +216,7 @@ def _check_recount(memory: Memory, policy: Policy) -> None:
 
 
 def _stubs(changes: Iterable[ChangeResult]) -> dict[int, int]:
-    """Return the tokens of the stubs that changes put in the places of results, by seq."""
+    """Return the tokens of the placeholders that changes put in place of tool results, by seq."""
     cleared = [change for change in changes if change.clears]
     return {each.seq: each.tokens for change in cleared for each in change.arrived}
 
@@ -226,8 +228,8 @@ def _after(
     changes: Sequence[ChangeResult],
     indexes: Sequence[ChangeResult] = (),
 ) -> WindowView:
-    """Return the window after adds and the indexes that they renewed, as the model sees it.
-    Applying the changes is quicker than reading the recorder's whole window.
+    """Return the window as the model sees it, after adds and after the changes of the index. Faster
+    than reading the recorder's window.
     """
     gone = {each.seq for change in (*changes, *indexes) for each in change.evicted}
     rows = [row for row in before if row.seq not in gone]
@@ -245,7 +247,9 @@ def _after(
 
 
 def _trim(window: WindowView) -> ChangeResult | None:
-    """Return the messages that a limit alone evicts at the next add; None if nothing leaves."""
+    """Return the change in which the limit evicts messages at the next add. None if nothing
+    leaves.
+    """
     if not window.evictions:
         return None
     last = window.evictions[-1].seq
@@ -263,7 +267,7 @@ def _trim(window: WindowView) -> ChangeResult | None:
 
 
 def _as_drafts(changes: Sequence[ChangeResult]) -> list[ChangeResult]:
-    """Return adds in which new messages are numbered down from -1."""
+    """Return these adds with the new messages numbered -1, -2, and so on."""
     drafts = {
         arrival: replace(arrival, seq=-n)
         for n, change in enumerate(changes, 1)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class _Departure(NamedTuple):
-    """A stay that a step ended, and whether an older pinned message stayed."""
+    """A stay that a step ended. `passed_pins` says whether an older pinned message stayed."""
 
     n: int
     seq: int
@@ -82,7 +82,7 @@ _CHANGES: dict[_Key, ChangeResult] = {}
 
 @one_snapshot()
 def step(memory_id: str, n: int) -> StepDetail:
-    """Return a step with its change. Raises MemoryNotFound, and StepNotFound also for step 0."""
+    """Return a step with its change. Raises MemoryNotFound and StepNotFound. There is no step 0."""
     memory = find_memory(memory_id)
     if not 1 <= n <= memory.last_step:
         raise no_step(memory, n, first=1)
@@ -90,15 +90,15 @@ def step(memory_id: str, n: int) -> StepDetail:
 
 
 def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
-    """Return the step that is stored in `row`, with its change. Without `previous`, the step before
-    is read from the database.
+    """Return the step that is stored in `row`, with its change. `previous` is the step before,
+    which is read from the database by default.
     """
     return StepDetail(step_row(row), _change(row, previous))
 
 
 def shown_detail(memory: Memory, row: Step, previous: StepPoint | None = None) -> StepDetail:
-    """Return the step of a row with its change, as `step_detail` does. The change is cached until
-    the conversation changes, because pages show the same steps again and again.
+    """Return the step that is stored in `row`, with its change. The change is cached until the
+    conversation changes, for pages that show the same steps repeatedly.
     """
     key = memory.pk, row.n, _state_of(memory)
     change = _CHANGES.get(key) or _kept_change(key, _change(row, previous))
@@ -106,7 +106,7 @@ def shown_detail(memory: Memory, row: Step, previous: StepPoint | None = None) -
 
 
 def shown_change(memory: Memory, n: int) -> ChangeResult:
-    """Return the change of step `n`, which is cached until the conversation changes. Raises
+    """Return the change of step `n`. It is cached until the conversation changes. Raises
     StepNotFound.
     """
     key = memory.pk, n, _state_of(memory)
@@ -161,10 +161,10 @@ def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
 
 
 def step_at_time(memory_id: str, moment: datetime) -> int:
-    """Return the number of the last step at or before a moment. If the moment is before all steps,
-    return 1, the first step; return 0 if there are no steps. Raises MemoryNotFound.
+    """Return the number of the last step at or before a time; 1 if all steps are later, and 0 if
+    there are no steps. Raises MemoryNotFound.
 
-    If a clock was set back, several steps may fit the moment; one of them is returned.
+    If a clock was set back, several steps can fit, and any of them is returned.
     """
     numbers = range(1, find_memory(memory_id).last_step + 1)
     times = Step.objects.filter(memory_id=memory_id).values_list("at", flat=True)
@@ -172,8 +172,8 @@ def step_at_time(memory_id: str, moment: datetime) -> int:
 
 
 def evictions_around(memory: Memory, at: int) -> tuple[int | None, int | None]:
-    """Return the nearest steps before and after `at` at which a message left memory, each None if
-    there is none.
+    """Return the nearest step before `at` and the nearest after `at` at which a message left
+    memory. Each is None if there is none.
     """
     return _evictions_around(memory.pk, at, _state_of(memory))
 
@@ -185,20 +185,24 @@ def _evictions_around(memory_id: str, at: int, _: LedgerState) -> tuple[int | No
 
 
 def _is_at_once(row: Step, left: _Departure) -> bool:
-    """Return whether a message left for want of room in the step that added it."""
+    """Return whether a message left, because it had no room, in the step that added it."""
     is_add = row.kind == Step.Kind.ADD and not row.by_client
     return is_add and left.entered_step == row.n and left.reason == Reason.CAPACITY
 
 
 def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
-    """Return the policy under which an add trimmed first. Other changes trim at most once."""
+    """Return the policy by which a step first evicted messages. An add first evicts by the policy
+    of the step before. None if the client decided.
+    """
     if row.by_client:
         return None
     return previous.policy if previous and row.kind == Step.Kind.ADD else row.policy
 
 
 def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
-    """Return the seqs of synthetic messages. Only a list that replaced the window has some."""
+    """Return which of these messages are not in history. Only messages of a list that a client
+    sent, or of a compaction, can be.
+    """
     if not seqs or (row.kind == Step.Kind.ADD and not row.by_client):
         return set()
     messages = Message.objects.filter(memory_id=row.memory_id, origin=Message.Origin.SYNTHETIC)
@@ -207,7 +211,7 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
 
 
 def _arrived(row: Step, stays: Sequence[SqlRow]) -> tuple[Entry, ...]:
-    """Return the arrivals of a step from its stays."""
+    """Return the entries of the messages that came with a step."""
     synthetic = _synthetic(row, [seq for _, seq, *_ in stays])
     origins = Message.Origin
     return tuple(
@@ -217,7 +221,7 @@ def _arrived(row: Step, stays: Sequence[SqlRow]) -> tuple[Entry, ...]:
 
 
 def _entry(n: int, seq: int, type: str, has_calls: bool, tokens: int, origin: str = SAID) -> Entry:
-    """Return the entry of a stay without its message."""
+    """Return an entry for a stay. It does not have the message itself."""
     facts = TYPES[type], bool(has_calls), tokens
     return Entry(*facts, key=n, n=n, seq=seq, origin=str(origin))
 
@@ -225,12 +229,11 @@ def _entry(n: int, seq: int, type: str, has_calls: bool, tokens: int, origin: st
 def _evicted(
     row: Step, left: Iterable[_Departure], arrived: Sequence[Entry], pinned: Totals
 ) -> Iterator[Eviction]:
-    """Yield the evictions of a step from its stays, in the order of eviction.
+    """Yield the evictions of a step, in the order of eviction.
 
-    The message that caused a departure is not stored, but follows from the step: a result left with
-    the last call before it, an interrupted call left for the message that arrived, a system message
-    was replaced by the one that arrived, and covered messages left for the summary that the step
-    names. Interrupted calls left first, and then what had no room.
+    The message for which another left is not stored, but follows from the step. A tool result left
+    with the last tool call before it. An interrupted tool call, or a replaced system message, left
+    for the message that came. A covered message left for the summary.
     """
     system = next((each for each in arrived if each.type is MessageType.SYSTEM), None)
     summary = next((each for each in arrived if each.seq == row.seq), None)
@@ -269,11 +272,10 @@ _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 @dataclass
 class StepPoint:
-    """The totals after a step: of the window (`after`) and of the `history`. `policy` is the policy
-    in force.
+    """The totals after a step: `after` of memory, and `history` of the history.
 
-    `last_seq` and `last_stay` are the newest numbers of messages and stays (periods in the window)
-    so far. Points are cached and shared: do not change a point.
+    `policy` is the policy in force. `last_seq` and `last_stay` are the highest numbers of messages
+    and stays so far. Points are cached and shared: do not change one.
     """
 
     step: int
@@ -287,10 +289,11 @@ class StepPoint:
 
 @dataclass
 class StepSample(StepPoint):
-    """A step with the `seqs` of its new messages. A single new message is also the `arrival`.
+    """A step of the timeline. `seqs` are its new messages. If there is only one, it is the
+    `arrival`.
 
-    `left_step` is the step at which the arrival left memory, None if it was in memory at the step
-    that the page shows.
+    `left_step` is the step at which the arrival last left memory, up to the step that the page
+    shows; None if it did not leave.
     """
 
     seqs: range = range(0)
@@ -300,11 +303,10 @@ class StepSample(StepPoint):
 
 @dataclass(frozen=True)
 class StepSamples:
-    """The steps of a timeline. `part` has consecutive steps. If the conversation has more steps,
-    `outline` has some of all its steps, at equal distances, by number; else it is empty.
+    """The steps of a timeline. `part` has consecutive steps. `outline` has steps at equal distances
+    over the whole conversation, by number; it is empty if `part` has all steps.
 
-    `stays` are the periods in the window of those messages that were the only new message of a step
-    in `part`.
+    `stays` are the stays of the arrivals in `part`.
     """
 
     part: tuple[StepSample, ...]
@@ -313,8 +315,8 @@ class StepSamples:
 
 
 def step_samples(memory: Memory, at: int) -> StepSamples:
-    """Return the steps around step `at`, and an outline of all steps. The time that this takes does
-    not grow with the conversation.
+    """Return the steps around step `at`, and an outline of all steps. Long conversations take no
+    more time than short ones.
     """
     part = part_around(memory.last_step, at)
     state = _state_of(memory)
@@ -350,8 +352,8 @@ def _state_of(memory: Memory) -> LedgerState:
 
 
 def part_around(steps: int, at: int) -> range:
-    """Return the range of steps to read in full, out of `steps` in all. It contains `at`, unless
-    `at` is 0.
+    """Return the range of steps to read in full. It contains `at`, unless `at` is 0. `steps` is the
+    number of all steps.
     """
     begin = max(at - 1, 0) // BLOCK * BLOCK - BEFORE
     first = max(0, min(begin, steps - PART)) + 1
@@ -359,8 +361,8 @@ def part_around(steps: int, at: int) -> range:
 
 
 def outline_of(steps: int) -> Sequence[int]:
-    """Return the numbers of some steps at equal distances, up to the last of `steps` steps. Empty
-    if the timeline shows all steps in full.
+    """Return the numbers of steps at equal distances, of which the last is `steps`. Empty if the
+    timeline shows all steps in full.
     """
     if steps <= PART:
         return ()
@@ -370,9 +372,8 @@ def outline_of(steps: int) -> Sequence[int]:
 
 @lru_cache(maxsize=KEPT)
 def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> Mapping[int, StepPoint]:
-    """Return points of a conversation, valid while its ledger is in this state.
-
-    Each policy is built once.
+    """Return the points of these steps by number. They are valid while the ledger is in this
+    `state`.
     """
     steps = Step.objects.filter(database.in_list("n", numbers), memory_id=memory_id)
     options = Cast("policy_options", TextField())
@@ -389,18 +390,22 @@ def _policy(kind: str | None, limit: int, estimator: str, options: str) -> Polic
 
 
 def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
-    """Return the messages that are new at a step. Step 1 has no point before it."""
+    """Return the seqs of the messages that are new at a step. `before` is the point of the step
+    before, or None at step 1.
+    """
     return range((before.last_seq if before else 0) + 1, point.last_seq + 1)
 
 
 @lru_cache(maxsize=KEPT)
 def _stays_of(memory_id: str, seqs: Sequence[int], state: LedgerState) -> Sequence[EndedStay]:
-    """Return the stays of messages of a conversation in this state."""
+    """Return the stays of these messages. They are valid while the ledger is in this `state`."""
     return stays_of_messages(memory_id, seqs)
 
 
 def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, tuple[MessageView, int | None]]:
-    """Return messages by seq, each with the last step up to `at` at which it left memory."""
+    """Return messages by seq, each with the last step up to `at` at which it left memory, or
+    None.
+    """
     arrivals: dict[int, tuple[MessageView, int | None]] = {}
     for stay in stays:
         seq, left = stay.seq, stay.left_step

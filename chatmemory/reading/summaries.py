@@ -14,11 +14,12 @@ GENERATIONS = 4  # generations of summaries that are followed one by one
 
 
 class Coverage(NamedTuple):
-    """The messages that a summary covers, directly or through earlier summaries.
+    """The messages that a summary covers. A message is also covered if an earlier summary covers
+    it, and the summary covers that summary.
 
-    `number` is how many messages are covered, and `tokens` their sum. The `runs` are ranges of
-    seqs: they contain the covered messages and the earlier summaries, and nothing else. `seqs`
-    lists the messages if the summary is opened on the page, and is empty otherwise.
+    - `number`, `tokens`: how many messages are covered, and the sum of their tokens.
+    - `runs`: ranges of seqs that contain exactly the covered messages and the earlier summaries.
+    - `seqs`: the covered messages, if the page lists them; else empty.
     """
 
     runs: tuple[range, ...]
@@ -30,12 +31,10 @@ class Coverage(NamedTuple):
 def coverage_by_summary(
     memory_id: str, summaries: Collection[int], opened: int | None = None
 ) -> dict[int, Coverage]:
-    """Return the messages that each summary covers, by the summary's seq. `opened` is the seq of
-    the summary whose `Coverage` also lists its messages.
+    """Return what each summary covers, by the seq of the summary. Seqs of messages that are no
+    summaries are left out.
 
-    `summaries` may contain seqs of other messages, which are left out. A summary that covers an
-    earlier summary also covers the messages of the earlier summary. The first four generations of
-    summaries are read one after the other, and then all other summaries at once.
+    `opened` is the seq of the summary whose `Coverage` lists its messages.
     """
     covered: dict[int, dict[int, int]] = {}
     waiting = set(summaries)
@@ -64,8 +63,8 @@ def _coverage_of(
 
 
 def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int, int]]:
-    """Return the tokens of the messages that some summaries covered directly, by seq; None means
-    all summaries.
+    """Return the tokens of the messages that each summary covers directly, by seq. `seqs` are the
+    summaries; None means all.
     """
     steps = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.COMPACT)
     stays = Stay.objects.filter(memory_id=memory_id, reason=Reason.SUMMARIZED)
@@ -82,11 +81,10 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
 
 
 def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
-    """Return the tokens of each message that a summary covers, directly or through earlier
-    summaries, by the message's seq.
+    """Return the tokens of each message that a summary covers, by seq. Messages that earlier
+    summaries cover are included.
 
-    `covered` maps the seq of each summary to the messages that the summary covers directly, as a
-    mapping from seq to tokens.
+    `covered` has, for the seq of each summary, the tokens of the messages that it covers directly.
     """
     return {
         seq: tokens
@@ -97,7 +95,7 @@ def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[i
 
 
 def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[int]:
-    """Return the starts, and every seq that can be reached from them by following `ways`."""
+    """Return `starts`, and every seq that can be reached by following `ways` from one of them."""
     found, waiting = set(starts), list(starts)
     while waiting:
         new = set(ways.get(waiting.pop(), ())) - found
@@ -107,10 +105,8 @@ def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[in
 
 
 def summaries_covering(memory_id: str, seq: int) -> list[Message]:
-    """Return the summaries that cover a message, directly or through earlier summaries, sorted by
+    """Return the summaries that cover a message, directly or through a later summary, sorted by
     seq.
-
-    If no summary covers the message, this takes one query.
     """
     found: set[int] = set()
     newest = {seq}
@@ -130,7 +126,7 @@ def summaries_covering(memory_id: str, seq: int) -> list[Message]:
 
 
 def _covering(memory_id: str, seqs: Collection[int]) -> set[int]:
-    """Return the summaries that replaced these messages directly."""
+    """Return the seqs of the summaries that cover one of these messages directly."""
     stays = Stay.objects.filter(
         database.in_list("seq", seqs), memory_id=memory_id, reason=Reason.SUMMARIZED
     )

@@ -1,4 +1,4 @@
-"""Reads the window that the model sees, now or at any step, and which messages leave it next."""
+"""Reads the window that the model sees, now or at any step, and which messages leave next."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ from chatmemory.windows.window import Entry, Totals
 
 
 class NoRoom(StrEnum):
-    """Why every new message that costs anything is refused. Messages that a lowered limit hides
-    then stay, because no add can evict them.
+    """Why no message can be added. Messages that a lowered limit hides then stay in memory.
 
     - BESIDE_PINS: pinned messages take the whole limit.
-    - BESIDE_TURNS: pinned messages take the whole limit of a policy that counts turns.
+    - BESIDE_TURNS: the same under a policy that counts turns.
     - REJECTED: the system message and the overhead take the whole limit, and the policy rejects
       oversized messages.
     """
@@ -53,8 +52,8 @@ class NoRoom(StrEnum):
 class MessageView(NamedTuple):
     """A message in a window, with its token count and pin there.
 
-    `entered_step` is 0 if the message is only simulated. `text` and `read` are only set in a window
-    that was read with its messages: `read` is the message as an object.
+    `entered_step` is 0 for a simulated message. `text`, and the message as an object (`read`), are
+    only set if the window was read with its messages.
     """
 
     seq: int
@@ -68,8 +67,8 @@ class MessageView(NamedTuple):
 
     @classmethod
     def of(cls, entry: Entry, policy: Policy | None) -> MessageView:
-        """Return a message of a window for a simulated entry. The entry must have a seq. The field
-        `read` is only set if the policy needs to read the message.
+        """Return the message of an entry with a seq, such as from a simulation. `read` is only set
+        for tool calls and results, if the policy needs them.
         """
         is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
         read = entry.message if is_needed else None
@@ -77,15 +76,13 @@ class MessageView(NamedTuple):
         return cls(entry.seq, *facts, pinned=entry.pinned, read=read)
 
     def entry(self, is_stub: bool = False) -> Entry:
-        """Return the message as an `Entry`, on which policies decide. Its key is the seq. `is_stub`
-        marks a tool result whose text is replaced by a placeholder.
-        """
+        """Return the message as an `Entry` for policies. `is_stub` marks a cleared tool result."""
         facts = self.type, self.has_calls, self.tokens, self.read
         return Entry(*facts, key=self.seq, pinned=self.pinned, is_stub=is_stub, seq=self.seq)
 
     @property
     def message(self) -> ChatMessage:
-        """The message itself. Only for a window that was read with its messages."""
+        """The message as an object. Only for a window that was read with its messages."""
         assert self.read is not None, "the window was read without messages"
         return self.read
 
@@ -98,13 +95,14 @@ VIEW_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "pinned")
 class WindowView:
     """The window at a step. `rows` are the messages that the model sees.
 
-    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit.
-    `interrupted` are incompletely answered tool calls with their results; empty unless the policy
-    hides such calls. `in_order` has all stored messages, shown and hidden.
+    - `over_limit`: messages that are still stored in the window, but that a lowered limit hides.
+    - `interrupted`: interrupted tool calls that the policy hides, with their results.
+    - `in_order`: all stored messages, shown and hidden.
+    - `evictions`: the messages of `over_limit` and `interrupted`, with the reasons for which the
+      next add evicts them.
 
-    `evictions` are the hidden messages, with the reasons for which the next add evicts them. If
-    there is `no_room` for any message, an add evicts nothing. If a tool result is added,
-    interrupted calls are not evicted.
+    An add evicts nothing if there is `no_room`. An added tool result does not evict interrupted
+    tool calls.
     """
 
     step: int
@@ -121,16 +119,18 @@ class WindowView:
 
     @cached_property
     def hidden(self) -> frozenset[int]:
-        """The seqs of messages that are stored in the window, but that the model does not see."""
+        """The seqs of messages that are stored in the window, but hidden from the model."""
         return frozenset((*(row.seq for row in self.over_limit), *self.interrupted_seqs))
 
     @cached_property
     def interrupted_seqs(self) -> tuple[int, ...]:
-        """The seqs of the messages of interrupted tool calls, in the order of the window."""
+        """The seqs of interrupted tool calls and of their results, in the order of the window."""
         return tuple(entry.seq for call in self.interrupted for entry in call.entries)
 
     def interrupted_call_of(self, seq: int) -> InterruptedCall | None:
-        """Return the interrupted call to which a message belongs, or None."""
+        """Return the interrupted tool call to which a message belongs, as call or as result; else
+        None.
+        """
         if seq not in self.interrupted_seqs:
             return None
         return next(each for each in self.interrupted if seq in [e.seq for e in each.entries])
@@ -155,9 +155,8 @@ class WindowView:
 
     @cached_property
     def first_system(self) -> MessageView | None:
-        """The first system message in the window, which no limit evicts, or None.
-
-        Other messages may stand before it: they leave first.
+        """The first system message in the window, or None. No limit evicts it, but messages before
+        it can leave.
         """
         return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
 
