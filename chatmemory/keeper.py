@@ -1,9 +1,11 @@
-"""Keepers: the single mechanism for data that is derived from the ledger of a conversation.
+"""Keepers: the one mechanism for data that are derived from the ledger of a conversation.
 
-A keeper makes a row for each conversation. Nothing is derived in the transaction of a change. Rows
-are derived after the commit, by a thread of the server or by `manage.py keep`. A page or command
-that needs a row at once derives it itself (see `keeping`). A row depends on the ledger alone: rows
-kept up to date after each step equal a row made once at the end.
+A keeper makes a row for each conversation. The row is derived after the commit of a change, by a
+thread of the server or by `manage.py keep`. A page or command that needs the row at once derives it
+(see `keeping`).
+
+A row depends on the ledger alone. So a row that is renewed after each step equals a row that is
+made once at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ QUICK_MESSAGES = 500  # messages that a request may read to derive a row at once
 
 
 def version_of(*rules: object) -> str:
-    """Return a digest of the rules by which rows are made, as their version. At most 32
+    """Return the version of rows that are made by these rules: a digest of at most 32
     characters.
     """
     return hashlib.sha256(repr(rules).encode()).hexdigest()[:32]
@@ -42,63 +44,66 @@ class Keeper(ABC):
 
     @abstractmethod
     def version(self) -> str:
-        """Return the version of the rules, in at most 32 characters. Rows with another version are
-        out of date.
+        """Return the version of the keeper's rules, at most 32 characters. Rows with another
+        version are out of date.
         """
 
     @abstractmethod
     def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
-        """Return the columns of a new row, for the newest step of a conversation: `content`, and
-        the columns that `KeptRow` does not have.
+        """Return the columns of a new row for the newest step of a conversation: `content`, and the
+        columns that `KeptRow` does not have.
 
         `before` is a row of an earlier step and the same version, from which the keeper may
-        continue, or None. A keeper with a `part` also returns `parts`, a list of part rows to
-        store. These are all part rows if `before` is None, otherwise only those that differ from
-        the stored ones. `make` is called within one snapshot of the database. Raises
-        ChatMemoryError for a conversation that cannot be read.
+        continue, or None. A keeper with a `part` also returns `parts`, the part rows to store: all
+        of them if `before` is None, else those that have changed. `make` is called in one snapshot
+        of the database.
+
+        Raises ChatMemoryError for a conversation that cannot be read.
         """
 
     def is_current(self, row: KeptRow, memory: Memory) -> bool:
-        """Return whether a row is up to date with the conversation. The row was made by the current
-        rules.
+        """Return whether a row is up to date with the conversation. The caller has checked the
+        version of the row.
         """
         return row.step == memory.last_step
 
     def current(self) -> Q:
-        """Return the condition for conversations whose row is up to date."""
+        """Return the SQL condition that a conversation's row is up to date."""
         step, version = self.column("step"), self.column("version")
         return Q(**{step: F("last_step"), version: self.version()})
 
     def column(self, name: str) -> str:
-        """Return the name of a column of the rows, for a query over conversations."""
+        """Return the path to a column of the keeper's rows, for a query over conversations."""
         return f"{self.model.__name__.lower()}__{name}"
 
     def changed_since(self, at: datetime) -> Q:
-        """Return the condition for conversations whose rows may have become out of date since a
-        time.
+        """Return the SQL condition for conversations whose row may be out of date because of a
+        change after this time.
         """
         return Q(updated_at__gte=at)
 
     def messages_read(self, memory: Memory) -> int:
-        """Return roughly how many messages `make` reads. If the number is small, a request derives
-        the row at once.
+        """Return about how many messages `make` reads. If there are few, a request derives the row
+        at once.
         """
         return memory.said_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:  # noqa: B027
-        """Hook, called after commit when a row was stored or replaced. The default does nothing.
+        """Hook, called after the commit when a row was stored. By default, nothing happens.
 
-        `before` is the replaced row, None if there was none.
+        `before` is the row that was replaced, or None.
         """
 
     def after_round(self) -> None:  # noqa: B027
-        """Hook, called after each round over changed conversations, for sums over their rows. The
-        default does nothing.
+        """Hook, called after each round in which rows were derived, such as for sums over all rows.
+        By default, nothing happens.
         """
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the row of a conversation if it has the current version, else None. A row that was
-        derived in the same round is returned even if it is not stored yet.
+        """Return the row of a conversation, or None if there is no row of the current version. The
+        row may be of an earlier step.
+
+        Within `shared_rows`, a row that is not stored yet is returned, too.
         """
         made = _SHARED.get().get((self.model, memory.pk))
         if made is not None:
@@ -121,9 +126,10 @@ _SHARED: ContextVar[_Rows] = ContextVar("_SHARED", default={})  # noqa: B039 - n
 
 @contextmanager
 def shared_rows() -> Iterator[_Rows]:
-    """Yield a dict in which the caller puts the rows that keepers derive. The key is the model of
-    the row with the conversation's id. Within this context, `Keeper.row` returns these rows before
-    they are stored.
+    """Yield a dict for rows that are derived, but not stored yet. In this context, `Keeper.row`
+    returns the rows in the dict.
+
+    The caller puts each row under its model and the conversation's id.
     """
     made: _Rows = {}
     token = _SHARED.set(made)

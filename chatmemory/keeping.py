@@ -1,6 +1,6 @@
 """Derives rows from ledgers and stores them: after commits, or at once for one conversation.
 
-Rows are made outside of any lock, from one snapshot. One short transaction stores several rows. A
+Rows are derived from a snapshot, without a lock. Then one short transaction stores several rows. A
 row is dropped if its conversation was deleted or redacted meanwhile. If the conversation has new
 steps meanwhile, the row is stored for the earlier step.
 """
@@ -51,8 +51,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DerivedRow:
-    """A new row of derived data with its part rows (several per conversation), and the row that it
-    replaces (`before`).
+    """A new row of derived data, with its part rows. `before` is the row that it replaces,
+    or None.
     """
 
     keeper: Keeper
@@ -66,7 +66,7 @@ class DerivedRow:
 
 @dataclass(frozen=True)
 class _Made:
-    """The new rows of a conversation, and the errors of keepers that could make none."""
+    """The new rows of a conversation. `errors` has the keepers that could make no row."""
 
     rows: Sequence[DerivedRow] = ()
     errors: Mapping[Keeper, Exception] = field(default_factory=dict)
@@ -76,8 +76,8 @@ class _Made:
 def _made(memory_id: str, some: Iterable[Keeper]) -> _Made:
     """Derive the rows of a conversation that are not up to date.
 
-    The keepers read the history once, and know the rows that the keepers before them derived.
-    Raises MemoryNotFound, and the error of a database that does not answer.
+    The keepers share one reading of the history, and see the rows that earlier keepers have
+    derived. Raises MemoryNotFound, and the error of a database that is down.
     """
     memory = find_memory(memory_id)
     rows: list[DerivedRow] = []
@@ -97,8 +97,8 @@ def _made(memory_id: str, some: Iterable[Keeper]) -> _Made:
 
 
 def _current_or_derived(keeper: Keeper, memory: Memory) -> KeptRow | DerivedRow:
-    """Return the row of a conversation if it is current, else a new row. Raises the exceptions of
-    `Keeper.make`.
+    """Return the row of a conversation if it is up to date, else a new row. Raises the exceptions
+    of `Keeper.make`.
     """
     before = keeper.row(memory)
     if before is not None and keeper.is_current(before, memory):
@@ -120,12 +120,12 @@ def _derive(keeper: Keeper, memory: Memory, before: KeptRow | None) -> DerivedRo
 
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
-    """Return a conversation's row of derived data for the newest step.
+    """Return a conversation's row of derived data, up to date with the newest step. If the stored
+    row is out of date, a new row is derived and stored.
 
-    If the row is missing or out of date, a new row is derived, and stored if the database can be
-    written. If more than `most` messages would have to be read, nothing is derived. Then the stored
-    row is returned, which may be of an earlier step, or None. Raises MemoryNotFound, and the
-    exceptions of `Keeper.make`.
+    With `most`, nothing is derived if more messages would have to be read. Then the stored row is
+    returned, even of an earlier step, or None. Raises MemoryNotFound, and the exceptions of
+    `Keeper.make`.
     """
     if most is not None:
         memory = find_memory(memory_id)
@@ -155,11 +155,10 @@ def keep(memory_id: str) -> None:
 
 
 def store(some: Sequence[DerivedRow]) -> None:
-    """Store rows of derived data in one transaction. Then tell the live streams, and the keepers
-    that made the rows.
+    """Store rows of derived data in one transaction. Then tell the live streams and the keepers.
 
-    A row is skipped if its conversation was deleted or redacted since, or is being changed at this
-    moment. It is also skipped if a row of a later step is stored.
+    A row is skipped if its conversation was deleted or redacted since, or is being changed just
+    now. A row is also skipped if a row of a later step is stored.
     """
     with database.atomic():
         may_store = cache(_may_store)
@@ -182,7 +181,7 @@ def _upsert(row: KeptRow) -> None:
 
 
 def _store_parts(each: DerivedRow) -> None:
-    """Store the parts of a row. Without a row before it, they replace all others."""
+    """Store the part rows of a row. If the row has no `before`, all other part rows are deleted."""
     model = each.keeper.part
     if model is None:
         return
@@ -199,7 +198,9 @@ def _store_parts(each: DerivedRow) -> None:
 
 
 def _may_store(memory: Memory, step: int) -> bool:
-    """Return whether rows of a step may be stored. Locks the conversation."""
+    """Return whether rows that were derived at this step may be stored. Locks the conversation if
+    so.
+    """
     state = unless_changing(memory.pk, "created_at", "last_step")
     if state is None or state[0] != memory.created_at or state[1] < step:
         return False
@@ -221,10 +222,10 @@ def _notify(each: DerivedRow) -> None:
 
 
 def remade(memory_id: str) -> list[str]:
-    """Check the rows of a conversation that are up to date, by deriving them again. Return the
-    names of the kinds of rows whose stored row differs from the new one.
+    """Derive the up-to-date rows of a conversation again. Return the names of the kinds of rows
+    that differ from the stored rows.
 
-    Differing rows are replaced if the database can be written. Raises MemoryNotFound.
+    Rows that differ are replaced if the database can be written. Raises MemoryNotFound.
     """
     differing: list[DerivedRow] = []
     with one_snapshot():
@@ -241,7 +242,7 @@ def remade(memory_id: str) -> list[str]:
 
 
 def _differs(again: DerivedRow) -> bool:
-    """Return whether the stored parts of a conversation are others than these."""
+    """Return whether the stored part rows of a conversation differ from the new ones."""
     model = again.keeper.part
     if model is None:
         return False
@@ -273,12 +274,13 @@ def newest_kept() -> int:
 
 
 class Rounds:
-    """The rounds in which one process derives rows of changed conversations.
+    """Derives the rows of changed conversations, in rounds.
 
-    Conversations that changed since the first round come first. Conversations that changed earlier
-    follow, the newest change first. All rows of a conversation are derived together. If a keeper
-    fails for a conversation, the error is logged once. The row of that keeper is then derived when
-    somebody reads it.
+    Conversations that change from now on come first. Conversations that changed earlier follow,
+    beginning with the newest change. All rows of a conversation are derived together.
+
+    If a keeper fails for a conversation, the error is logged, and the keeper skips this
+    conversation from then on. The row is then derived when somebody reads it.
     """
 
     def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:
@@ -289,8 +291,10 @@ class Rounds:
         self._resting: dict[str, float] = {}  # the time until which a conversation rests, by id
 
     def keep_some(self, seconds: float) -> bool:
-        """Derive the rows of conversations for about `seconds`, but at least of one conversation.
-        Return whether there is more to do. If the database cannot be written, no rows are made.
+        """Derive the rows of conversations for about `seconds`, but of at least one conversation.
+        Return whether there is more to do.
+
+        Nothing is derived if the database cannot be written.
         """
         if not self._keepers or not is_writable():
             return False
@@ -307,12 +311,14 @@ class Rounds:
             store(part)
 
     def end(self) -> None:
-        """Let the keepers add up the rows of a round, such as for the figures of a site."""
+        """End a round: keepers may now compute sums over all rows, such as the figures of
+        a site.
+        """
         for keeper in self._keepers:
             keeper.after_round()
 
     def left(self) -> int:
-        """Count the conversations with a row that is missing or out of date."""
+        """Return the number of conversations with a row that is missing or out of date."""
         if not self._keepers:
             return 0
         known = reduce(and_, (each.current() for each in self._keepers))
@@ -366,18 +372,21 @@ class Rounds:
         return reduce(or_, {each.changed_since(at) for each in self._keepers})
 
     def _stale_changed(self) -> list[str]:
-        """Return conversations that have changed lately. The ones whose rows are missing or oldest
-        come first, so that each has its turn while many go on changing. A row is then derived once
-        for several changes.
+        """Return the ids of conversations that have changed lately and have a row that is out of
+        date.
+
+        Missing and old rows come first, so that each conversation has its turn while others go on
+        changing.
         """
         found = self._stale(self._changed_since(self._since), STALE_READ)
         oldest = sorted(found, key=lambda each: each[1] or 0)
         return [memory_id for memory_id, _ in oldest[:STALE_AT_ONCE]]
 
     def _stale_earlier(self) -> list[str]:
-        """Return conversations that had changed before the first round, starting after the last one
-        of the previous round. The database compares the times, since an altered one may not be
-        readable.
+        """Return the ids of conversations that changed before the first round, and have a row that
+        is out of date. They continue after the last conversation of the previous round.
+
+        The times are compared by the database, because an altered time may be unreadable.
         """
         if self._earliest is None:
             return []
@@ -386,15 +395,17 @@ class Rounds:
         return [memory_id for memory_id, _ in self._stale(when, STALE_AT_ONCE)]
 
     def _stale(self, when: Q, most: int) -> list[tuple[str, int | None]]:
-        """Return conversations of which a row is stale, newest change first, each with the time of
-        its row of the first keeper.
+        """Return conversations with a row that is out of date, newest change first. Each has its
+        id, and the time of its row of the first keeper.
         """
         rows = self._all_stale().filter(when).exclude(id__in=self._resting)
         newest = rows.order_by("-updated_at", "-id")
         return list(newest.values_list("id", self._keepers[0].column("kept_at"))[:most])
 
     def stale(self, memory_ids: Sequence[str]) -> list[str]:
-        """Return those of these conversations of which a row is stale, in the given order."""
+        """Return those of these ids whose conversation has a row that is out of date, in the given
+        order.
+        """
         if not self._keepers:
             return []
         found = self._all_stale().filter(id__in=memory_ids).order_by()
@@ -402,19 +413,23 @@ class Rounds:
         return [each for each in memory_ids if each in stale]
 
     def _all_stale(self) -> MemoryQuerySet:
-        """Return the conversations of which a row is stale that could be made."""
+        """Return the conversations with a row that is out of date. Rows for which the keeper has
+        failed are not considered.
+        """
         known = (each.current() | Q(id__in=self._failed[each]) for each in self._keepers)
         return _followed().exclude(reduce(and_, known))
 
 
 def _followed() -> MemoryQuerySet:
-    """Return the conversations of which rows are kept."""
+    """Return the conversations for which rows are derived: those with a step, and without an
+    unfinished import.
+    """
     found: MemoryQuerySet = Memory.objects.filter(imported=None).exclude(last_step=0)
     return found
 
 
 def _parts(found: Iterable[DerivedRow]) -> Iterator[list[DerivedRow]]:
-    """Yield rows in parts that are stored together."""
+    """Yield the rows in lists. The rows of a list are stored together."""
     part: list[DerivedRow] = []
     began = monotonic()
     for each in found:
@@ -427,7 +442,9 @@ def _parts(found: Iterable[DerivedRow]) -> Iterator[list[DerivedRow]]:
 
 
 def _in_own_order(memory_ids: Sequence[str]) -> list[str]:
-    """Shuffle each ten ids per process, so that processes rarely take the same conversation."""
+    """Return the ids, each ten of them shuffled, so that several processes rarely take the same
+    conversation.
+    """
     own = {each: hash((os.getpid(), each)) for each in memory_ids}
     tens = (memory_ids[first : first + 10] for first in range(0, len(memory_ids), 10))
     return [each for ten in tens for each in sorted(ten, key=own.__getitem__)]

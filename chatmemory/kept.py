@@ -1,8 +1,8 @@
-"""The base tables of rows that are derived from ledgers, one row for each conversation.
+"""The base tables for rows that are derived from ledgers: one row for each conversation.
 
-A `chatmemory.keeper.Keeper` makes the rows. They are not part of a conversation: any of them can be
-made again. The columns are whole numbers and texts only, so that an altered row breaks no list.
-Times are microseconds since 1970, and structured values are JSON in `content`.
+A `chatmemory.keeper.Keeper` makes the rows. Each row can be made again from the ledger. All columns
+are whole numbers or texts, so that an altered row breaks no list. Times are microseconds since
+1970. Structured values are JSON in `content`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from chatmemory.messages.json_values import JsonValue
 class KeptRow(models.Model):
     """A row that is derived from the ledger of one conversation, up to `step`.
 
-    `version` identifies the keeper's rules: a row of another version is out of date. All columns
-    but `kept_at` depend only on the ledger.
+    `version` is the version of the keeper's rules. Rows of another version are out of date.
+    `kept_at`, the time at which the row was stored, is the only column that does not follow from
+    the ledger.
     """
 
     memory = models.OneToOneField(
@@ -44,9 +45,8 @@ class KeptRow(models.Model):
 
     @contextmanager
     def reading(self) -> Iterator[JsonValue]:
-        """Yield the value of the JSON in `content`, for the block that uses it. Raises CorruptRow
-        with the name of the row if the block cannot use the value, as may happen with an altered
-        row.
+        """Yield the value of the JSON in `content`. If the block fails because of this value,
+        raises CorruptRow with the name of the row: the row may have been altered.
         """
         try:
             yield json.loads(self.content)
@@ -58,10 +58,10 @@ class KeptRow(models.Model):
 
 
 class KeptPart(models.Model):
-    """A row of derived data of which a conversation has several, in addition to its `KeptRow`.
+    """A row of derived data of which a conversation may have several, in addition to its `KeptRow`.
 
-    The rows are stored in the same transaction as the `KeptRow` and have the same version. `key` is
-    the column that identifies a row within its conversation.
+    It is stored together with the `KeptRow`, and has the same version. `key` is the name of the
+    column that identifies a row within its conversation.
     """
 
     key: ClassVar[str]

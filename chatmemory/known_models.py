@@ -15,11 +15,14 @@ from chatmemory.patterns import declared_pattern
 
 @dataclass(frozen=True)
 class KnownModel:
-    """The limit and prices of the models whose names match the pattern `names`.
+    """The limit and the prices of the models whose names match the pattern `names`.
 
-    `prompt` is the maximum number of tokens of a prompt. `cached` is the price of a token that is
-    read from the prompt cache, and `write` of a token that is written to it. Both are shares of the
-    input price, or None if unknown. `source` is a URL, which was read on the day `as_of`.
+    - `prompt`: the maximum number of tokens of a prompt.
+    - `cached`: the price of a token that is read from the prompt cache.
+    - `write`: the price of a token that is written to the prompt cache.
+    - `source`, `as_of`: the URL of these values, and the day on which they were read.
+
+    Prices are shares of the input price, or None if unknown.
     """
 
     names: re.Pattern[str]
@@ -32,7 +35,7 @@ class KnownModel:
 
 @cache
 def known_models() -> Sequence[KnownModel]:
-    """Return the entries of all known models. For a model, the first entry whose pattern matches
+    """Return the entries of all known models. If several entries match a model's name, the first
     applies.
     """
     data = toml_beside(__file__, "known_models.toml")
@@ -55,8 +58,8 @@ def known_model(name: str | None) -> KnownModel | None:
 
 
 def smallest_prompt(names: Iterable[str]) -> int | None:
-    """Return the number of tokens of the largest prompt that all of these models accept. None if a
-    model is unknown, or none is named.
+    """Return the number of tokens that a prompt may have if all of these models are to accept it.
+    None if a model is unknown, or if `names` is empty.
     """
     found = [known_model(name) for name in names]
     known = [each.prompt for each in found if each is not None]

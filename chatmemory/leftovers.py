@@ -1,5 +1,5 @@
-"""Finds and drops tables that removed rooms (plug-in features) have left in the database. Such
-tables may contain text of conversations.
+"""Finds and drops tables of rooms that were removed. Such tables may contain text of
+conversations.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _OTHERS = {
 
 
 def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
-    """Return the tables of rooms (plug-in features) that are not installed any more. The keys are
-    the app labels of the rooms, the values are names of tables.
+    """Return the tables of rooms that are no longer installed: names of tables, by the app label of
+    the room.
     """
     installed = {each.label for each in apps.get_app_configs()}
     recorded = {app for app, _ in MigrationRecorder(connection).applied_migrations()}
@@ -40,13 +40,15 @@ def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
 
 
 def _is_of(label: str, name: str) -> bool:
-    """Whether a table, a trigger or an index belongs to a room."""
+    """Return whether a table, a trigger or an index with this name belongs to the room with this
+    app label.
+    """
     return name == label or name.startswith(f"{label}_")
 
 
 def drop_leftover_tables() -> list[str]:
-    """Drop the tables of rooms (plug-in features) that are not installed, and their triggers and
-    indexes on other tables. Returns the names of the tables.
+    """Drop the tables of rooms that are not installed, and their triggers and indexes on other
+    tables. Returns the names of the tables.
 
     If such a room is installed again, its migrations create the tables again.
     """
@@ -63,7 +65,7 @@ def drop_leftover_tables() -> list[str]:
 
 
 def _others(connection: BaseDatabaseWrapper, label: str) -> list[tuple[str, str]]:
-    """Return the triggers and indexes that a room has put on tables of the kernel."""
+    """Return the triggers and indexes that a room has made on tables of the kernel."""
     with connection.cursor() as cursor:
         cursor.execute(_OTHERS[connection.vendor])
         return [(kind, name) for kind, name in cursor.fetchall() if _is_of(label, name)]
@@ -72,8 +74,10 @@ def _others(connection: BaseDatabaseWrapper, label: str) -> list[tuple[str, str]
 def check_leftover_tables(
     databases: Sequence[str] | None = None, **_: object
 ) -> list[CheckMessage]:
-    """Check, as a Django system check, that every room with tables in the database is installed. A
-    database that is down is skipped.
+    """Check that every room with tables in the database is installed. A database that is down is
+    skipped.
+
+    This is a system check of Django.
     """
     found: dict[str, list[str]] = {}
     for using in databases or [database.alias()]:

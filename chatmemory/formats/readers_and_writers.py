@@ -436,11 +436,12 @@ def find_turns(
 
 
 def nothing_in(what: str, parts: str, types: Iterable[JsonValue]) -> InvalidMessage:
-    """Return the error for a message of which no part can be read, such as "no part of its content
-    can be read: 'video'".
+    """Return the error for a message that has no readable part.
 
-    In this example, `what` is "part of its content", `parts` is "", and `types` is ["video"], the
-    types of the unreadable parts. `parts` is a text that the error has before the types.
+        nothing_in("part of its content", "", ["video"])
+        -> "no part of its content can be read: 'video'"
+
+    `types` are the types of the unreadable parts, and `parts` is a text that comes before them.
     """
     names = ", ".join(dict.fromkeys(map(repr, types))) or "none"
     return InvalidMessage(f"no {what} can be read: {parts}{names}")

@@ -39,16 +39,16 @@ class ChatMemorySession(Session):
 
     - Items are returned as they were given, with their ids, reasoning and usage. Reasoning, text
       and calls in a row become one message, so that they leave the window together.
-    - `get_items` returns the window, or its last `limit` items, if a limit is given here or in
-      `session_settings`.
-    - `pop_item` is a change of the memory: the item leaves the window, and stays in the history. If
-      the message of the item had several items, the remaining items become a new message.
+    - `get_items` returns the window. With a `limit`, given here or in `session_settings`, it
+      returns the last items.
+    - `pop_item` removes the last item from the window, but not from the history. If the message of
+      this item had other items, they become a new message.
     - `clear_session` empties the window, but not the history.
-    - With `search_history`, `tools` has a tool `search_history`, which searches the session's
-      history. Give the tool to the agent, as in `Agent("Support", tools=session.tools)`.
+    - With `search_history`, `tools` has a tool of this name, which searches the session's history.
+      Give the tool to the agent, as in `Agent("Support", tools=session.tools)`.
 
-    If the memory refuses a message, such as one that is too long, the run stops with the exception
-    of the memory.
+    If the memory refuses a message, such as a message that is too long, the run stops with the
+    memory's exception.
     """
 
     def __init__(
@@ -104,7 +104,9 @@ def _search_tool(memory: ChatMemory) -> Tool:
 
 
 def _shortened(messages: Sequence[ChatMessage], items: Sequence[JsonValue]) -> list[ChatMessage]:
-    """Return messages for these items, which are all items of the given messages but the last."""
+    """Return messages for `items`. These are all items of the given messages except the
+    last item.
+    """
     for end in range(len(messages) - 1, -1, -1):
         kept = list(messages[:end])
         known = _items_of(kept)

@@ -63,24 +63,22 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
     the memory.
 
     - `memory` is a ChatMemory, or a callable that returns a conversation's memory by its id. With a
-      callable, each run needs a `conversation_id`, or a `message_history` that has one: otherwise
-      each run would begin a new memory. From Pydantic AI 2.68 on, a run without an id raises
-      InvalidValue.
-    - The messages of a run are added once: input and results before the model is called, and the
-      rest when the run ends, also if it fails or is cancelled. Usage, signatures and ids of the
-      provider are kept, and sent back to it.
-    - The result of a tool is kept even if the run's own messages lack it: in `run_stream`, and if
-      another tool fails. When a run ends with its result, open calls are closed, unless they wait
-      for approval or for a result from elsewhere.
-    - The history of a conversation comes from its memory. A `message_history` that is given to a
-      run is not added, and the model does not see it. So a run that waited for approval can be
-      resumed with its `message_history`.
+      callable, each run needs a `conversation_id`, or a `message_history` that has one. From
+      Pydantic AI 2.68 on, a run without an id raises InvalidValue.
+    - The messages of a run are added once: input and results before the model is called, the rest
+      when the run ends, fails or is cancelled. Usage, signatures and ids of the provider are kept,
+      and sent back.
+    - The result of a tool is added even if the run's own messages lack it, as in `run_stream`. When
+      a run ends with its result, open tool calls are closed. Calls that wait for approval, or for a
+      result from elsewhere, stay open.
+    - The history of a conversation comes from its memory. A run's `message_history` is neither
+      added nor shown to the model. It is used to resume a run that waited for approval.
     - System prompts and instructions are the agent's own, and not part of the memory.
-    - With `search_history`, the model gets a tool `search_history`, which searches the
-      conversation's history.
+    - With `search_history`, the model gets a tool of this name, which searches the conversation's
+      history.
 
-    If the memory refuses a message, such as one that is too long, the run stops with the exception
-    of the memory.
+    If the memory refuses a message, such as a message that is too long, the run stops with the
+    memory's exception.
     """
 
     memory: ChatMemory | Callable[[str], ChatMemory]
@@ -93,8 +91,10 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
     _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """Return a fixed id for all runs without a conversation id, so that `for_run` recognizes
-        such a run. None if the capability has one memory for all runs.
+        """Return the id for runs without a conversation id. It is always the same id, by which
+        `for_run` recognizes such a run.
+
+        None if the capability has one memory for all runs.
         """
         return None if isinstance(self.memory, ChatMemory) else _NO_CONVERSATION
 
@@ -111,10 +111,10 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
         return FunctionToolset([Tool(search, name=TOOL, description=DESCRIPTION)])
 
     async def for_run(self, ctx: RunContext[AgentType]) -> ChatMemoryCapability:
-        """Return a copy of the capability for one run, which remembers the messages added in this
-        run.
+        """Return a copy of the capability for one run. The copy remembers which messages of the run
+        were added.
 
-        Raises InvalidValue if the run has no conversation id, and `memory` is a callable.
+        Raises InvalidValue if `memory` is a callable and the run has no conversation id.
         """
         if isinstance(self.memory, ChatMemory):
             return replace(self)
@@ -176,8 +176,8 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
     def _missing(
         self, messages: Sequence[ModelMessage], has_result: bool
     ) -> Iterator[ModelRequestPart]:
-        """Yield the parts that the messages of this run lack: results of tools, and, once the run
-        has its result, parts that close open calls.
+        """Yield parts that are missing in the messages of this run: results of tools. If
+        `has_result`, parts that close open tool calls are yielded, too.
         """
         requests = [message for message in messages if isinstance(message, ModelRequest)]
         answered = {getattr(part, "tool_call_id", None) for part in _parts(requests)}
@@ -218,7 +218,7 @@ def _parts(messages: Iterable[ModelMessage]) -> Iterable[object]:
 
 
 def _parts_of_result(call: ToolCallPart, result: object) -> Iterator[ModelRequestPart]:
-    """Yield the result of a tool, and its further content for the model."""
+    """Yield the result of a tool, and the further content that the tool gives to the model."""
     if not isinstance(result, ToolReturn):
         result = ToolReturn(result)
     yield ToolReturnPart(
@@ -229,7 +229,9 @@ def _parts_of_result(call: ToolCallPart, result: object) -> Iterator[ModelReques
 
 
 def _without_prompts(message: ModelMessage) -> Iterable[ModelMessage]:
-    """Yield a message without system prompts and instructions, unless it is then empty."""
+    """Yield a message without its system prompts and instructions. Yield nothing if the message is
+    empty then.
+    """
     if not isinstance(message, ModelRequest):
         yield message
     elif parts := [part for part in message.parts if not isinstance(part, SystemPromptPart)]:

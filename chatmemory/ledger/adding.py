@@ -1,4 +1,4 @@
-"""Adds messages to a conversation, stored or in a simulation, and counts their tokens.
+"""Adds messages to a conversation or to a simulation, and counts their tokens.
 
 Counting can be slow, so messages are counted before the conversation is locked. Each message object
 remembers its count.
@@ -56,8 +56,8 @@ NOTE = 255  # characters of a step's note
 
 
 class _StoredMessage(NamedTuple):
-    """A stored message with a client id; `payload`, without attributes, is None where it was
-    redacted.
+    """A stored message with a client id. `payload` is its JSON without attributes, or None if the
+    message was redacted.
     """
 
     seq: int
@@ -66,12 +66,13 @@ class _StoredMessage(NamedTuple):
 
 
 def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Add messages under the conversation's policy. Returns one result per message.
+    """Add messages under the conversation's policy. Returns one result for each message.
 
-    A message with a known client id and the same content changes nothing, even if its attributes
-    differ. A redacted message has no content left, so only its type is compared. Raises
-    PolicyRequired, PolicyUnavailable, EstimatorUnavailable and DuplicateClientId. OversizedMessage,
-    NoRoomBesidePins and WindowTooLarge name the index of the message.
+    A message with a known client id must have the same content, and then changes nothing.
+    Attributes may differ. Of a redacted message, only the type is compared.
+
+    Raises PolicyRequired, PolicyUnavailable, EstimatorUnavailable and DuplicateClientId.
+    OversizedMessage, NoRoomBesidePins and WindowTooLarge have the index of the message.
     """
     policy = required_policy(recorder.memory.id, recorder.policy)
     known = _stored_messages(recorder.memory, messages)
@@ -100,8 +101,8 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
 def admitted(recorder: Recorder, arrival: Entry, policy: Policy) -> Transition:
     """Return the transition that adds a message.
 
-    If pinned messages and the index message leave no room, the index message (the list of evicted
-    terms) is evicted first.
+    If the message has no room beside the pinned messages and the index, the index is evicted first,
+    as a separate step.
     """
     try:
         return admit(recorder.window, arrival, policy)
@@ -112,8 +113,8 @@ def admitted(recorder: Recorder, arrival: Entry, policy: Policy) -> Transition:
 
 
 def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
-    """Replace old tool results by placeholders if the window has no room for a new message
-    otherwise. The replacement is a step of its own.
+    """Replace old tool results by placeholders, as a separate step, if the window has no room for
+    the new message.
     """
     estimator = estimator_for(policy.estimator)
     count = partial(count_tokens, estimator)
@@ -121,11 +122,11 @@ def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
 
 
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
-    """Copy messages from the history of another conversation, the source, into this conversation.
+    """Copy messages from the history of another conversation into this conversation.
 
-    An add ignores a system message that is equal to the current one. If the source has such a
-    message, its memory was cleared or replaced before that message. So this memory is cleared, and
-    the message is added again.
+    An add ignores a system message that equals the current one. In the other conversation it was
+    not ignored, because its memory had been cleared or replaced. So this memory is cleared, and the
+    message is added again.
     """
     results = []
     for message in messages:
@@ -140,11 +141,11 @@ def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[Chang
 def add_recorded(
     recorder: Recorder, messages: Sequence[NewMessage], compactions: Mapping[int, Compaction]
 ) -> list[ChangeResult]:
-    """Add messages of an agent's session, with the windows that the agent saw. Returns one result
-    per message.
+    """Add the messages of an agent's session, so that the window is always the window that the
+    agent had. Returns one result for each message.
 
-    `compactions` maps the position of each summary in the session to its compaction. The message at
-    position p gets the seq p + 1.
+    `compactions` has the compaction of each summary, by the position of the summary in the session.
+    The message at position p gets the seq p + 1.
     """
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
@@ -167,7 +168,7 @@ def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transi
 
 
 def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
-    """Return the transition that puts a summary with this text into the recorder's window.
+    """Return the transition that replaces messages of the recorder's window by this summary.
 
     Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """
@@ -188,7 +189,7 @@ def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words
 
 
 def _check_length(summary: str) -> None:
-    """Raise MessageTooLarge for a summary that its terms make longer than any text may be."""
+    """Raise MessageTooLarge for a summary that is too long with its appended terms."""
     most = configuration().TEXT_CHARACTERS
     if len(summary) > most:
         raise MessageTooLarge(
@@ -198,10 +199,10 @@ def _check_length(summary: str) -> None:
 
 
 def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
-    """Return how many of the `terms` are appended to the stored summary.
+    """Return how many of the `terms` were appended to a stored summary. Terms are appended in order
+    while there is room.
 
-    `summary` is the text without terms, and `transition` the compaction with the stored summary.
-    Terms are appended in order as long as there is room.
+    `summary` is the text without terms, and `transition` has the stored summary.
     """
     arrival = transition.evictions[0].because
     assert arrival is not None
@@ -216,10 +217,10 @@ def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -
 def required_policy(
     memory_id: str, policy: Policy | None, advice: str = "set a policy before adding to it"
 ) -> Policy:
-    """Return the policy of a conversation. Raises PolicyRequired if there is none, because then the
-    client decides what is in the window.
+    """Return the policy of a conversation. Raises PolicyRequired if there is none: then the client
+    decides the window.
 
-    `advice` is the last part of the error text.
+    `advice` is the end of the error's text.
     """
     if policy is None:
         raise PolicyRequired(f"the client decides the window of {memory_id!r}: {advice}")
@@ -227,7 +228,7 @@ def required_policy(
 
 
 def _stored_messages(memory: Memory, messages: Iterable[NewMessage]) -> dict[str, _StoredMessage]:
-    """Return the stored messages with the client ids of `messages`."""
+    """Return the stored messages with the client ids of `messages`, by client id."""
     client_ids = [new.client_id for new in messages if new.client_id is not None]
     if not client_ids:
         return {}
@@ -244,9 +245,9 @@ def _stored_messages(memory: Memory, messages: Iterable[NewMessage]) -> dict[str
 
 
 def _duplicate(message: NewMessage, known: Mapping[str, _StoredMessage]) -> int | None:
-    """Return the seq of a message that is already stored, or None.
+    """Return the seq of the stored message with the same client id; None if there is none.
 
-    Raises DuplicateClientId if the client id names a message with other content.
+    Raises DuplicateClientId if the stored message has other content.
     """
     if message.client_id is None or message.client_id not in known:
         return None
@@ -283,8 +284,8 @@ def count_all(messages: Iterable[ChatMessage], estimator_name: str) -> None:
 
 
 def counted_entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Entry]:
-    """Return the messages as window entries with token counts by the conversation's estimator.
-    Counts that `count_ahead` made are reused.
+    """Return the messages as entries of a window, with their tokens by the conversation's
+    estimator. A message that was counted by `count_ahead` is not counted again.
 
     Raises EstimatorUnavailable.
     """
@@ -299,18 +300,18 @@ def count_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> str | None:
     """Count the tokens of messages before the conversation is locked, because counting is slow.
     Each message object remembers its count.
 
-    If the policy's estimator changes before the lock is taken, the messages are counted again.
-    Returns the name of the conversation's estimator; None for an unknown id.
+    Returns the name of the conversation's estimator, or None for an unknown id. If the estimator
+    changes before the lock is taken, the messages are counted again.
     """
     name, _ = counted_ahead(memory_id, messages)
     return name
 
 
 def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str | None, int]:
-    """Count the tokens of messages as `count_ahead` does.
+    """Count the tokens of messages as `count_ahead` does. Returns the name of the conversation's
+    estimator, and the number of messages in its window.
 
-    Returns the name of the conversation's estimator and the number of messages in its window; None
-    and 0 for an unknown id.
+    For an unknown id, they are None and 0.
     """
     name, count = sql.estimator_and_count(memory_id) or (None, 0)
     count_all(messages, name if name and is_known(name) else configuration().ESTIMATOR)
@@ -318,20 +319,20 @@ def counted_ahead(memory_id: str, messages: Iterable[ChatMessage]) -> tuple[str 
 
 
 def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
-    """Return whether counting these messages takes less time than a query for the conversation's
+    """Return whether it is faster to count these messages than to query the conversation's
     estimator.
 
-    This is so for short texts, unless the project has installed estimators of its own.
+    True for short texts, if the project has no estimators of its own.
     """
     return not ESTIMATORS and sum(len(text_of(each)) for each in messages) <= SHORT
 
 
 @dataclass(frozen=True)
 class Recount:
-    """The messages of a window, counted by a new estimator before the conversation is locked.
+    """A window whose messages were counted by a new estimator, before the conversation is locked.
 
-    `entries` are the entries of the window; their message objects remember the new counts. `memory`
-    is the conversation's row at that time.
+    The message objects of `entries` remember the new counts. `memory` is the conversation's row at
+    that time.
     """
 
     memory: Memory
@@ -339,10 +340,10 @@ class Recount:
 
     @classmethod
     def ahead(cls, memory_id: str, estimator_name: str) -> Recount | None:
-        """Count a conversation's window by this estimator and return the counted window.
+        """Count the messages of a conversation's window by this estimator.
 
-        Returns None if the conversation's estimator is of the same family, so that the stored
-        counts stay valid. Returns None if there is no such conversation, too.
+        Returns None for an unknown id. Also None if the conversation's estimator is of the same
+        family, because the stored counts stay valid.
         """
         try:
             with one_snapshot():
@@ -356,15 +357,17 @@ class Recount:
         return recount
 
     def put_into(self, recorder: Recorder) -> None:
-        """Put the counted messages into the recorder's window, unless the conversation has changed
-        since they were counted.
+        """Put the counted messages into the recorder's window. Does nothing if the conversation has
+        changed since.
         """
         if is_unchanged(recorder.memory, self.memory):
             recorder.window.refill(self.entries)
 
 
 def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = None) -> None:
-    """Put a policy in force, and count the window by the estimator of the policy."""
+    """Put a policy in force. The window is counted by its estimator, unless `recount` has done
+    this.
+    """
     if recount is not None:
         recount.put_into(recorder)
     recorder.window.count_with(family_named(policy.estimator), counter(policy.estimator))
@@ -372,11 +375,11 @@ def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = 
 
 
 def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None:
-    """Remove the policy if its estimator is not installed: from then on, the client decides what is
-    in the window.
+    """Remove the policy if its estimator is not installed. From then on, the client decides the
+    window, and tokens are counted by the default estimator.
 
-    So a client's list can be stored, and the default estimator counts its tokens. When a memory
-    object that has the missing estimator is used again, the policy of this object is put in force.
+    Without this, a client's list could not be stored. A memory object with the missing estimator
+    puts its policy in force again.
     """
     name, default = recorder.memory.policy_estimator, configuration().ESTIMATOR
     if not is_known(name):

@@ -1,7 +1,7 @@
-"""Finds branches: conversations that were saved as a copy of another one, up to a step.
+"""Finds branches: conversations that began as a copy of another conversation, up to a step.
 
-Deleting a conversation leaves its branches, which may be on other nodes of a cluster. A later
-conversation with the same id does not inherit these branches.
+If a conversation is deleted, its branches stay. They do not become branches of a later conversation
+with the same id.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def branches_of(memory_ids: Iterable[str]) -> list[str]:
 
 
 def source_of(branch: Memory) -> Memory | None:
-    """Return the conversation that a branch was copied from. None if the source is deleted, or if
-    `branch` is no branch.
+    """Return the conversation from which `branch` was copied. None if that conversation is deleted,
+    or if `branch` is no branch.
     """
     rows = Memory.objects.filter(pk=branch.branched_from, created_at__lte=branch.created_at)
     return next(iter(rows), None) if branch.branched_from else None

@@ -1,4 +1,4 @@
-"""Defines the result of a change. Stored and simulated changes have the same kind of result."""
+"""Defines the result of a change. Simulated changes have the same results as stored changes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def totals_before(
     arrived: Iterable[Entry],
     evicted: Iterable[Eviction],
 ) -> Totals:
-    """Return the totals of a window before a change. Their cost is what the limit of a policy
-    bounds, such as the number of tokens or turns.
+    """Return the totals of a window before a change. Their cost is the load by the policy in force
+    after the change.
 
-    The cost is measured by the policy in force after the change. It is the cost after the change,
-    minus the costs of the arrivals, plus the costs of the evicted messages. Without an installed
-    policy, the cost is 0.
+        cost before = cost after - costs of the arrivals + costs of the evicted messages
+
+    Without an installed policy, the cost is 0.
     """
     if not can_decide(policy):
         return Totals(before.count, before.tokens)
@@ -36,26 +36,23 @@ def totals_before(
 # Wide: receivers of the signal read these names, and an import makes a result for each message.
 @dataclass(unsafe_hash=True)
 class ChangeResult:
-    """The result of one change of a conversation. `step` is the number of the step, or None if
-    nothing was changed.
+    """The result of one change of a conversation.
 
-    `kind` is the kind of the step. `seq` is the number of the message that was added, pinned or
-    redacted, or was already known. `arrived` has the messages that came into the window, and
-    `evicted` the messages that left. Messages that only changed their position are in neither. An
-    arrival with a seq up to `last_seq` was in the history before. `before` and `after` are the
-    totals of the window.
+    - `kind`, `step`: the kind and the number of the step; `step` is None if nothing changed.
+    - `seq`: the number of the message that was added, pinned, redacted or already known.
+    - `arrived`, `evicted`: the messages that came into the window, and those that left. Messages
+      that were only moved are in neither.
+    - `before`, `after`: the totals of the window.
+    - `last_seq`: the newest seq before the change. Arrivals up to it return from the history.
+    - `policy`, `policy_before`: the policies in force after and before the change. An add trims
+      under `policy_before` first, because LangChain4j reads the limit twice.
+    - `replaced`: for a stored step that changed the policy, the policy before, if known.
+    - `pinned`: if an added message left at once, the totals of the pinned messages.
+    - `passed_pins`: whether messages left for lack of room while older, pinned messages stayed.
+    - `by_client`: whether a client decided the change, and no policy.
 
-    `policy` is the policy in force after the change. An add first trims under `policy_before`,
-    because LangChain4j reads the limit twice. If an added message left at once, `pinned` are the
-    totals of the pinned messages in `after`. `passed_pins` is True if messages left for lack of
-    room although older messages, which are pinned, stayed.
-
-    With `by_client`, the change comes from a client that decides what is in its window: no policy
-    decided the change, even if a policy is in force. For a stored step that changed the policy,
-    `replaced` is the policy before the step, if an earlier step recorded it.
-
-    A result is never changed. The class is not frozen, because an import makes a result for each
-    message, and a frozen class takes four times as long.
+    The class is not frozen, because an import makes a result for each message, and a frozen class
+    takes four times as long. Nobody changes a result.
     """
 
     kind: str
@@ -88,8 +85,8 @@ class ChangeResult:
 
     @cached_property
     def misfit(self) -> Eviction | None:
-        """The eviction of a message that was larger than the limit, in the step that added this
-        message; None if there is none.
+        """The eviction of a message that did not fit, in the step that added the message. None if
+        there is no such message.
         """
         return next((each for each in self.evicted if each.misfit), None)
 
@@ -101,14 +98,14 @@ class ChangeResult:
     @property
     def only_replaces(self) -> bool:
         """Whether each message that left was replaced at its position: a tool result by a
-        placeholder, or an index message by a new one.
+        placeholder, or the index by a new index.
         """
         return self.clears or (self.kind == Change.INDEX and bool(self.arrived))
 
     @property
     def said_count(self) -> int:
-        """The number of arrived messages that are also new in the history, without summaries and
-        other inserted messages.
+        """The number of messages that this change adds to the history. Summaries and other messages
+        that are not in history do not count.
         """
         return sum(each.seq > self.last_seq and each.origin == SAID for each in self.arrived)
 

@@ -1,27 +1,26 @@
-"""Turns a client's whole new list into a numbered transition from the current window. The window
-becomes exactly the list.
+"""Turns a client's new list into a transition of the window, with numbers for messages and stays.
+The window becomes exactly the list.
 
-A stay is one period of a message in memory:
+What happens to the stays of messages:
 
 - A message that remains in the same order keeps its stay.
-- The stay of a moved message ends with the reason MOVED, and a new stay begins in the same step. So
-  the order of past windows does not change.
-- A message that is not in the new list leaves with the reason SET.
-- A message that returns from the history begins a new stay, and the history does not change.
-- If the list has other attributes for a known message, or none, the stay of that message ends
-  (MOVED). A new stay of the same message begins with the new attributes (see `overrides`). If the
-  source of a message does not tell attributes, the message keeps the known ones. A redacted message
-  stays as it is.
+- If a message moves, its stay ends with the reason MOVED, and a new stay begins in the same step.
+  So past windows keep their order.
+- A message that is not in the list leaves with the reason SET.
+- A message that returns from the history begins a new stay. The history does not change.
+- If the list has other attributes for a message, its stay ends (MOVED), and a new stay begins with
+  the new attributes (see `overrides`). If the source of the list does not tell attributes, the
+  message keeps its own. A redacted message stays as it is.
 
 A list does not say which of its messages are stored already. This is guessed, and the guess decides
 what is new in the history.
 
-Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
-of its own changes: if a single add explains the list, an add is recorded (see `windows.lists`). The
-caller of `set_messages` means the list as a whole.
+There are two kinds of callers. A client of the bare store protocol sends its list after each of its
+own changes. If a single add explains the list, an add is recorded (see `windows.lists`). A caller
+of `set_messages` means the list as a whole.
 
 An inserted message gets a rank between the ranks of its neighbors (see `numbers.place_ranks`). If
-no rank is free there, the following stays end (MOVED) and begin again with appended ranks.
+no rank is free there, the following stays end (MOVED) and begin again with ranks at the end.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ EVICTED = (Reason.SET, *FOR_ROOM)
 
 
 class _DepartedMessage(NamedTuple):
-    """A row of a message that left, with its stored payload, and the payload that its last stay
-    showed.
+    """A message that left: its row, its stored payload, the payload that its last stay showed, and
+    the reason why it left.
     """
 
     row: NamedRow
@@ -84,10 +83,10 @@ class _DepartedMessage(NamedTuple):
     reason: Reason
 
     def returning(self, sent: Entry, payload: Payload, tokens: int | None) -> Entry:
-        """Return the entry of the message that returns, `sent` by a client with this payload.
+        """Return the entry for this message, which returns. `sent` is the entry of the client's
+        list, with this payload.
 
-        A redacted message has the `tokens` with which it left, the count of its erased words; None
-        if another family of estimators had counted them.
+        For a redacted message, `tokens` is the count of the erased text, else None.
         """
         row, overrides = self.row, kept(self.row.overrides)
         message = shown_message(row, overrides)
@@ -111,13 +110,14 @@ class _DepartedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class Replacement:
-    """The replacement of a window by a new list. `old` has the entries of the window, with their
-    messages.
+    """The replacement of a window by a new list.
 
-    `by_client` is True for a list of the bare store protocol. The arrivals of `transition` are the
-    whole list, and its evictions are the messages that the policy trims. `before` has the contents
-    of the window's messages, and `payloads` those of the list, to compare both. Redacted messages
-    have no attributes in these contents.
+    - `old`: the entries of the window, with their messages.
+    - `transition`: its arrivals are the whole list, and its evictions the messages that the policy
+      trims.
+    - `before`, `payloads`: the contents of the window's messages and of the list's, to compare
+      them. Redacted messages have no attributes there.
+    - `by_client`: whether the list comes from a client of the bare store protocol.
     """
 
     old: Sequence[Entry]
@@ -142,11 +142,10 @@ class Replacement:
         return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
-        """Return the same replacement for the current `window`, in which messages that remain keep
-        their pins and token counts.
+        """Return the replacement with the pins and token counts that remaining messages have in the
+        current `window`. A redacted message keeps the count of its erased text.
 
-        A redacted message keeps the count of its erased text. The evictions are decided again,
-        because pinned messages do not leave.
+        Evictions are decided again, because pinned messages do not leave.
         """
         arrivals = self.transition.arrivals
         counted = {
@@ -167,7 +166,9 @@ class Replacement:
         return self._with_arrivals(changed, window)
 
     def _as_they_left(self, returning: Mapping[int, Entry], window: Window) -> Replacement:
-        """Restore the attributes of returning messages, and the token counts of redacted ones."""
+        """Return the replacement with the attributes of returning messages, and with the token
+        counts of redacted ones.
+        """
         sent = self.transition.arrivals
         is_same = all(
             each.message is sent[position].message and each.tokens == sent[position].tokens
@@ -195,11 +196,11 @@ class Replacement:
         )
 
     def as_add(self, memory: Memory) -> Transition | None:
-        """Return the single add that turns the window into the client's list; None if there is no
-        such add.
+        """Return the single add that explains the client's list. None if there is no such add, or
+        if the list is not from a client.
 
-        Pins are ignored, because the client does not know them. The client may drop the attributes
-        of known messages.
+        Pins are ignored, because a client does not know them. The client may leave out the
+        attributes of known messages.
         """
         if not self.by_client:
             return None
@@ -216,9 +217,10 @@ class Replacement:
         return any(is_marked(entry.message) for entry in self.transition.arrivals[:2])
 
     def as_compaction(self, memory: Memory) -> Transition | None:
-        """Return the compaction that explains a client's list; None if the list has no new summary.
+        """Return the compaction that explains the client's list. None if the list has no new
+        summary, or is not from a client.
 
-        Messages that the client also appended are not part of the compaction.
+        Messages that the client appended after the summary are not part of the compaction.
         """
         if not self.by_client:
             return None
@@ -239,32 +241,33 @@ class Replacement:
         return align_payloads(self.before, self.payloads, self.by_client)
 
     def is_changed(self, position: int, i: int) -> bool:
-        """Return whether the message at `position` of the new list has other attributes than the
-        message at index `i` of the old list.
+        """Return whether a message has other attributes in the new list, at `position`, than in the
+        old list, at index `i`.
         """
         return self.payloads[position].changes(self.before[i])
 
     @cached_property
     def unmatched(self) -> list[int]:
-        """The positions of the new list that match no entry of the old list."""
+        """The positions of the new list whose messages are not in the old list."""
         matched = self.alignment.kept.keys() | self.alignment.moved.keys()
         return [position for position in range(len(self.payloads)) if position not in matched]
 
     def may_return(self, is_first: bool) -> dict[int, Collection[Reason]]:
-        """Return which positions of the new list may hold a message that comes back from the
-        history. Each position is mapped to the reasons for which the message may have left.
+        """Return the positions of the new list at which a message may return from the history. Each
+        has the reasons for which the message may have left.
 
-        With `is_first`, the conversation has no messages yet, and no message can come back. In a
-        list for `set_messages`, each unmatched message may come back, for whatever reason it left.
-        In a client's list, the reasons depend on the position: a message after the last known
-        message is probably new.
+        With `is_first`, the conversation has no history yet, so the result is empty. In a list for
+        `set_messages`, every message that is not in the window may return, for any reason. In a
+        client's list, the position decides: a message after the last known message is probably new.
         """
         if is_first or self.alignment.slides:
             return {}
         return {j: self._returns_after(j) if self.by_client else ANY for j in self.unmatched}
 
     def numbered(self, memory: Memory, window: Window) -> Transition:
-        """Return the transition with a number for each new message (seq) and each new stay."""
+        """Return the transition to the new list, with numbers for new messages (seq) and
+        new stays.
+        """
         returning = returning_messages(memory, self)
         as_they_left = self._as_they_left(returning, window)
         return Numbering(as_they_left, memory, returning).transition()
@@ -272,10 +275,11 @@ class Replacement:
     def _returns_after(self, position: int) -> Collection[Reason]:
         """Return the reasons for leaving after which a message of a client's list may return.
 
-        A message before the last known one may be restored, for whatever reason it left. A message
-        behind it is new, such as a second "yes", unless the list of another writer had displaced it
-        (SET). A list without any known message comes from a writer with an older one: all but its
-        last message may have been known then.
+        - A message before the last known message may return, for any reason.
+        - A message after the last known message is new, such as a second "yes". It may only return
+          if another writer's list had removed it (SET).
+        - A list without any known message is probably an older list. All its messages except the
+          last may return if they were evicted or removed.
         """
         if self.is_system(position):
             return DISPLACED
@@ -286,10 +290,8 @@ class Replacement:
 
     @cached_property
     def last_known(self) -> int:
-        """The last position of the new list that matches an entry of the old list; -1 if there is
-        none.
-
-        Matching system messages are left out: a system message may come after new messages.
+        """The last position of the new list whose message is in the old list; -1 if there is none.
+        System messages do not count, because they may come after new messages.
         """
         known = (*self.alignment.kept, *self.alignment.moved)
         return self.last_of(known)
@@ -305,8 +307,8 @@ class Replacement:
 class Numbering:
     """Numbers the messages and stays of a client's list.
 
-    `of` is the list as a replacement of the window. `returning` maps positions of the list to the
-    messages of the history that come back there.
+    `of` is the replacement of the window by this list. `returning` has the messages that return
+    from the history, by their position in the list.
     """
 
     of: Replacement
@@ -314,9 +316,7 @@ class Numbering:
     returning: Mapping[int, Entry]
 
     def transition(self) -> Transition:
-        """Return the transition to the new list, with a number for each new message and each new
-        stay.
-        """
+        """Return the transition to the new list, with numbers for new messages and new stays."""
         old, alignment, unnumbered = self.of.old, self.of.alignment, self.of.transition
         entries = self._entries()
         departures = (Eviction(old[i], Reason.SET) for i in alignment.left(len(old)))
@@ -335,9 +335,9 @@ class Numbering:
     def origins(self) -> dict[int, str]:
         """Return the origin of each new message, SAID or SYNTHETIC, by its position in the list.
 
-        A conversation grows at its end. An unknown message before the last known one was therefore
-        not said in the conversation. The client inserted it, such as a summary or injected context.
-        Such a message is stored as SYNTHETIC and is not part of the history.
+        SAID are the messages after the last known message, because a conversation grows at its end.
+        A new message before that was inserted by the client, such as a summary. It is SYNTHETIC,
+        and not in history.
         """
         is_first, last = self.memory.last_seq == 0, self.of.last_known
         if not self.of.by_client:
@@ -351,7 +351,9 @@ class Numbering:
         return origins | {j: message.origin for j, message in self.returning.items()}
 
     def _seqs(self) -> dict[int, int]:
-        """Return the seq for each position that begins a stay: moved, returning or new."""
+        """Return the seq of the message at each position where a stay begins: of moved, returning
+        and new messages.
+        """
         last_seq = self.memory.last_seq
         seqs = {j: self.of.old[i].seq for j, i in self.of.alignment.moved.items()}
         for position in self.of.unmatched:
@@ -363,8 +365,8 @@ class Numbering:
         return seqs
 
     def _entries(self) -> list[Entry]:
-        """Return the entries of the new list: kept ones if their rank and attributes can stay, else
-        new stays.
+        """Return the entries of the new list. A message whose rank and attributes stay the same
+        keeps its entry. Other messages get a new stay.
         """
         seqs, origins, n = self._seqs(), self.origins(), self.memory.last_stay
         old, alignment, arrivals = self.of.old, self.of.alignment, self.of.transition.arrivals
@@ -391,14 +393,16 @@ class Numbering:
         return entries
 
     def _renewed(self, entries: Sequence[Entry]) -> list[int]:
-        """Return the old positions of kept messages that needed a new stay."""
+        """Return the indexes in the old list of messages that remain, but begin a new stay."""
         kept = self.of.alignment.kept
         return [i for j, i in kept.items() if entries[j] != self.of.old[i]]
 
 
 def _recovers(memory: Memory, listed: Sequence[Entry]) -> bool | None:
-    """Return whether the client's policy recovers interrupted tool calls, as its earlier lists
-    tell; None if they do not. The list that is stored tells more than those before.
+    """Return whether the client's policy removes interrupted tool calls, as earlier lists of the
+    client show. None if they do not show it.
+
+    `listed` is the list that is stored now.
     """
     calls = interrupted_calls(listed)
     if not calls:
@@ -412,8 +416,8 @@ def _recovers(memory: Memory, listed: Sequence[Entry]) -> bool | None:
 def _was_added_behind(
     memory: Memory, calls: Iterable[InterruptedCall], listed: Iterable[Entry]
 ) -> bool:
-    """Return whether the newest message that is no tool result was added by the client to a list
-    with one of these calls, which a policy that recovers would have removed.
+    """Return whether the client added a message after an interrupted tool call. A policy that
+    removes such calls would have removed the call then.
     """
     others = (each for each in listed if each.type is not MessageType.TOOL_EXECUTION_RESULT)
     newest = max(others, key=attrgetter("n"))
@@ -437,8 +441,8 @@ def _payload(message: ChatMessage) -> Payload:
 
 
 def remember_payload(message: ChatMessage) -> None:
-    """Compute the comparable content of a message once and keep it in the message object, because
-    lists are compared often.
+    """Compute the comparable content of a message, and keep it in the message object, because lists
+    are often compared.
     """
     if "_payload" not in message.__dict__:
         message.__dict__["_payload"] = _payload(message)
@@ -449,11 +453,11 @@ def _is_system(entry: Entry) -> bool:
 
 
 def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Entry]:
-    """Return the messages of the history that come back in the new list, as entries by their
-    position in the list. Each entry has its seq, its origin and the overrides of its last stay.
+    """Return the messages that return from the history, as entries by their position in the new
+    list. Each entry has its seq, its origin and the overrides of its last stay.
 
-    If the history has several equal messages, the latest comes back first, and each only once. A
-    message with the same attributes is preferred to a message with other attributes.
+    Of equal messages, the latest returns first, and each message only once. A message with the same
+    attributes is preferred.
     """
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:
@@ -481,8 +485,8 @@ def _latest(
     allowed: Mapping[int, Collection[Reason]],
     payloads: Mapping[int, Payload],
 ) -> dict[int, _DepartedMessage]:
-    """Return the latest departed message that matches each position: by the whole payload, or else
-    by the payload without attributes.
+    """Return the latest message that left and matches the position, for each position. Messages are
+    first compared with their attributes, then without.
     """
     found: dict[int, _DepartedMessage] = {}
     taken: set[int] = set()
@@ -504,7 +508,7 @@ def _messages_that_left(
     memory: Memory, text_of_payload: Mapping[str, str], in_window: Collection[int]
 ) -> list[_DepartedMessage]:
     """Return the messages that left and have one of these payloads, in the order of the history.
-    `text_of_payload` has the text of each payload.
+    `text_of_payload` maps each payload to its text.
     """
     # By step first, because SQLite would look for the last number in the stays of all messages.
     stays = Stay.objects.filter(memory=memory, seq=OuterRef("seq"))
@@ -531,9 +535,9 @@ def _messages_that_left(
 
 
 def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
-    """Return the tokens with which redacted messages left, by seq.
+    """Return the token counts of redacted messages at the time when they left, by seq.
 
-    Messages that another family of estimators had counted are left out.
+    Messages that were counted by another family of estimators are left out.
     """
     entered = Step.objects.filter(memory=memory, n=OuterRef("entered_step"))
     stays = (

@@ -32,12 +32,18 @@ def compact(
 
         services.compact("order-7741", "They ask for their parcel.", keep_last=4)
 
-    The summary replaces the messages with the seqs `covering`, or all but the last `keep_last`
-    messages or `keep_tokens` tokens. A tool call stays with its results. Up to `append_terms` exact
-    terms that the summary would lose are appended to its text, if there is room. `trigger` is the
-    note of the step, such as "auto"; a redaction does not erase the note. Raises InvalidValue,
-    InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound (not in memory),
-    NotCompactable, VersionConflict.
+    One option says which messages are replaced:
+
+    - `covering`: the messages with these seqs.
+    - `keep_last`: all but the last messages, of this number.
+    - `keep_tokens`: all but the last messages, of this number of tokens.
+
+    A tool call stays with its results. Up to `append_terms` exact terms that the summary would lose
+    are appended to its text, if there is room. `trigger` is the note of the step, such as "auto"; a
+    redaction does not erase the note.
+
+    Raises InvalidValue, InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound (not in
+    memory), NotCompactable, VersionConflict.
     """
     return plan_compaction(
         memory_id,
@@ -58,8 +64,10 @@ def plan_compaction(
     expected_version: int | None = None,
     **options: Unpack[SummaryOptions],
 ) -> Planned[ChangeResult]:
-    """Prepare a compaction without locking the conversation; the result's `write` stores it. Takes
-    the arguments of `compact` and raises its exceptions.
+    """Prepare a compaction without locking the conversation. The method `write` of the result
+    stores the compaction.
+
+    Takes the arguments of `compact`, and raises its exceptions.
     """
     plan, words = SummaryPlan(**options), fact_words()
     storable_messages([summary_message(summary)])
@@ -76,10 +84,11 @@ def plan_compaction(
 class CompactionPreview:
     """A preview of a compaction: what would change, and which exact terms would be lost.
 
-    `covered` are the seqs of the messages that leave, and `change` has the totals. `terms` are the
-    exact terms that the summary text does not contain; the first `appended` of them would be
-    appended to the text. `beside` is the number of `terms` that also occur in a message that stays,
-    so that memory keeps them.
+    - `covered`: the seqs of the messages that would leave.
+    - `change`: the result, with the totals.
+    - `terms`: the exact terms that the summary does not contain.
+    - `appended`: how many of the first `terms` would be appended to the summary.
+    - `beside`: how many of the `terms` are also in a message that stays.
     """
 
     covered: tuple[int, ...]
@@ -93,7 +102,7 @@ class CompactionPreview:
 def preview_compaction(
     memory_id: str, summary: str, **options: Unpack[SummaryOptions]
 ) -> CompactionPreview:
-    """Simulate `compact` with the same arguments. Raises the same exceptions."""
+    """Return what `compact` would do with the same arguments. Raises the same exceptions."""
     plan = SummaryPlan(**options)
     summary_message(summary)
     recorder = Recorder(find_memory(memory_id))

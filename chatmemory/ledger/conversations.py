@@ -33,11 +33,12 @@ def create(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> Memory:
-    """Create an empty conversation. Its creation is not a step.
+    """Create an empty conversation. This is not a step.
 
-    By default the conversation gets the default policy of its id; with `policy=None`, the client
-    decides what is in the window. Raises MemoryExists, DeletionUnfinished, InvalidValue,
-    PolicyUnavailable.
+    With the policy "default", the conversation gets the default policy of its id. With None, the
+    client decides what is in the window.
+
+    Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
     """
     check_id(memory_id)
     policy = check_policy(chosen_policy(memory_id, policy))
@@ -49,11 +50,10 @@ def create(
 def created(
     memory_id: str, policy: Policy | None, labels: dict[str, str], actor: str, note: str = ""
 ) -> Iterator[Recorder]:
-    """Create a conversation, and yield its recorder. At the end of the `with` block, the changes
-    that the block has recorded are written.
+    """Create a conversation, and yield its recorder. What the block records is written at the end
+    of the block.
 
-    The caller has checked the policy and the labels; an import may pass labels that users cannot
-    set.
+    The caller has checked the policy and the labels.
     """
     create = partial(unsaved_memory, memory_id, labels, policy)
     with locked_new(memory_id, create, actor=actor, note=note) as recorder:
@@ -70,14 +70,15 @@ def change(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Memory:
-    """Change the policy, the labels or both of a conversation, one step each. An equal value makes
-    no step.
+    """Change the policy of a conversation, its labels, or both. Each change is a step; an equal
+    value makes no step.
 
-    A lower limit evicts nothing by itself: the messages over the limit are hidden until the next
-    add evicts them. If the limit is raised before that add, the messages are shown again
-    (LangChain4j trims on reading). The label that identifies an import is kept. `recount` is the
-    window, already counted by the new policy's estimator; if None, the window is counted before the
-    lock. Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
+    A lower limit evicts nothing: messages over the limit are hidden until the next add evicts them.
+    If the limit is raised before that, they are shown again (LangChain4j trims on reading). The
+    label that identifies an import is kept.
+
+    `recount` is the window, counted by the new policy's estimator. Without `recount`, the window is
+    counted before the lock. Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
     policy = check_policy(policy)
     new_labels = None if labels is None else check_labels(labels)
@@ -93,8 +94,8 @@ def change(
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
-    """Add a label to some conversations, in short transactions. Conversations that are deleted
-    meanwhile are skipped.
+    """Add a label to conversations, in short transactions. A conversation that is deleted meanwhile
+    is skipped.
 
     Raises MemoryNotFound, InvalidValue and ImportUnfinished before any conversation is changed.
     """
@@ -113,6 +114,6 @@ def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> 
 
 
 def _set_labels(recorder: Recorder, labels: dict[str, str]) -> None:
-    """Replace all labels except the label of an import, which is kept."""
+    """Replace all labels. Only the label that identifies an import is kept."""
     own = recorder.memory.labels.keys() & {DIGEST_LABEL}
     recorder.set_labels(labels | {name: recorder.memory.labels[name] for name in own})

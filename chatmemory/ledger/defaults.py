@@ -1,8 +1,7 @@
-"""Chooses the policy of a conversation that is created without one, by the prefix of its id.
+"""Chooses the policy of a conversation that is created without a policy, by the prefix of its id.
 
-The project sets default policies in CHATMEMORY["DEFAULT_POLICIES"], and operators set them on the
-policies page. The policy with the longest matching prefix applies. If both sources have the same
-prefix, the page's policy applies.
+Default policies are set in CHATMEMORY["DEFAULT_POLICIES"], or on the policies page. The longest
+matching prefix decides. If both have the same prefix, the page decides.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ Default = Literal["default"]
 class NamedDefault:
     """The default policy of conversations whose ids begin with `prefix`.
 
-    `set_by` (the actor) and `set_at` are empty if the policy comes from the settings.
-    `is_overridden` is True for a policy of the settings if the page has a policy for the same
+    `set_by` and `set_at` say who set the policy on the page, and when. They are empty for a policy
+    of the settings. `is_overridden` is True for a policy of the settings if the page has the same
     prefix.
     """
 
@@ -45,8 +44,8 @@ class NamedDefault:
 
 
 def default_policies() -> list[NamedDefault]:
-    """Return all default policies, sorted by prefix. For the same prefix, the policy of the
-    settings comes before the policy of the page.
+    """Return all default policies, sorted by prefix. If the settings and the page have the same
+    prefix, the policy of the settings comes first.
     """
     of_page = list(_of_page(DefaultPolicy.objects.all()))
     overridden = {default.prefix for default in of_page}
@@ -58,8 +57,7 @@ def default_policies() -> list[NamedDefault]:
 
 
 def default_policy(memory_id: str) -> Policy | None:
-    """Return the default policy of a new conversation with this id, or None if no configured prefix
-    matches.
+    """Return the default policy for a new conversation with this id. None if no prefix matches.
 
     Raises InvalidValue if the id is not a string, and UnstorableText.
     """
@@ -76,11 +74,11 @@ def default_policy(memory_id: str) -> Policy | None:
 
 
 def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | None:
-    """Return the policy for a new conversation. If `policy` is "default", this is the default
-    policy of the conversation's id.
+    """Return the policy for a new conversation: `policy`, or if that is "default", the default
+    policy of the id.
 
-    Raises InvalidValue if the id has no default policy, and PolicyUnavailable if the kind of the
-    default policy is not installed.
+    Raises InvalidValue if the id has no default policy, and PolicyUnavailable if its kind is not
+    installed.
     """
     if policy != "default":
         return policy
@@ -95,19 +93,20 @@ def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | N
 
 
 def metering_policy(memory_id: str) -> Policy | None:
-    """Return the default policy of an id as a policy that only measures the window and evicts
-    nothing. Use it if a client decides what is in the window.
+    """Return the default policy of an id as a policy that only counts, and evicts nothing. Use this
+    policy if the client decides the window.
 
-    None if the id has no default policy, or the kind of the policy is not installed.
+    None if the id has no default policy, or if its kind is not installed.
     """
     policy = default_policy(memory_id)
     return policy.metering() if can_decide(policy) else None
 
 
 def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
-    """Set the default policy of new conversations whose ids begin with a prefix.
+    """Set the default policy of new conversations whose ids begin with `prefix`. The prefix "" is a
+    prefix of all ids.
 
-    An empty prefix is a prefix of all ids. Raises InvalidValue, UnknownEstimator, UnstorableText.
+    Raises InvalidValue, UnknownEstimator, UnstorableText.
     """
     if len(prefix) > ID_LENGTH:
         raise InvalidValue(f"a prefix must be a string of up to {ID_LENGTH} characters")
@@ -127,8 +126,8 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
 
 
 def remove_default_policy(prefix: str, actor: str = "") -> None:
-    """Delete the default policy that was stored for new IDs with this prefix. Existing
-    conversations keep their policies. Removing a missing policy changes nothing.
+    """Remove the default policy for new conversations with this prefix, if there is one. Existing
+    conversations keep their policies.
 
     Raises InvalidValue, UnstorableText.
     """

@@ -11,19 +11,18 @@ from chatmemory.models import AuditEntry, Memory
 
 
 class Deletion(NamedTuple):
-    """The facts in an audit entry about a deleted conversation: `steps` is its number of steps, and
-    `head` the digest of the last step in hexadecimal.
+    """What an audit entry says about a deleted conversation: its number of `steps`, and `head`, the
+    hexadecimal digest of its last step.
     """
 
     steps: int | str | None
     head: int | str | None
 
     def covers(self, step: int, head: str) -> bool:
-        """Return whether the deleted conversation may have had this digest after this step.
+        """Return whether the deleted conversation may have had the digest `head` after this step.
 
-        The audit entry has only the digest of the last step. For an earlier step, every digest is
-        accepted, because nothing is left to compare it with. An entry without a digest covers
-        nothing.
+        True for any digest of a step before the last, because the entry has only the digest of the
+        last step. False if the entry has no digest.
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False
@@ -37,7 +36,7 @@ def deletions(memory_id: str) -> Iterator[Deletion]:
 
 
 def check_hidden(memory_id: str) -> None:
-    """Raise Contradicted if a conversation is marked as being deleted, but no audit entry records
+    """Raise Contradicted if a conversation is marked as being deleted, and no audit entry records
     the deletion.
     """
     hidden = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)

@@ -1,4 +1,6 @@
-"""Erases a whole conversation, or what is derived from a message's text. An audit entry remains."""
+"""Erases a whole conversation, or data that were derived from the text of a message. An audit entry
+remains.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ SLICE = 1_000
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
     """Delete a conversation with its whole history. This cannot be undone.
 
-    Once the deletion of a long conversation has begun, nobody can read the conversation. Its rows
-    are removed in short transactions. Raises InvalidValue, MemoryNotFound, VersionConflict.
+    A long conversation is removed in several short transactions, but nobody can read it after the
+    first. Raises InvalidValue, MemoryNotFound, VersionConflict.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
@@ -63,10 +65,10 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 
 
 def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
-    """Delete some conversations, in short transactions. Conversations that somebody else deletes
-    meanwhile are skipped.
+    """Delete conversations, in short transactions. A conversation that somebody else deletes
+    meanwhile is skipped.
 
-    Raises InvalidValue, and MemoryNotFound if a conversation does not exist, before any is deleted.
+    Raises InvalidValue and MemoryNotFound before any conversation is deleted.
     """
     for part in database.pausing_for_writers(database.parts_of(sizes_of(memory_ids), AT_ONCE)):
         with database.atomic():
@@ -76,9 +78,9 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
 
 def finish_deletions() -> list[str]:
-    """Remove the rows of interrupted deletions. Returns the ids of these conversations.
+    """Finish interrupted deletions. Returns the ids of these conversations.
 
-    Deletions without an audit entry are left: see `unaudited_deletions`.
+    Deletions without an audit entry are left as they are: see `unaudited_deletions`.
     """
     unaudited = set(unaudited_deletions())
     ids = [memory_id for memory_id in _begun_deletions() if memory_id not in unaudited]
@@ -125,11 +127,10 @@ def purge(memory_id: str) -> None:
 
 def purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
     """Remove the first rows of one table of a conversation that is being deleted. Returns False if
-    no rows are left.
+    nothing is left to remove.
 
-    `number` is the column that orders the rows, and `size` the expression for the work of removing
-    a row. Another process may have finished the deletion meanwhile, and a new conversation may have
-    the id: then nothing is removed, and False is returned.
+    `number` is the column that orders the rows, and `size` an expression for the work to remove a
+    row. A new conversation with the same id is not touched.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():
@@ -149,8 +150,8 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
 
 
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
-    """Return the ids of the branches of conversations. None while a cluster node that may have such
-    branches is down.
+    """Return the ids of the branches of conversations. None if a cluster node is down that may have
+    branches.
     """
     with leaving_out_lost_nodes():
         return branches_of(memory_ids)
@@ -158,7 +159,7 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 
 
 def _erase_findings(memory: Memory) -> None:
-    """Erase the kept rows of a conversation."""
+    """Erase the rows that keepers have derived for a conversation."""
     for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
         if keeper.part is not None:
@@ -166,9 +167,10 @@ def _erase_findings(memory: Memory) -> None:
 
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
-    """Erase all that contains the text of the messages `seqs`, or allows guesses about the text,
-    beside their rows: stored responses, derived data, and the copies that rooms (plug-in features)
-    keep.
+    """Erase everything that was derived from the text of the messages `seqs`: stored responses,
+    derived data, and the copies of rooms.
+
+    The rows of the messages themselves are not changed here.
     """
     _erase_responses(memory.pk)
     _erase_findings(memory)
@@ -182,7 +184,9 @@ def _ask_rooms(erased: Erased) -> None:
 
 
 def _erase_responses(memory_id: str) -> None:
-    """Erase stored responses. Their keys are kept, so that no request is carried out twice."""
+    """Erase the stored responses of a conversation. Their idempotency keys are kept, so that no
+    request is carried out twice.
+    """
     responses = IdempotentAnswer.objects.filter(memory_id=memory_id)
     responses.update(request="", headers={}, body="")
 

@@ -1,8 +1,7 @@
-"""Fingerprints of texts that people wrote: digests with a secret key, so that nobody can guess the
-text.
+"""Fingerprints of texts: digests with a secret key, from which nobody can guess the text.
 
-The key is derived from SECRET_KEY. Fingerprints made with a key in SECRET_KEY_FALLBACKS are still
-recognised.
+The key is derived from SECRET_KEY. Fingerprints with a key of SECRET_KEY_FALLBACKS are still
+recognized.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 
 
 def fingerprint(purpose: str, content: Iterable[bytes]) -> str:
-    """Return the fingerprint (a digest with a secret key) of a content, given in parts. The same
-    content has different fingerprints for different purposes.
+    """Return the fingerprint (a digest with a secret key) of a content, given in parts. Another
+    purpose gives another fingerprint.
     """
     (found,) = _fingerprints(purpose, content, [settings.SECRET_KEY])
     return found
 
 
 def is_fingerprint(found: str, purpose: str, content: Iterable[bytes]) -> bool:
-    """Return whether `found` is the fingerprint (a digest with a secret key) of this content for
-    this purpose. The secret key may be the current or an earlier one.
+    """Return whether `found` is the fingerprint of this content for this purpose, with the current
+    key or an earlier key.
     """
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return any(

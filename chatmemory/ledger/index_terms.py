@@ -1,8 +1,7 @@
-"""Leaves a term out of the index, the message in memory that lists terms of evicted messages, or
-lists the term again.
+"""Leaves a term out of the index, or lists the term again.
 
-Each such change is a step of its own, and renews the index. Later indexes remember the choice, as
-long as an index stays in memory.
+The index is the message in memory that lists terms of evicted messages. Each such change is a step
+that renews the index. Later indexes remember the choice, as long as an index stays in memory.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ def leave_out_term(
 ) -> ChangeResult | None:
     """Leave a term out of the index, the message in memory that lists terms of evicted messages.
 
-    A new index without the term replaces the index. Later indexes do not list the term either. No
-    other message changes. If no term is left, the index leaves memory. Returns None if the term is
-    left out already. Raises InvalidValue if the index does not have the term, or if the policy
-    makes no index. Raises MemoryNotFound, VersionConflict.
+    A new index without the term replaces the index, and later indexes leave the term out, too. If
+    no term is left, the index leaves memory. Returns None if the term is already left out.
+
+    Raises InvalidValue if the index does not have the term, or if the policy makes no index. Raises
+    MemoryNotFound, VersionConflict.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return _set_listed(recorder, term, is_listed=False)
@@ -33,8 +33,9 @@ def leave_out_term(
 def list_term(
     memory_id: str, term: str, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """List a term again in the index, the message in memory that lists terms of evicted messages.
-    Returns None if the term was not left out. Raises the exceptions of `leave_out_term`.
+    """List a term again that was left out of the index. Returns None if the term was not left out.
+
+    Raises the exceptions of `leave_out_term`.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         return _set_listed(recorder, term, is_listed=True)
@@ -42,8 +43,10 @@ def list_term(
 
 @one_snapshot()
 def preview_term(memory_id: str, term: str, *, is_listed: bool) -> ChangeResult | None:
-    """Return what `list_term` would change; with `is_listed=False`, what `leave_out_term` would
-    change. Raises the same exceptions.
+    """Return what `list_term` would change, or with `is_listed=False`, what `leave_out_term` would
+    change.
+
+    Raises the exceptions of these functions.
     """
     return _set_listed(Recorder(find_memory(memory_id)), term, is_listed=is_listed)
 

@@ -1,4 +1,4 @@
-"""Verifies an index message, which lists the terms of evicted messages.
+"""Verifies an index, the message in memory that lists terms of evicted messages.
 
 The index is computed again from the previous index, the evicted messages and the window.
 """
@@ -24,8 +24,8 @@ AT_ONCE = 500  # messages
 
 
 class Made(NamedTuple):
-    """The effect of a new index message (a list of evicted terms) on the window. `place` is the
-    position of the index message, and `evictions` are the messages that leave when it comes.
+    """How a new index comes into the window. `place` is its position, and `evictions` are the
+    messages that leave because of it.
     """
 
     place: int
@@ -33,11 +33,11 @@ class Made(NamedTuple):
 
 
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
-    """Return the messages whose eviction led to the index message in `entry`.
+    """Return the messages whose eviction led to the index in `entry`.
 
-    `before` has the kinds of the last two steps and the messages that they evicted, the newest step
-    first. The messages of the newest step are returned. If the older step cleared tool results,
-    these are returned as well, provided that the index has their seqs in `of`.
+    `before` has the last two steps, the newest first: their kinds, and the messages that they
+    evicted. The messages of the newest step are returned. If the other step cleared tool results
+    for it, and the index names them in `of`, they are returned as well.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []
@@ -58,13 +58,13 @@ def made_again(
     *,
     is_chosen: bool,
 ) -> Made | None:
-    """Compute an index message (a list of evicted terms) again, and compare it with the stored
-    index in `entry`. Return how the index comes into the window.
+    """Compute the index in `entry` again. Return how the index comes into the window.
 
-    `left` are the messages whose eviction led to the index. With `is_chosen`, the index was made
-    because somebody left a term out or listed it again; the choice is read from the stored index.
-    Returns None if a message was redacted, because the index cannot be computed then. Raises
-    Contradicted if the computed and the stored index differ.
+    Raises Contradicted if the computed index differs. Returns None if a message was redacted,
+    because the index cannot be computed then.
+
+    `left` are the messages whose eviction led to the index. With `is_chosen`, somebody left a term
+    out or listed it again.
     """
     seqs = {each.seq for each in (*window, *left, entry)}
     rows = {

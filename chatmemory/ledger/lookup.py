@@ -19,9 +19,9 @@ from chatmemory.tables import SqlRow
 
 
 def find_memory(memory_id: str) -> Memory:
-    """Return the row of a conversation.
+    """Return the row of a conversation. Raises MemoryNotFound for an unknown id.
 
-    Raises MemoryNotFound, UnstorableText, and InvalidValue if the id is not a string.
+    Raises InvalidValue if the id is not a string, and UnstorableText if no database can store it.
     """
     if memory := read_memory(storable_id(memory_id)):
         return memory
@@ -32,17 +32,15 @@ Bytes = bytes | memoryview  # the types that databases return
 
 
 def stored(value: Bytes | None) -> bytes:
-    """Return the content of a column of bytes; b"" for NULL.
-
-    Raises TypeError if somebody wrote a number into the column, for which `bytes` alone would
-    return that many zeros.
+    """Return the content of a column of bytes; b"" for NULL. Raises TypeError for a number, which
+    somebody may have written into the column.
     """
     return b"" if value is None else bytes(memoryview(value))
 
 
 class StoredId(NamedTuple):
-    """The id of a conversation as readable `text`. Bytes that are no readable text are escaped;
-    then `is_readable` is False.
+    """The id of a conversation as `text`. If the stored bytes are no readable text, `text` has them
+    escaped, and `is_readable` is False.
     """
 
     text: str
@@ -50,10 +48,9 @@ class StoredId(NamedTuple):
 
 
 def stored_ids(rows: MemoryQuerySet, *columns: str) -> Iterator[SqlRow]:
-    """Yield the StoredId of each conversation, ordered by id, followed by the values of `columns`.
+    """Yield the StoredId of each conversation, then the values of `columns`, ordered by id.
 
-    SQLite stores any bytes as an id, and its driver fails for the whole query if an id is not
-    UTF-8.
+    An id that is not UTF-8 would make a whole query of SQLite fail, so ids are read as bytes.
     """
     if database.connection().vendor != "sqlite":
         for memory_id, *values in rows.order_by("id").values_list("id", *columns):
@@ -84,8 +81,9 @@ def find_step(memory: Memory, n: int) -> Step:
 
 
 def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
-    """Return the StepNotFound error for step `n`, which names the steps that exist. `first` is the
-    lowest number that the caller accepts, 0 or 1.
+    """Return the error for a missing step `n`. Its text names the steps that exist.
+
+    `first` is the lowest number that the caller accepts, 0 or 1.
     """
     last = memory.last_step
     if last < first:

@@ -48,13 +48,15 @@ def add(
     actor: str = "",
     expected_version: int | None = None,
 ) -> list[ChangeResult]:
-    """Add messages to a conversation, one step each, in one transaction. Returns one result per
-    message.
+    """Add messages to a conversation in one transaction, each as a step. Returns one result for
+    each message.
 
-    A message with a known client id and the same content is not added again: the result has the seq
-    of the known message and no step. Raises MemoryNotFound, PolicyRequired (the client decides this
-    window), PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId,
-    InvalidValue, MessageTooLarge, UnstorableText.
+    A message with a known client id and the same content is not added again: its result has the
+    known seq and no step.
+
+    Raises MemoryNotFound, PolicyRequired (the client decides this window), PolicyUnavailable,
+    EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidValue, MessageTooLarge,
+    UnstorableText.
     """
     new = new_messages(memory_id, messages)
     with locked(memory_id, actor=actor, expected_version=expected_version, counts=True) as recorder:
@@ -64,10 +66,10 @@ def add(
 def new_messages(
     memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
 ) -> Storable[NewMessage]:
-    """Return checked messages that are ready to be added, with their tokens counted.
+    """Return messages that are ready to be added: checked, and with their tokens counted.
 
-    `policy` is a new policy under which the messages will be added; None if the policy stays the
-    same. Raises the exceptions of `add`.
+    `policy` is the new policy if it changes before the add, else None. Raises the exceptions of
+    `add`.
     """
     new = storable_additions(messages)
     sent = [item.message for item in new]
@@ -86,7 +88,8 @@ def change_and_add(
     policy: Policy | None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Change the policy, if one is given, and add messages, in one transaction.
+    """Change the policy and add messages, in one transaction. With `policy=None`, the policy stays
+    the same.
 
     Raises the exceptions of `add`.
     """
@@ -106,7 +109,7 @@ def set_messages(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Replace the messages of the window by a list, and trim the window by the policy. Raises the
+    """Replace the messages of the window by a list. Then the policy trims the window. Raises the
     exceptions of `add`.
     """
     return plan_list(memory_id, messages, actor=actor, expected_version=expected_version).write()
@@ -119,8 +122,10 @@ def plan_list(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Planned[ChangeResult]:
-    """Prepare the replacement of the window without locking the conversation; the result's `write`
-    stores it. Takes the arguments of `set_messages` and raises its exceptions.
+    """Prepare the replacement of the window without locking the conversation. The method `write` of
+    the result stores the replacement.
+
+    Takes the arguments of `set_messages`, and raises its exceptions.
     """
     check_id(memory_id)
     messages = storable_messages(messages)
@@ -152,11 +157,12 @@ def clear_messages(
 def pin(
     memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Pin a message that is in memory. A tool call and its results are pinned together.
+    """Pin a message that is in memory. A tool call and its results are pinned together. Returns
+    None if the message is already pinned.
 
-    A pinned message leaves only if memory is cleared, or set to a list without it. Returns None if
-    the message is already pinned. Raises InvalidValue, MemoryNotFound, MessageNotFound,
-    NotPinnable, PolicyRequired (the client decides this window), VersionConflict.
+    A pinned message leaves only if memory is cleared, or set to a list without the message. Raises
+    InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable, PolicyRequired (the client decides
+    this window), VersionConflict.
     """
     check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
@@ -166,11 +172,10 @@ def pin(
 def unpin(
     memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
 ) -> ChangeResult | None:
-    """Unpin a message, so that it can leave again when there is no room. Returns None if the
-    message is not pinned.
+    """Unpin a message, so that it can be evicted again. Returns None if the message is not pinned.
 
-    Raises InvalidValue, MemoryNotFound, MessageNotFound, VersionConflict. Raises NotPinnable for a
-    message outside memory, and for a summary, which stays until another summary replaces it.
+    Raises NotPinnable for a message that is not in memory, and for a summary. Raises InvalidValue,
+    MemoryNotFound, MessageNotFound, VersionConflict.
     """
     check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
@@ -201,7 +206,7 @@ def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | No
 
 
 def _check_no_summary(memory: Memory, entry: Entry) -> None:
-    """Raise NotPinnable for a summary: without its pin the next add could lose it."""
+    """Raise NotPinnable for a summary. Without its pin, the next add could evict the summary."""
     row = Message.objects.get(memory=memory, seq=entry.seq)
     shown = shown_message(row, entry.overrides)
     if row.origin == Message.Origin.SYNTHETIC and is_index(shown):
@@ -217,7 +222,7 @@ def _check_no_summary(memory: Memory, entry: Entry) -> None:
 
 
 def _check_limited(memory: Memory) -> None:
-    """Raise PolicyRequired for a window from which no policy evicts for want of room."""
+    """Raise PolicyRequired if no policy evicts messages from this window."""
     policy = required_policy(memory.pk, memory.policy, "set a policy before pinning")
     if policy.meters_only:
         raise PolicyRequired(
@@ -227,7 +232,9 @@ def _check_limited(memory: Memory) -> None:
 
 
 def _check_pinnable(recorder: Recorder, group: Sequence[Entry], window: Sequence[Entry]) -> None:
-    """Raise NotPinnable for a message whose pin would do nothing, or harm."""
+    """Raise NotPinnable for a message that cannot be pinned, such as a tool call that awaits
+    results.
+    """
     first = group[0]
     hidden = {each.entry: each.reason for each in hidden_from_reads(window, recorder.policy)}
     if reasons := {hidden[entry] for entry in group if entry in hidden}:
@@ -250,7 +257,7 @@ def _check_pinnable(recorder: Recorder, group: Sequence[Entry], window: Sequence
 
 
 def _is_waiting(memory: Memory, end: Sequence[Entry]) -> bool:
-    """Return whether the call with which the end of a window begins awaits results there."""
+    """Return whether `end`, the end of a window, begins with a tool call that awaits results."""
     silent = (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
     if any(entry.type not in silent for entry in end[1:]):
         return False

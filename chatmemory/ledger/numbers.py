@@ -1,21 +1,19 @@
-"""Assigns numbers in a conversation: the counters in its row, and the numbers and ranks of its
-stays.
+"""Assigns numbers in a conversation: the counters in its row, and the numbers and ranks of stays.
 
-A stay is one period of a message in memory; an open stay has not ended. `oldest` is a lower bound
-for the numbers of the open stays, except for pinned messages and a leading system message. This
-bound makes past windows cheap to read: a query reads a range of the primary key that is about as
-long as the window, and not all earlier stays.
+*Ranks* are whole numbers that order the stays of a window. A stored rank never changes, because
+past windows are read from the same rows. Ranks are far apart, to leave room for insertions:
 
-Stays are normally in the same order by number and by rank. A change such as a new list or a pin can
-break this order: then `ordered_from` becomes the number of the newest stay. Only stays with higher
-numbers are sure to have the same order. If the first open stay is one of these, its number is the
-new `oldest`. Otherwise `oldest` keeps its value, which is still a lower bound.
+- An appended stay has its number times RANK_SPACING as rank.
+- A stay at the beginning has the lowest rank minus RANK_SPACING.
+- An inserted stay has a rank between the ranks of its neighbors.
 
-Ranks are the integers that order the stays of a window. A stored rank is never changed: past
-windows are read from the same rows as the current one. Ranks are spaced widely to leave room for
-insertions. The rank of an appended stay is its number times the spacing, which needs no query for
-the highest rank. A stay at the head has the lowest rank less the spacing. An inserted stay has a
-rank between the ranks of its neighbors.
+*oldest* makes past windows quick to read: all messages of the window have stays with this number or
+a higher one, except pinned messages and a leading system message. So a query reads only about as
+many rows as the window has.
+
+*ordered_from* says from where `oldest` can be found quickly. Stays with higher numbers are surely
+in the order of their ranks. If the first stay of the window is one of them, its number becomes
+`oldest`. Otherwise `oldest` keeps its value, which is lower, but still right.
 """
 
 from __future__ import annotations
@@ -54,10 +52,10 @@ def numbered(
     origin: str = SAID,
     overrides: str | None = None,
 ) -> Entry:
-    """Return a copy of a window entry with the numbers of its rows: `n` of the stay, `seq` of the
+    """Return a copy of an entry with the numbers of its rows: `n` of the stay, `seq` of the
     message, and the `rank` that orders the window.
 
-    An entry that had a stay before keeps the overrides of that stay, unless `overrides` are given.
+    If `overrides` is None, an entry that already had a stay keeps the overrides of that stay.
     """
     if entry.n and overrides is None:
         frame, size, overrides = entry.frame, entry.size, entry.overrides
@@ -69,8 +67,10 @@ def numbered(
 
 
 def numbered_add(transition: Transition, memory: Memory, window: Window) -> Transition:
-    """Return the transition of an add, in which the arriving message has its seq, the number of its
-    stay and its rank. Without an arrival, the transition stays as it is.
+    """Return the transition of an add with numbers for the new message: seq, number of the stay and
+    rank.
+
+    If the add changes nothing, the transition is returned unchanged.
     """
     n, seq = memory.last_stay + 1, memory.last_seq + 1
     first = next(iter(window), None) if transition.at_head else None
@@ -81,25 +81,25 @@ def numbered_add(transition: Transition, memory: Memory, window: Window) -> Tran
 
 
 def appended_rank(n: int) -> int:
-    """Return the rank (sort key in the window) of stay `n` at the end of the window, above all
-    earlier ranks.
+    """Return the rank of stay `n` at the end of the window. Ranks order the messages of a
+    window.
     """
     return n * RANK_SPACING
 
 
 def head_rank(first: int) -> int:
-    """Return the rank (sort key in the window) of a message before all others. `first` is the
-    lowest rank so far.
+    """Return the rank of a message before all other messages. `first` is the lowest rank so far.
+    Ranks order the messages of a window.
     """
     return first - RANK_SPACING
 
 
 def rank_of_summary(transition: Transition, n: int) -> int:
-    """Return the rank (sort key in the window) of a summary, whose stay gets the number `n`.
+    """Return the rank of a summary, whose stay gets the number `n`. Ranks order the messages of a
+    window.
 
-    A summary at the position of the first message that it replaces takes the rank of that message.
-    Elsewhere the rank is between the ranks of its neighbors. Raises NotCompactable if no rank is
-    free there.
+    A summary in place of the first replaced message gets the rank of that message. Otherwise the
+    rank is between those of its neighbors. Raises NotCompactable if no rank is free there.
     """
     ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)
@@ -119,12 +119,12 @@ def rank_of_summary(transition: Transition, n: int) -> int:
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Return the ranks of a list's messages, with the gaps (None) filled by evenly spaced ranks. A
-    rank is the sort key in the window.
+    """Return the ranks of a list, with its gaps (None) filled by evenly spaced ranks.
 
-    The ranks of a gap at the beginning are below the first known rank. Ranks after the last known
-    one stay None. If a gap has room for too few whole numbers, all ranks from its beginning on
-    become None. The caller gives the messages without a rank new ranks at the end.
+        [None, 100, None, 300, None] -> [below 100, 100, 200, 300, None]
+
+    Ranks after the last known rank stay None. If a gap has too little room, all ranks from the gap
+    on become None. The caller then gives new ranks at the end.
     """
     placed: list[int | None] = list(ranks)
     known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]
@@ -146,10 +146,10 @@ def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
 def count_change(
     memory: Memory, transition: Transition, kind: str, entering: Sequence[Entry], window: Window
 ) -> None:
-    """Update the counters in the conversation's row after a transition was applied to the window.
+    """Update the counters in the conversation's row after a transition.
 
-    `entering` are the entries whose stays begin. Raises WindowTooLarge if an add or a new list
-    leaves more in the window than the settings allow.
+    `entering` are the entries whose stays begin. Raises WindowTooLarge if the window is larger than
+    the settings allow.
     """
     last_seq = memory.last_seq
     memory.last_step += 1
@@ -170,7 +170,7 @@ def count_change(
 
 
 def _count_order(memory: Memory, transition: Transition, kind: str, window: Window) -> None:
-    """Set `oldest` and `ordered_from`."""
+    """Set the columns `oldest` and `ordered_from` of a conversation's row."""
     # A window that only grew has the same first entry. Not reading it saves a query in every add
     # that evicts nothing.
     grows = transition.after.count > transition.before.count > 0
@@ -188,8 +188,8 @@ def _count_order(memory: Memory, transition: Transition, kind: str, window: Wind
 
 
 def go_back(memory: Memory, step: Step) -> None:
-    """Set the row of a conversation to the state after a past step, for a simulation. The changed
-    row must not be saved.
+    """Set the row of a conversation to the state after a past step, for a simulation. The row must
+    not be saved then.
     """
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after

@@ -1,16 +1,14 @@
-"""The overrides of a stay: properties that a window shows instead of the stored message's own.
+"""The overrides of a stay: what a window shows instead of the stored text or attributes of a
+message.
 
-A stay is one period of a message in memory. Its column of overrides is the text of a JSON object:
-the properties that differ from the stored message, and a random salt. Null means that nothing
-differs. The properties are `attributes`, which a client changed, and `text`, the placeholder of a
-cleared tool result (see `windows.clearing`). The history has the message once, and past windows
-stay as they were.
+There are two overrides: `attributes` that a client changed, and `text`, the placeholder of a
+cleared tool result (see `windows.clearing`). The column of a stay has them as a JSON object, with a
+random salt. Null means that the stored message is shown.
 
-The digest of a step has the SHA-256 of this text. A redaction leaves only the SHA-256, so that the
-digest stays valid and nobody can guess the erased text. Later stays of a redacted message override
-nothing, because the text of its tombstone wins (see `ledger.redaction`); stays of its placeholder
-have `STUB_MARK`. Earlier versions stored the text of a placeholder that began after a redaction;
-such rows are read as if they had the mark.
+The digest of a step covers the SHA-256 of this text. A redaction leaves only the SHA-256, so that
+the digest stays valid. Later stays of a redacted message have no overrides, because its tombstone
+is shown (see `ledger.redaction`). Stays of its placeholder have `STUB_MARK`. Rows of earlier
+versions may have the text of such a placeholder; they are read as if they had the mark.
 """
 
 from __future__ import annotations
@@ -39,8 +37,8 @@ _PROPERTIES = {"attributes", "text"}
 
 
 def overriding(message: ChatMessage, text: str | None = None) -> str:
-    """Return the overrides of a stay as JSON text: what the stay shows instead of the stored
-    message. The stay shows the attributes of `message`, and if given, `text` as a placeholder.
+    """Return the overrides of a stay as JSON text: the attributes of `message`, and if given,
+    `text` as a placeholder.
     """
     attributes: JsonMap = getattr(message, "attributes", {})
     shown = {"attributes": attributes} | ({} if text is None else {"text": text})
@@ -48,8 +46,8 @@ def overriding(message: ChatMessage, text: str | None = None) -> str:
 
 
 def overriding_text(stub: ChatMessage) -> str:
-    """Return the overrides of a stay as JSON text: what the stay shows instead of the stored
-    message. The stay shows `stub`, the placeholder of a cleared tool result.
+    """Return the overrides of a stay as JSON text: the text of `stub`, the placeholder of a cleared
+    tool result.
     """
     return STUB_MARK if is_redacted(stub) else _salted({"text": text_of(stub)})
 
@@ -59,8 +57,7 @@ def _salted(shown: JsonDict) -> str:
 
 
 def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
-    """Return a stored message as a stay shows it, with the overrides applied. A redacted message
-    stays as it is.
+    """Return a stored message as a stay shows it. A redacted message is returned unchanged.
 
     Raises InvalidMessage for overrides that cannot be read.
     """
@@ -77,13 +74,11 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
 
 
 def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
-    """Return the messages that a stay may have shown. `message` is the stored message with the
-    `overrides` of the stay applied.
+    """Return the messages that a stay may have shown. Usually this is `message` alone, the stored
+    message with the `overrides` applied.
 
-    This is `message` alone, except for some rows of earlier versions. If a client changed the
-    attributes of a cleared tool result, earlier versions kept the size and tokens of its
-    placeholder, but not its text. So the stay may have shown the text or the placeholder, and two
-    messages are returned.
+    For some rows of earlier versions, it is unknown whether the stay showed the text or the
+    placeholder of a tool result. Then both are returned.
     """
     if overrides is None or is_of_stub(overrides):
         return [message]
@@ -93,10 +88,10 @@ def readings(message: ChatMessage, overrides: str | None) -> list[ChatMessage]:
 
 
 def text_of_stub(overrides: str | None, said: str) -> str | None:
-    """Return the placeholder text that a stay shows instead of a cleared tool result. None if the
-    stay shows no placeholder, or if the text of the placeholder was erased.
+    """Return the placeholder text that a stay shows instead of a cleared tool result. None if there
+    is no placeholder, or if its text was erased.
 
-    `overrides` are those of the stay, and `said` is the stored text of the message.
+    `said` is the stored text of the message.
     """
     values = decode_json(overrides or "{}")
     if values.keys().isdisjoint({"text", _STUB}) or _ERASED in values:
@@ -106,17 +101,15 @@ def text_of_stub(overrides: str | None, said: str) -> str | None:
 
 
 def is_of_stub(overrides: str | None) -> bool:
-    """Return whether a stay shows the placeholder of a cleared tool result, given its overrides.
+    """Return whether a stay with these overrides shows the placeholder of a cleared tool result.
     True even if the text of the placeholder was erased.
     """
     return overrides is not None and not {"text", _STUB}.isdisjoint(decode_json(overrides))
 
 
 def erased(overrides: str) -> str:
-    """Return the JSON text that a redaction leaves of a stay's overrides (the text or attributes
-    that it showed instead of the stored ones).
-
-    Only the SHA-256 of the overrides remains, and a mark if the stay showed a placeholder.
+    """Return what a redaction leaves of a stay's overrides: their SHA-256, and a mark if the stay
+    showed a placeholder.
     """
     left = {_ERASED: digest_of_overrides(overrides)}
     return json.dumps(left | {_STUB: True} if is_of_stub(overrides) else left)
@@ -127,11 +120,10 @@ def is_erased(overrides: str) -> bool:
 
 
 def kept(overrides: str | None) -> str | None:
-    """Return the overrides for a further stay of the same message, given the overrides of its last
-    stay. Overrides are the text or attributes that a stay shows instead of the stored ones.
+    """Return the overrides for the next stay of a message, given the overrides of its last stay.
 
-    The overrides stay the same unless a redaction erased them. Then only the mark of a placeholder
-    is left, or None if the stay showed no placeholder.
+    They stay the same, unless a redaction erased them. Then only the mark of a placeholder is kept;
+    None if there was no placeholder.
     """
     if overrides is None or not is_erased(overrides):
         return overrides
@@ -139,8 +131,8 @@ def kept(overrides: str | None) -> str | None:
 
 
 def digest_of_overrides(overrides: str) -> str:
-    """Return the SHA-256, in hexadecimal, of a stay's overrides (the text or attributes that it
-    shows instead of the stored ones). Erased overrides keep their SHA-256.
+    """Return the SHA-256 of a stay's overrides, in hexadecimal. Erased overrides keep their
+    SHA-256.
     """
     if is_erased(overrides):
         return str(json.loads(overrides)[_ERASED])

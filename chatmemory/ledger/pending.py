@@ -1,5 +1,5 @@
-"""Collects the new rows of a conversation during its transaction. Digests are added, and all rows
-are written together at the end.
+"""Collects the new rows of a conversation during a transaction, and writes them together at its
+end.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from chatmemory.rooms import seal
 
 
 class PendingRows:
-    """The new rows of one conversation in a transaction: collected first, and written together at
-    its end.
+    """The new rows of one conversation. They are collected during a transaction, and written
+    together at its end.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -36,11 +36,11 @@ class PendingRows:
         ended: Mapping[int, str],
         redacted: Message | None = None,
     ) -> None:
-        """Collect the rows of a step, after rooms (plug-in features) have added their digests.
+        """Collect the rows of a step, after rooms have added their digests.
 
-        `ended` maps the number of each stay that ends in the step to the reason; a stay is a
-        message's period in memory. `redacted` is the message whose text the step erases. A stay
-        that begins and ends in the same transaction is written once, with its end.
+        `ended` has the reasons of the stays that end in the step, by the number of the stay.
+        `redacted` is the message whose text the step erases. A stay that begins and ends in this
+        transaction is written once.
         """
         seal(Recorded(self._memory, messages, stays, [step], sorted(ended.items()), redacted))
         self._messages += messages
@@ -54,7 +54,7 @@ class PendingRows:
                 self._ended[n] = step.n, reason
 
     def write(self, cursor: CursorWrapper) -> None:
-        """Write the rows and the changed columns of the conversation, inside its transaction."""
+        """Write the rows, and the changed columns of the conversation, inside the transaction."""
         sql.write(
             self._memory,
             self._stored,

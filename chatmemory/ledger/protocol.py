@@ -2,8 +2,8 @@
 windows.
 
 `get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods. If several
-clients write to one conversation, the last write wins. This library's own memories use the store's
-`transact` instead, which locks the conversation while a change is decided.
+clients write to one conversation, the last write wins. The memories of this library use the store's
+method `transact` instead, which locks the conversation while a change is decided.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from chatmemory.windows.window import Window
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
-    """Return the messages of the window, untrimmed; [] for an unknown id, for which no conversation
-    is created.
+    """Return the messages of the window, also those over the limit. Returns [] for an unknown id,
+    and creates no conversation.
 
-    Each message object carries its stored token count and need not be counted again. A redacted
-    message carries no count, because the stored count includes the erased text.
+    Each message object has its stored token count. Only a redacted message has none, because its
+    stored count includes the erased text.
     """
     return [message for _, message in _read(window_messages(storable_id(memory_id)))]
 
 
 def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
     """Return the messages of `get_messages` as an iterable that reads about a megabyte at a time.
-    Iterate within the snapshot in which you call this function.
+    It must be used in the snapshot in which this function is called.
     """
     stays = open_stays(storable_id(memory_id)).filter(memory__deleted_at=None)
     size = stays.aggregate(size=Sum("size"))["size"] or 0
@@ -65,9 +65,7 @@ def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
 
 
 def get_window(memory_id: str) -> Window:
-    """Return the messages of `get_messages` as a window, which also knows the pins and token
-    counts.
-    """
+    """Return the messages of `get_messages` as a window, with their pins and token counts."""
     rows = window_messages(storable_id(memory_id))
     if not rows:
         return Window()
@@ -93,9 +91,11 @@ def update_messages(
 ) -> ChangeResult:
     """Replace the messages of the window by a client's list, without trimming.
 
-    For an unknown id, a conversation is created. If the id has a default policy, that policy only
-    measures the window. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge,
-    UnstorableText, VersionConflict.
+    An unknown id creates a conversation. The default policy of its id, if there is one, then only
+    counts, and evicts nothing.
+
+    Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
+    VersionConflict.
     """
     return plan_update(memory_id, messages, actor=actor, expected_version=expected_version).write()
 
@@ -107,8 +107,10 @@ def plan_update(
     actor: str = "",
     expected_version: int | None = None,
 ) -> Planned[ChangeResult]:
-    """Prepare the replacement of the window by a client's list; the result's `write` stores it.
-    Takes the arguments of `update_messages` and raises its exceptions.
+    """Prepare the replacement of the window by a client's list. The method `write` of the result
+    stores the replacement.
+
+    Takes the arguments of `update_messages`, and raises its exceptions.
     """
     messages = storable_messages(messages)
 
@@ -125,10 +127,10 @@ def by_client(
     actor: str,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Prepare a change by a client that sends whole lists, and count the tokens of the list
-    `messages`. The result's `write` stores the change.
+    """Prepare a change by a client that sends whole lists. `messages` is the list, whose tokens are
+    counted. The method `write` of the result stores the change.
 
-    For an unknown id, `write` also creates the conversation.
+    For an unknown id, `write` creates the conversation.
     """
     check_id(memory_id)
     estimator, count = counted_ahead(memory_id, messages)
@@ -164,9 +166,10 @@ def replace_window(recorder: Recorder, messages: Sequence[ChatMessage]) -> Chang
 def delete_messages(
     memory_id: str, *, actor: str = "", expected_version: int | None = None
 ) -> None:
-    """Remove all messages from the window. The history keeps them. An unknown id is not an error.
+    """Remove all messages from the window. The history keeps them. For an unknown id, nothing
+    happens.
 
-    Raises VersionConflict, and MemoryNotFound for an unknown id if a version is expected.
+    Raises VersionConflict. If a version is expected, raises MemoryNotFound for an unknown id.
     """
     try:
         clear_messages(memory_id, actor=actor, expected_version=expected_version)

@@ -1,8 +1,8 @@
-"""The recorder, which turns the changes of one conversation into rows.
+"""The recorder: turns the changes of one conversation into rows.
 
-Each change goes through the same stages: a `Transition` is decided, its entries get numbers, the
-counters are updated, the rows are built, and the caller gets a `ChangeResult`. All rows are written
-together. A simulation is a recorder that writes nothing.
+Each change goes through the same stages. A `Transition` is decided, and its entries get numbers.
+The counters are updated, and the rows are built. The caller gets a `ChangeResult`. All rows are
+written together at the end. A simulation is a recorder that writes nothing.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
 
 def is_unchanged(memory: Memory, before: Memory) -> bool:
-    """Return whether a conversation is unchanged since its row `before` was read.
+    """Return whether a conversation is the same as when its row `before` was read.
 
-    The number of the last step does not suffice, because a conversation can be deleted and created
-    again.
+    More than the number of the last step is compared, because a conversation can be deleted and
+    created again.
     """
     return (memory.created_at, memory.last_step) == (before.created_at, before.last_step)
 
@@ -56,13 +56,18 @@ def is_unchanged(memory: Memory, before: Memory) -> bool:
 # Long: every change of a conversation becomes a step here, and all share the window and the rows to
 # write.
 class Recorder:
-    """Records the changes of one conversation, one step per change.
+    """Records the changes of one conversation, one step for each change.
 
-    Without an actor, the recorder is for simulations and makes no rows. With `at`, a simulation
-    starts from that past step; with a `window`, the recorder needs no database. `is_new` is True in
-    the transaction that inserts the conversation. `note` is the note of each step. The `cursor` of
-    the transaction reads the window. `policy` is the policy in force. `results` are the results of
-    the changes so far; changes without effect are left out.
+    Arguments:
+
+    - Without an actor, the recorder is a simulation, and makes no rows. With `at`, the simulation
+      starts after that past step. With a `window`, the recorder needs no database.
+    - `is_new` is True in the transaction that inserts the conversation.
+    - `note` is the note of each step.
+    - `cursor` is the cursor of the transaction, by which the window is read.
+
+    Attributes: `policy` is the policy in force. `results` has the results of the changes so far,
+    without changes that had no effect.
     """
 
     def __init__(
@@ -101,10 +106,11 @@ class Recorder:
         by_client: bool = False,
         note: str = "",
     ) -> ChangeResult:
-        """Record a transition that was decided on `window`, and put its policy in force.
+        """Record a transition that was decided on `window`, and put its policy in force. Returns
+        the result.
 
-        `sent` is the added message with its client id and time. With `by_client`, the client and
-        not the policy decided the add or the compaction. `note` is the note of the step.
+        `sent` is the added message, with its client id and time. With `by_client`, the client
+        decided the change, and no policy. `note` is the note of the step.
         """
         if transition.ignored:
             return self._unchanged(transition.change)
@@ -125,13 +131,11 @@ class Recorder:
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
-        """Record a whole new list. Messages that remain in order keep their stays (their periods in
-        memory).
+        """Record a whole new list as the window. Messages that remain in order keep their stays.
 
-        With `by_client` the list comes from a client that decides its window (the store's
-        `update_messages`). If a single add explains the client's list, an add is recorded. If the
-        client's list replaces messages with a summary, that compaction is recorded as a separate
-        step before any appended messages.
+        With `by_client`, the list comes from a client that decides its window. If a single add
+        explains the list, an add is recorded. If the list replaces messages by a summary, a
+        compaction is recorded first, as a separate step.
         """
         check_bounds(transition.after.count, size=0)  # before very long lists are compared
         old = self.window.with_messages()
@@ -152,18 +156,18 @@ class Recorder:
         return self._step(transition, Step.Kind.SET, by_client=by_client)
 
     def append(self, entry: Entry) -> ChangeResult:
-        """Record that a client appended a message to its list."""
+        """Record that a client appended this message to its list."""
         return self._add(appended(self.window, entry), by_client=True)
 
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
     ) -> ChangeResult | None:
-        """Put a policy in force, as a step. If the estimator family changes, the step has the new
-        token counts. Returns None if nothing changes.
+        """Put a policy in force, as a step. Returns None if nothing changes.
 
-        Without a policy, the client decides what is in the window, and `estimator` counts the
-        tokens. The caller has already counted the window by the new estimator. The first policy of
-        a new conversation is not a step, but part of its creation.
+        If the new estimator is of another family, the caller has already counted the window by it,
+        and the step has the new counts. With `policy=None`, the client decides what is in the
+        window, and `estimator` counts the tokens. The first policy of a new conversation is not a
+        step, but part of its creation.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
@@ -182,7 +186,7 @@ class Recorder:
         return self._step(transition, Step.Kind.POLICY, note=note)
 
     def set_labels(self, labels: dict[str, str]) -> ChangeResult | None:
-        """Change the labels, as a step. Equal labels change nothing; then the result is None."""
+        """Change the labels, as a step. Returns None for equal labels."""
         if labels == self.memory.labels:
             return None
         self.memory.labels = labels
@@ -200,19 +204,18 @@ class Recorder:
         return self._step(transition, kind, seq=entry.seq)
 
     def redact(self, row: Message) -> ChangeResult | None:
-        """Erase the text of a message for good, as a step. Returns None if the message is already
-        redacted.
+        """Erase the text of a message, as a step. This cannot be undone. Returns None if the
+        message is already redacted.
         """
         if row.redacted_step is not None:
             return None
         return self._redact(row, redacted(read_message(row), row.seq))
 
     def redact_index(self, row: Message, seqs: Collection[int]) -> ChangeResult | None:
-        """Remove terms from an index message, as a step: the terms that only the redacted messages
-        `seqs` contained.
+        """Remove terms from an index message, as a step: those terms that only the redacted
+        messages `seqs` contained. Returns None if the index has no such term.
 
-        `row` is the index message as it is stored. Returns None if the index has no such term. A
-        redaction of further messages may remove further terms.
+        `row` is the stored index message. A redaction of further messages may remove further terms.
         """
         index = index_of(read_message(row))
         if index is None or index.without(seqs) == index:
@@ -248,8 +251,9 @@ class Recorder:
         return replace(self._unchanged(Change.ADD), seq=seq)
 
     def write(self, cursor: CursorWrapper) -> bool:
-        """Write all recorded changes, with the cursor of the transaction that has locked the
-        conversation's row. Returns whether there was anything to write.
+        """Write all recorded changes. Returns whether there was anything to write.
+
+        `cursor` is the cursor of the transaction that has locked the conversation's row.
         """
         assert self._actor is not None, "a simulated change cannot be written"
         if not self._is_changed:
@@ -263,7 +267,7 @@ class Recorder:
     def _add(
         self, transition: Transition, sent: NewMessage | None = None, by_client: bool = False
     ) -> ChangeResult:
-        """Record an add. One that a client decided leaves the policy in force."""
+        """Record an add. With `by_client`, the policy in force stays the same."""
         if not by_client and transition.policy is not self.policy:
             self.policy = self.memory.policy = transition.policy
         transition = numbered_add(transition, self.memory, self.window)
@@ -272,7 +276,7 @@ class Recorder:
     def _compact(
         self, transition: Transition, by_client: bool = False, note: str = ""
     ) -> ChangeResult:
-        """Record a summary."""
+        """Record a compaction: a summary replaces messages."""
         memory = self.memory
         seq, n = memory.last_seq + 1, memory.last_stay + 1
         rank = rank_of_summary(transition, n)
@@ -282,8 +286,8 @@ class Recorder:
         return self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
 
     def _then_indexed(self, result: ChangeResult) -> ChangeResult:
-        """Renew the index after a change in which messages left by a rule, as a step of its own.
-        The result of the change itself is returned.
+        """Renew the index, as a separate step, if messages left in a change. Returns `result`, the
+        result of the change.
         """
         policy = self.policy
         if result.by_client or not can_decide(policy) or not policy.indexed_terms:
@@ -297,14 +301,16 @@ class Recorder:
         return result
 
     def _cleared_before(self, result: ChangeResult) -> Sequence[Eviction]:
-        """Return the tool results that were cleared for an add, in the step before it."""
+        """Return the tool results that the step before an add cleared, to make room for
+        that add.
+        """
         before = self.results[-2] if len(self.results) > 1 else None
         is_before = before is not None and before.clears and before.step == (result.step or 0) - 1
         return before.evicted if before is not None and is_before else ()
 
     def _messages_of(self, gone: Sequence[Eviction]) -> list[Left]:
-        """Return messages that left, as they were said or as their stays showed them. A cleared
-        result is read as it was.
+        """Return messages that left. A cleared tool result is returned with its text, not with its
+        placeholder.
         """
         entries = [each.entry for each in gone]
         unread = [each for each in entries if each.message is None]
@@ -317,22 +323,27 @@ class Recorder:
         return Entry.of(message, count_tokens(estimator, message))
 
     def give_way(self) -> bool:
-        """Remove the index message (the list of evicted terms) from the window, as a step, to make
-        room for another message. Returns False if there is no index message.
+        """Remove the index from the window, as a step, to make room for another message. Returns
+        False if there is no index.
+
+        The index is the message that lists terms of evicted messages.
         """
         transition = given_way(self.window, self.policy)
         return transition.change is Change.INDEX and self._index(transition) is not None
 
     def leave_out(self, terms: Collection[str]) -> ChangeResult | None:
-        """Renew the index message, as a step, so that it leaves out exactly the given terms.
+        """Renew the index, as a step, so that it leaves out exactly these terms. Returns None if
+        there is no step, such as without an index.
 
-        Returns None if no step is recorded, for example because the window has no index message.
+        The index is the message that lists terms of evicted messages.
         """
         transition = chosen(self.window, terms, self.policy, self._counted)
         return self._index(transition) if transition.change is Change.INDEX else None
 
     def _index(self, transition: Transition) -> ChangeResult | None:
-        """Record an index, or that it leaves. Without a free rank for it nothing changes."""
+        """Record a new index, or that the index leaves. Nothing changes if no rank is free for the
+        index.
+        """
         memory = self.memory
         seq, n = memory.last_seq + 1, memory.last_stay + 1
         new = [each for each in transition.arrivals if not each.n]
@@ -346,7 +357,9 @@ class Recorder:
         return self._step(transition, Step.Kind.INDEX, seq=seq if new else None)
 
     def _clear_results(self, transition: Transition) -> ChangeResult:
-        """Record stubs, which have the ranks of the results in whose places they come."""
+        """Record placeholders, which replace tool results. Each placeholder has the rank of its
+        tool result.
+        """
         stubs = dict[Entry, Entry]()
         for n, each in enumerate(transition.evictions, self.memory.last_stay + 1):
             result, stub = each.entry, each.because
@@ -362,9 +375,10 @@ class Recorder:
         return self._step(transition, Step.Kind.CLEAR)
 
     def _recount(self) -> Transition:
-        """Return a transition that ends every stay and begins a new one with the same rank.
+        """Return a transition that begins a new stay for each message of the window, with the same
+        rank and new token counts.
 
-        The tokens of a stay are never changed, so that the totals of past steps stay valid.
+        The tokens of a stored stay never change, so that the totals of past steps stay valid.
         """
         memory, n = self.memory, self.memory.last_stay
         old = list(self.window)
@@ -391,10 +405,10 @@ class Recorder:
         note: str = "",
         redacted: Message | None = None,
     ) -> ChangeResult:
-        """Apply a transition whose entries are numbered, and make its step.
+        """Apply a transition whose entries have numbers, and make its step.
 
-        Arrivals up to `last_stay` have a stay already. `sent` is the caller's message of an add,
-        `seq` the number of a redacted or pinned message.
+        Arrivals that already have a stay get no new row. `sent` is the added message as the caller
+        gave it. `seq` is the number of a redacted or pinned message.
         """
         memory, kind = self.memory, str(kind)
         last_seq, last_stay = memory.last_seq, memory.last_stay
@@ -434,7 +448,7 @@ class Recorder:
         seq: int | None,
         by_client: bool,
     ) -> ChangeResult:
-        """Return the result for callers, without messages that only changed their position."""
+        """Return the result of a change. Messages that were only moved are left out."""
         misfit, policy, after = transition.cannot_fit, self.policy, self.window.totals
         misfits = transition.arrivals[:1] if misfit else ()
         evicted = tuple(

@@ -1,22 +1,16 @@
 """Redaction: replaces the text of a message by a tombstone, such as `[redacted #12]`. The message
 keeps its type.
 
-What a redaction leaves:
-
-- Everywhere, a redacted message has the text of its tombstone. A stay (one period of the message in
-  memory) may have had another text or other attributes, which are erased, too (see
-  `ledger.overrides`).
-- The placeholder of a redacted tool result has the text of the tombstone, too (see
-  `clearing.stub_of`).
-- Stays keep the token counts of the erased text, so that the sums of the ledger stay valid: see
-  `Replacement.as_it_was`. A placeholder that comes after the redaction has the tokens of the
-  tombstone.
-
-Tool names and call ids are kept, because they connect results to their call. The tombstone contains
-the number of the message, so that no two redacted messages are equal. Otherwise a memory would
-ignore a redacted system message that equals the current one. A redacted summary is still a summary,
-so that another summary can replace it. An index message loses the terms that only redacted messages
-contained (see `Index.without`).
+- A redacted message has the tombstone everywhere. Other texts or attributes that its stays showed
+  are erased, too (see `ledger.overrides`).
+- The placeholder of a redacted tool result is the tombstone, too (see `clearing.stub_of`).
+- Stays keep the token counts of the erased text, so that the sums of the ledger stay valid (see
+  `Replacement.as_it_was`). A placeholder that comes later has the tokens of the tombstone.
+- Tool names and call ids are kept, because they connect results with their calls.
+- The tombstone has the number of the message, so that no two redacted messages are equal. Otherwise
+  a memory would ignore a redacted system message that equals the current one.
+- A redacted summary is still a summary, so that another summary can replace it.
+- An index message loses the terms that only redacted messages contained (see `Index.without`).
 """
 
 from __future__ import annotations
@@ -37,7 +31,7 @@ from chatmemory.windows.compaction import is_summary, summary_message
 
 
 def redacted(message: ChatMessage, seq: int) -> ChatMessage:
-    """Return the message that replaces a redacted one: the same type, with a tombstone such as
+    """Return the message that replaces a redacted message: the same type, with a tombstone such as
     `[redacted #12]` as text.
     """
     text = tombstone_of(seq)
@@ -56,7 +50,7 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
 
 
 def is_redacted(message: ChatMessage) -> bool:
-    """Return whether a message was redacted, or is a branch's copy of a redacted message."""
+    """Return whether a message was redacted. True for its copy in a branch, too."""
     mark = TOMBSTONE.search(text_of(message))
     return mark is not None and redacted(message, int(mark[1])) == message
 

@@ -1,8 +1,8 @@
 """Adds many messages in several short transactions, so that other writers need not wait.
 
-All messages are checked before anything is stored. Until the last transaction, the row of the
-conversation says how many messages are stored, and other changes raise ImportUnfinished. After an
-interruption, `add_rest` adds the messages that are not stored yet.
+All messages are checked before anything is stored. Until the last transaction, the conversation's
+row has the number of stored messages, and other changes raise ImportUnfinished. After an
+interruption, `add_rest` adds the messages that are missing.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ def import_conversation(
     labels: Mapping[str, str] | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Create a conversation and add its messages, one step each. Returns one result per change.
+    """Create a conversation and add its messages, one step each. Returns one result for each
+    change.
 
-    A long conversation is stored in several transactions. Until the last, other changes raise
-    ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
+    A long conversation is stored in several transactions. Until the last one, other changes raise
+    ImportUnfinished. Raises the exceptions of `create` and `add` before anything is stored.
     """
     labels = check_labels(labels or {})
     return list(import_labelled(memory_id, messages, check_policy(policy), labels, actor))
@@ -62,10 +63,11 @@ def import_labelled(
     actor: str,
     session: Session | None = None,
 ) -> Iterable[ChangeResult]:
-    """Create a conversation with labels and add its messages. Returns the results of the changes.
+    """Create a conversation with labels, and add its messages. Returns the results of the changes.
 
-    Messages of an agent's `session` are added with the windows that the agent saw, other messages
-    under the policy. A long conversation is added while the caller iterates over the results.
+    Messages of an agent's `session` are added so that the window is always the agent's window.
+    Other messages are added under the policy. The messages of a long conversation are added while
+    the caller iterates over the results.
     """
     new = storable_additions(messages)
     if not is_long(new, new.characters):
@@ -96,14 +98,16 @@ def add_rest(
 
 
 def is_long(new: Sequence[NewMessage], characters: int) -> bool:
-    """Return whether messages are too many or too long for one transaction. `characters` is the
-    length of their JSON in total.
+    """Return whether there are too many messages for one transaction, or too long ones.
+    `characters` is the total length of their JSON.
     """
     return len(new) > SLICE or characters > INDEXED_AT_ONCE
 
 
 def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of each slice of the messages that are not stored yet."""
+    """Yield the start and the end of each slice: the messages for one transaction. The first
+    `stored` messages are left out.
+    """
     sizes = {n: len(stored_json(new[n].message)) for n in range(stored, len(new))}
     for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
         first, end = part[0], part[-1] + 1
@@ -111,7 +115,7 @@ def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]
 
 
 def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Count the tokens of messages, and check that the policy accepts each message, before the
+    """Count the tokens of messages, and check that the policy accepts each of them, before the
     conversation is locked. The message objects remember their counts.
 
     Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
@@ -134,8 +138,8 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
 
 
 def check_session(new: Sequence[NewMessage], session: Session) -> None:
-    """Count the tokens of the messages of an agent's session, and check that the windows which the
-    agent saw can be stored. Nothing is locked yet. The message objects remember their counts.
+    """Count the tokens of an agent's session, and check that its windows can be stored, before the
+    conversation is locked. The message objects remember their counts.
 
     Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
     """
@@ -166,11 +170,12 @@ def add_slices(
     """Add the messages of `new` in several transactions, one step each. Yields the result of each
     change.
 
-    The first `stored` messages of `new` are in the conversation already and are left out. `copied`
-    is True for messages of another conversation. Messages of an agent's `session` are added with
-    the windows that the agent saw. The import stays unfinished: after the iteration, the caller
-    must call `set_stored` with None. Raises ImportUnfinished if another process continues the same
-    import meanwhile.
+    - `stored`: how many of the first messages are stored already; they are left out.
+    - `copied`: whether the messages are copied from another conversation.
+    - `session`: the agent's session; then the window is always the agent's window.
+
+    After the iteration, the caller must end the import by `set_stored` with None. Raises
+    ImportUnfinished if another process continues the same import.
     """
     add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
     for start, end in database.pausing_for_writers(_slices(new, stored)):
@@ -184,11 +189,11 @@ def add_slices(
 def adder(
     session: Session | None,
 ) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
-    """Return the function that adds messages through a recorder and returns the results of the
+    """Return the function that adds messages through a recorder, and returns the results of the
     changes.
 
-    Without a `session`, the messages are added under the policy of the conversation. Messages of an
-    agent's `session` are added with the windows that the agent saw.
+    Without a `session`, messages are added under the conversation's policy. With a session, the
+    window is always the agent's window.
     """
     if session is None:
         return add_all
@@ -197,9 +202,9 @@ def adder(
 
 
 def set_stored(memory_id: str, count: int | None) -> None:
-    """Write the progress of an unfinished import into the row of the conversation: how many
-    messages are stored so far.
+    """Store the progress of an import in the conversation's row: the number of messages that are
+    stored so far.
 
-    If `count` is None, the import ends, and other writers can change the conversation again.
+    With `count=None`, the import ends, and other writers can change the conversation again.
     """
     Memory.objects.filter(pk=memory_id).update(imported=count)

@@ -1,12 +1,12 @@
 """The SQL of an add, for SQLite and PostgreSQL: the statements that read, insert and change rows.
 
-For these small statements, Django's ORM takes several times as long as the database. Other
-statements, which are not part of every add or of every read of a window or step, use the ORM. Each
-statement names its conversation, so that a cluster sends the statement to one node.
+For these small statements, Django's ORM takes several times as long as the database. Statements
+that are not part of every add or every read use the ORM. Each statement names its conversation, so
+that a cluster sends the statement to one node.
 
-Opening a cursor takes as long as a short statement, so a transaction passes its cursor to the
-functions that it calls. Each cursor is closed after its last use, because an open cursor keeps
-SQLite's file open.
+To open a cursor takes as long as a short statement. So a transaction passes its cursor to the
+functions that it calls. Each cursor is closed after its use, because an open cursor keeps SQLite's
+file open.
 """
 
 # ruff: noqa: S608 - the parts of the statements are constants of this file
@@ -36,14 +36,16 @@ STAY = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size", "ov
 
 # Wide: a row of one SELECT, with a field for each column, in the order of the columns.
 class WindowMessage(NamedTuple):
-    """A message in a window, with columns of three rows: of its stay, of the message and of the
-    conversation.
+    """A message in a window, with columns of its stay, of the message and of the conversation.
 
-    The columns `n` to `overrides` come from the stay (one period of the message in memory). `n` is
-    the number of the stay, and `seq` is the number of the message. The window is in the order of
-    `rank`. `size` is the length of the message's JSON in bytes. `overrides` is the text or the
-    attributes that the window shows instead of the message's own, as JSON. `frame` is the message's
-    JSON without the text.
+    Of the stay:
+
+    - `n`, `rank`: the number of the stay, and the number that orders the window.
+    - `size`: the length of the message's JSON in bytes.
+    - `overrides`: JSON of the text or the attributes that the window shows instead of the stored
+      ones, or None.
+
+    Of the message: `seq` is its number, and `frame` is its JSON without the text.
     """
 
     n: int
@@ -101,10 +103,10 @@ values_of = _MEMORIES.values
 def read_memory(
     memory_id: str, lock: bool = False, cursor: CursorWrapper | None = None
 ) -> Memory | None:
-    """Return the row of a conversation; None if it does not exist or is being deleted.
+    """Return the row of a conversation. None if it does not exist, or is being deleted.
 
-    With `lock`, the row is locked until the transaction ends. SQLite has no row locks: a
-    transaction locks the whole database.
+    With `lock`, the row is locked until the transaction ends. On SQLite, the transaction has
+    already locked the whole database.
     """
     with _given_or_new(cursor) as cursor:
         locking = " FOR UPDATE" if lock and cursor.db.vendor != "sqlite" else ""
@@ -118,29 +120,31 @@ def read_step(memory_id: str, n: int) -> Step | None:
 
 
 def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[SqlRow]:
-    """Return the columns `STAY` of the first stays (periods of messages in memory) in the current
-    window, in order. At most `HEAD_PAGE` stays are read.
+    """Return the first stays of the current window in order, at most `HEAD_PAGE`, with the columns
+    `STAY`.
     """
     return rows(_FIRST_STAYS, {"id": memory_id}, cursor)
 
 
 def window_messages(memory_id: str, step: Step | None = None) -> list[WindowMessage]:
-    """Return the messages of a window in order: of the current window, or of the window after
-    `step`.
+    """Return the messages of a window in order. This is the current window, or with `step`, the
+    window after that step.
     """
     return [WindowMessage._make(row) for row in rows(*_of_window(_WINDOW, memory_id, step))]
 
 
 def window_stays(memory_id: str, columns: Sequence[str], step: Step | None = None) -> list[SqlRow]:
-    """Return these columns of table chatmemory_stay for each message of a window, in order: of the
-    current window, or of the window after `step`.
+    """Return these columns of the stays of a window, in order. This is the current window, or with
+    `step`, the window after that step.
     """
     select = f"SELECT {', '.join(columns)} FROM chatmemory_stay s WHERE "
     return rows(*_of_window(select, memory_id, step))
 
 
 def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Values]:
-    """Return a statement about the stays of the window, now or after a step, with its values."""
+    """Return a statement about the stays of a window, and its values. This is the current window,
+    or with `step`, the window after that step.
+    """
     if step is None:
         return select + _OPEN, {"id": memory_id}
     bounds = {"at": step.n, "oldest": step.oldest, "last": step.last_stay}
@@ -148,21 +152,17 @@ def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Val
 
 
 def messages_by_seq(memory_id: str, seqs: Iterable[int]) -> list[NamedRow]:
-    """Return the stored rows of some messages, from which `windows.read_message` makes the
-    messages.
-    """
+    """Return the stored rows of messages. `windows.read_message` makes the messages of them."""
     return _FRAMED.read_rows(*_with_seqs(memory_id, seqs))
 
 
 def frames_by_seq(memory_id: str, seqs: Iterable[int]) -> dict[int, str]:
-    """Return the frames of some messages of a conversation by seq. A frame is the JSON of a message
-    without its text.
-    """
+    """Return the frames of messages by seq. A frame is the JSON of a message without its text."""
     return dict(_FRAMES.read_rows(*_with_seqs(memory_id, seqs)))
 
 
 def _with_seqs(memory_id: str, seqs: Iterable[int]) -> tuple[str, Values]:
-    """Return the condition for some messages of a conversation, with its values."""
+    """Return the SQL condition for these messages of a conversation, and its values."""
     is_on_server = database.connection().vendor == "postgresql"
     listed = "= ANY(%(seqs)s)" if is_on_server else "IN (SELECT value FROM json_each(%(seqs)s))"
     values = {"id": memory_id, "seqs": database.list_parameter(seqs)}
@@ -170,7 +170,7 @@ def _with_seqs(memory_id: str, seqs: Iterable[int]) -> tuple[str, Values]:
 
 
 def estimator_and_count(memory_id: str) -> tuple[str, int] | None:
-    """Return the name of a conversation's estimator and the number of messages in its window; None
+    """Return the name of a conversation's estimator, and the number of messages in its window. None
     for an unknown id.
     """
     found = rows(
@@ -182,8 +182,8 @@ def estimator_and_count(memory_id: str) -> tuple[str, int] | None:
 
 
 def newest_detail(memory_id: str, action: str) -> JsonDict:
-    """Return the details of a conversation's newest audit entry with this action; {} if there is
-    none.
+    """Return the details of a conversation's newest audit entry with this action. Returns {} if
+    there is none.
     """
     for (detail,) in rows(_NEWEST_DETAIL, {"id": memory_id, "action": str(action)}):
         found: JsonDict = json.loads(detail)
@@ -200,7 +200,9 @@ def rows(sql: str, values: Values, cursor: CursorWrapper | None = None) -> list[
 
 
 def _given_or_new(cursor: CursorWrapper | None) -> AbstractContextManager[CursorWrapper]:
-    """Return the cursor of a transaction, which closes it, or a new one, closed after its use."""
+    """Return a context with the given cursor, which its transaction closes, or with a new cursor,
+    which the context closes.
+    """
     return nullcontext(cursor) if cursor else database.cursor()
 
 
@@ -208,10 +210,9 @@ def _given_or_new(cursor: CursorWrapper | None) -> AbstractContextManager[Cursor
 
 
 def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
-    """Insert the row of a conversation unless its id is taken. Returns whether the row was
-    inserted.
+    """Insert the row of a conversation. Returns False if its id is taken.
 
-    An inserted row is locked until the transaction ends, and `memory` counts as saved.
+    The inserted row is locked until the transaction ends, and `memory` counts as saved.
     """
     with _given_or_new(cursor) as cursor:
         db = cursor.db
@@ -234,13 +235,12 @@ def write(
 ) -> None:
     """Write the changed columns of a conversation's row, the ends of stays, and new rows.
 
-    A stay is one period of a message in memory. `before` has the former values of all columns of
-    the conversation's row. `ended` maps the number of each stay that ends to the step that ended
-    the stay, and the reason.
+    `before` has the former values of all columns of the conversation's row. `ended` has the step
+    and the reason of each stay that ends, by the number of the stay.
 
-    The conversation's row is written after the other rows, so that the triggers of this row find
-    them. Exception: on PostgreSQL, `COPIED` or more new rows of a table are written last, by COPY.
-    Foreign keys are checked on commit.
+    The conversation's row is written last, so that its triggers find the other rows. On PostgreSQL,
+    very many new rows of a table (`COPIED` or more) come after it, by COPY. Foreign keys are
+    checked on commit.
     """
     with _given_or_new(cursor) as cursor:
         db, is_piped = cursor.db, cursor.db.vendor == "postgresql"
@@ -265,7 +265,9 @@ def write(
 
 
 def _endings(memory_id: str, ended: Mapping[int, tuple[int, str]]) -> list[dict[str, SqlValue]]:
-    """Return the values of `_END_STAYS` for each run of consecutive stays with the same end."""
+    """Return the values for `_END_STAYS`. Stays with consecutive numbers and the same end are ended
+    by one statement.
+    """
     runs: list[dict[str, SqlValue]] = []
     for n in sorted(ended):
         step, reason = ended[n]

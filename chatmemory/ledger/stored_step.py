@@ -1,8 +1,8 @@
-"""Verifies a stored step: the functions that once decided the step, such as an add or a compaction,
-decide it again.
+"""Verifies a stored step: decides the step again by the functions that decided it once, such as an
+add.
 
-The step's row does not say everything, such as the position of a summary. The rest follows from the
-stays (periods of messages in memory) that the step began or ended.
+What the step's row does not say, such as the position of a summary, follows from the stays that the
+step began or ended.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ DECIDED = (
 
 
 class End(NamedTuple):
-    """The end of a stay, which is one period of a message in memory. `entry` is the message in the
-    window, and `reason` says why the stay ended.
-    """
+    """The end of a stay: the message in the window, and the reason why the stay ended."""
 
     entry: Entry
     reason: str
@@ -57,13 +55,15 @@ Ends = Mapping[int, End]  # by the number of the stay
 
 @dataclass(frozen=True)
 class StoredStep:
-    """A step of the ledger with everything that is needed to decide the step again.
+    """A step of the ledger, with everything that is needed to decide it again.
 
-    `window` and `policy_before` are the window and the policy before the step. `arrived` are the
-    messages that came into memory, and `left` has the ends of stays (periods of messages in
-    memory), by the number of the stay. `before` has the last two steps, the newest first, each with
-    the stays that it ended. Only these entries have their message: system messages, tool calls,
-    index messages, and tool results without their contents.
+    - `window`, `policy_before`: the window and the policy before the step.
+    - `arrived`: the messages that came into memory.
+    - `left`: the ends of stays, by the number of the stay.
+    - `before`: the last two steps before it, the newest first, each with the stays that it ended.
+
+    Only some entries have their message: system messages, tool calls, index messages, and tool
+    results without their contents.
     """
 
     memory: Memory
@@ -77,12 +77,11 @@ class StoredStep:
     before: Sequence[tuple[Step, Ends]]  # the last two steps, newest first
 
     def decided(self) -> Transition:
-        """Return the transition that the rules decide for this step. If the rules cannot decide the
-        step, such as a step of a client, return the stored transition.
+        """Return the transition that the rules decide for this step. If no rules decided the step,
+        such as a client's step, return the stored transition.
 
-        If the stored rows differ from the result, Contradicted is raised. Under a turn window, the
-        step may also have been stored by an earlier version of this package: then the rules of that
-        version decide, and Contradicted is raised only if the rows differ from these, too.
+        Raises Contradicted if the stored rows differ. For a turn window, the rules of earlier
+        versions are tried, too.
         """
         try:
             return self._decided_now()
@@ -115,7 +114,7 @@ class StoredStep:
         return self._decided_pin()
 
     def _can_decide(self) -> bool:
-        """Return whether the step was decided by an installed policy, not by a client."""
+        """Return whether an installed policy, and no client, decided the step."""
         if self.step.by_client or self.step.kind not in DECIDED:
             return False
         policies = (self.policy_before, self.policy)
@@ -125,7 +124,7 @@ class StoredStep:
         )
 
     def _stored(self) -> Transition:
-        """Return the transition from the stored stays of the self.step."""
+        """Return the transition as it is stored, from the stays of the step."""
         if not self.arrived and not self.left:
             return unchanged(self.window, self.policy)
         return refill(self.window, self._remaining(self.left), None)
@@ -151,7 +150,7 @@ class StoredStep:
         return transition
 
     def _decided_set(self) -> Transition:
-        """Rebuild the list before the policy trimmed it, and trim it again."""
+        """Restore the list before it was trimmed, and trim the list again."""
         for n, (entry, reason) in self.left.items():
             if reason not in (*FOR_ROOM, Reason.SET, Reason.MOVED):
                 what = f"left a set list for the reason {reason}"
@@ -163,7 +162,9 @@ class StoredStep:
         return transition
 
     def _decided_pin(self) -> Transition:
-        """Pin or unpin again. The new stays have the ranks of the stays that end."""
+        """Pin or unpin the message again. The new stays must have the ranks of the stays that
+        ended.
+        """
         chosen = next((each for each in self.window if each.seq == self.step.seq), None)
         if chosen is None:
             raise Contradicted(self.step, f"pins #{self.step.seq}, which was not in the window")
@@ -178,8 +179,8 @@ class StoredStep:
         return self._stored()
 
     def _decided_compaction(self) -> Transition:
-        """Cover the messages that left again. The summary has the rank of the first message that it
-        covers.
+        """Replace the messages that left by the summary again. The summary must have the rank of
+        the first of them.
         """
         if len(self.arrived) != 1 or self.arrived[0].seq != self.step.seq or len(self.left) < 2:
             raise Contradicted(self.step, f"replaces {len(self.left)} messages by #{self.step.seq}")
@@ -195,8 +196,11 @@ class StoredStep:
         return transition
 
     def _decided_clearing(self) -> Transition:
-        """Clear the results that became stubs again. The stubs have the ranks of the results. An
-        arrival that is a result itself counts as one that stays whole, and keeps interrupted calls.
+        """Clear the tool results again that became placeholders. The placeholders must have the
+        ranks of the results.
+
+        Two rules are tried: if the step made room for a new tool result, that result is one of the
+        newest, which stay whole.
         """
         policy = self.policy
         keep = policy.whole_results if policy else 0
@@ -212,8 +216,8 @@ class StoredStep:
         return self._stored()
 
     def _decided_index(self) -> Transition:
-        """Make the index again from the one before, from what left and from the window. An index
-        of another version of the rule, or whose inputs were redacted, is checked for consistency.
+        """Check a step that renewed the index: what left and what came. An index that was made by
+        the current rule is also computed again.
         """
         if len(self.arrived) > 1 or len(self.left) > 1 or not (self.arrived or self.left):
             what = f"replaces {len(self.left)} messages by {len(self.arrived)}"
@@ -229,7 +233,7 @@ class StoredStep:
         return self._stored()
 
     def _check_index(self, entry: Entry) -> None:
-        """Make an index message again, and raise Contradicted if the stored one differs."""
+        """Compute an index message again. Raises Contradicted if the stored message differs."""
         if not self.estimator or not can_decide(self.policy):
             return
         is_chosen = self.step.note == CHOSEN
@@ -250,12 +254,12 @@ class StoredStep:
             self._compare(made.evictions, self.left)
 
     def _remaining(self, gone: Container[int]) -> list[Entry]:
-        """Return the window and the arrivals by rank, without the stays that are `gone`."""
+        """Return the window and the arrivals, sorted by rank, without the stays in `gone`."""
         entries = (*self.window, *self.arrived)
         return sorted((each for each in entries if each.n not in gone), key=attrgetter("rank"))
 
     def _compare(self, evictions: Iterable[Eviction], left: Mapping[int, End]) -> None:
-        """Raise Contradicted for the first stay that did not end as decided."""
+        """Raise Contradicted for the first stay whose end is not as it was decided."""
         decided = {eviction.entry.n: End(eviction.entry, eviction.reason) for eviction in evictions}
         for n in sorted(decided.keys() | left.keys()):
             expected, found = decided.get(n), left.get(n)
@@ -268,8 +272,8 @@ class StoredStep:
                 raise Contradicted(stay_name(n, seq), what)
 
     def check_pins(self) -> None:
-        """Raise Contradicted if a message came into the window with a wrong pin. A message that
-        only moved must keep its pin; every other message must come without a pin.
+        """Raise Contradicted if an arrival has a wrong pin. A message that was only moved keeps its
+        pin, and every other arrival has no pin.
         """
         moved = [end.entry for end in self.left.values() if end.reason == Reason.MOVED]
         pinned = {entry.seq for entry in moved if entry.pinned}
@@ -278,8 +282,8 @@ class StoredStep:
 
 
 class _EarlierTurns(TurnWindow):
-    """A turn window as in earlier versions, which left answers behind whose question had no room
-    beside a pinned summary.
+    """A turn window by the rules of earlier versions. They could leave answers in memory after
+    evicting their question.
     """
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
@@ -293,7 +297,9 @@ def _earlier(policy: Policy | None) -> Policy | None:
 
 
 def _gone(ends: Mapping[int, End]) -> list[Entry]:
-    """Return what left in a step for a reason for which an index names its terms."""
+    """Return the messages that left in a step for reasons after which the index lists
+    their terms.
+    """
     return [end.entry for end in ends.values() if end.reason in INDEXED]
 
 

@@ -1,9 +1,8 @@
-"""The transaction of every write: lock the conversation, record, write, notify.
+"""The transaction of every write: lock the conversation, record the change, write, notify.
 
 On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
-block each other. SQLite has one lock for the whole database: a transaction of `chatmemory.database`
-takes that lock before the first read. Otherwise two transactions could read the same window, and
-SQLite would reject the write of the second transaction.
+block each other. SQLite has one lock for the whole database, which is taken before the first read.
+Otherwise SQLite would reject a transaction that reads a window before another one writes.
 """
 
 from __future__ import annotations
@@ -60,13 +59,17 @@ def locked(
     note: str = "",
     counts: bool = False,
 ) -> Iterator[Recorder]:
-    """Lock a conversation, yield its recorder, and write the recorded changes at the end of the
-    block.
+    """Lock a conversation and yield its recorder. What the block records is written at the end of
+    the block.
 
-    For an unknown id, `create` returns the unsaved row to insert; without `create`, MemoryNotFound
-    is raised. All steps get the `note`. Pass `counts=True` if the block counts tokens: then the
-    encoding of the estimator is loaded first, while no lock is held. Raises VersionConflict,
-    ImportUnfinished, DeletionUnfinished, and InvalidValue for an invalid id, actor or version.
+    - `create`: for an unknown id, returns the row to insert. Without `create`, MemoryNotFound is
+      raised.
+    - `note`: the note of all steps.
+    - `counts`: whether the block counts tokens. Then the encoding of the estimator is loaded before
+      the lock.
+
+    Raises VersionConflict, ImportUnfinished, DeletionUnfinished, and InvalidValue for an invalid
+    id, actor or version.
     """
     check_change(memory_id, actor, expected_version)
     while True:
@@ -85,12 +88,11 @@ def locked(
 def locked_new(
     memory_id: str, create: Callable[[], Memory], *, actor: str, note: str
 ) -> Iterator[Recorder]:
-    """Insert the row of a new conversation, yield the conversation's recorder, and write the
-    recorded changes at the end of the block.
+    """Insert the row of a new conversation and yield its recorder. What the block records is
+    written at the end of the block.
 
-    `create` returns the unsaved row. Raises InvalidValue, DeletionUnfinished, and MemoryExists for
-    a known id. MemoryExists is raised without waiting, even if another transaction has locked the
-    row with this id.
+    `create` returns the unsaved row. Raises MemoryExists for a known id, without waiting for its
+    lock. Raises InvalidValue, DeletionUnfinished.
     """
     check_change(memory_id, actor, None)
     with database.atomic(), database.cursor() as cursor:
@@ -106,11 +108,11 @@ def locked_new(
 
 @contextmanager
 def locked_import(memory_id: str, stored: int, *, actor: str, note: str) -> Iterator[Recorder]:
-    """Lock a conversation for the next part of its import, yield its recorder, and write the
-    recorded changes at the end of the block.
+    """Lock a conversation for the next part of its import, and yield its recorder. What the block
+    records is written at the end of the block.
 
     `stored` is the number of messages that earlier parts have stored. Raises ImportUnfinished if
-    another process has stored more meanwhile, MemoryNotFound, InvalidValue.
+    another process has stored more meanwhile. Raises MemoryNotFound, InvalidValue.
     """
     check_change(memory_id, actor, None)
     with database.atomic(), database.cursor() as cursor:
@@ -133,8 +135,8 @@ Result = TypeVar("Result")
 class Prepared(NamedTuple, Generic[Result]):
     """A change that was computed without a lock.
 
-    `recorder` has the new rows, not written yet. `before` is the conversation's row before the
-    change.
+    `recorder` has the new rows, which are not written yet. `before` is the conversation's row
+    before the change.
     """
 
     recorder: Recorder
@@ -144,12 +146,12 @@ class Prepared(NamedTuple, Generic[Result]):
 
 @dataclass(frozen=True)
 class Planned(Generic[Result]):
-    """A change of a conversation that is not written yet. `change` is the function that makes the
-    change by a recorder.
+    """A change of a conversation that is not written yet.
 
-    `prepared` is the change if it was computed without a lock, else None. For an unknown id,
-    `create` returns the row to insert. `derives` is True for a change that takes too long to be
-    computed under the lock.
+    - `change`: makes the change by a recorder.
+    - `create`: for an unknown id, returns the row to insert.
+    - `derives`: whether the change takes too long to be computed under the lock.
+    - `prepared`: the change, if it was computed without a lock, else None.
     """
 
     memory_id: str
@@ -162,11 +164,12 @@ class Planned(Generic[Result]):
     prepared: Prepared[Result] | None = None
 
     def write(self) -> Result:
-        """Write the change, under the lock. Returns the result of the change.
+        """Write the change under the lock, and return its result.
 
-        If the conversation has changed since the change was prepared, the change is computed again:
-        under the lock, or a few times before the lock if `derives` is True. Raises VersionConflict
-        if the conversation changes each time, and the exceptions of `locked` and of `change`.
+        If the conversation has changed since the change was prepared, the change is computed again.
+        With `derives`, this is done before the lock, a few times at most; otherwise under the lock.
+        Raises VersionConflict if the conversation changes each time, and the exceptions of `locked`
+        and of `change`.
         """
         plan = self
         for attempt in range(PLANNED_AT_MOST):
@@ -193,8 +196,8 @@ class Planned(Generic[Result]):
         raise VersionConflict(self.memory_id, memory.version, plan.prepared.before.version)
 
     def again(self) -> Planned[Result]:
-        """Return a copy of the plan whose change is computed from the present state of the
-        conversation, without a lock. Nothing is written.
+        """Return a copy of the plan in which the change is computed again, from the current state
+        of the conversation. Nothing is locked or written.
 
         Raises MemoryNotFound, VersionConflict, ImportUnfinished and the exceptions of `change`.
         """
@@ -208,11 +211,11 @@ class Planned(Generic[Result]):
             return replace(self, prepared=Prepared(recorder, self.change(recorder), before))
 
     def new_row(self) -> Memory:
-        """Return the row to insert for a new conversation: the row with which the change was
+        """Return the row to insert for a new conversation: the row for which the change was
         prepared.
 
-        A fresh row is returned if nothing was prepared, or if a conversation with this id was
-        deleted meanwhile.
+        If nothing was prepared, or a conversation with this id was deleted meanwhile, this is
+        another new row.
         """
         assert self.create is not None
         row = self.create()
@@ -231,12 +234,12 @@ def planned(
     messages: int | None = None,
     expected_version: int | None = None,
 ) -> Planned[Result]:
-    """Plan a change of a conversation so that other writers need not wait. The method `write` of
-    the returned plan stores the change.
+    """Plan a change of a conversation, so that other writers wait only briefly. The method `write`
+    of the plan stores the change.
 
-    `messages` is the number of messages that the change handles, or None. A change of fewer than
-    `MANY` messages is computed later, under the lock. Any other change is computed now, without a
-    lock. Raises InvalidValue and the exceptions of `Planned.again`.
+    `messages` is the number of messages that the change handles, or None if unknown. A change of
+    fewer than `MANY` messages is computed later, under the lock. Any other change is computed now,
+    without a lock. Raises InvalidValue and the exceptions of `Planned.again`.
     """
     check_change(memory_id, actor, expected_version)
     derives = messages is None
@@ -247,10 +250,9 @@ def planned(
 def lock_memory(
     memory_id: str, expected_version: int | None = None, cursor: CursorWrapper | None = None
 ) -> Memory:
-    """Lock the row of a conversation until the transaction ends, and return it. Raises
-    MemoryNotFound, VersionConflict.
+    """Lock the row of a conversation until the transaction ends, and return the row.
 
-    The version is compared under the lock: before the lock, another writer could still change it.
+    Raises MemoryNotFound. Raises VersionConflict if the row has another version than expected.
     """
     memory = sql.read_memory(memory_id, lock=True, cursor=cursor)
     if memory is None:
@@ -260,10 +262,10 @@ def lock_memory(
 
 
 def unless_changing(memory_id: str, *columns: str) -> SqlRow | None:
-    """Lock the row of a conversation until the transaction ends and return these columns of it.
-    Returns None, without waiting, if the row is deleted or locked by another writer.
+    """Lock the row of a conversation until the transaction ends, and return these columns. Returns
+    None, without waiting, if the row is deleted or locked by another writer.
 
-    This function takes a single id because Citus cannot lock rows of several conversations with one
+    The function takes one id, because Citus cannot lock rows of several conversations in one
     statement.
     """
     row = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
@@ -281,7 +283,9 @@ def _lock_or_create(
     create: Callable[[], Memory] | None,
     expected_version: int | None,
 ) -> tuple[Memory, bool]:
-    """Return the locked row of an id, and whether it is new. Raises the exceptions of `locked`."""
+    """Return the locked row of a conversation, and whether it is new. Raises the exceptions of
+    `locked`.
+    """
     try:
         return lock_memory(memory_id, expected_version, cursor), False
     except MemoryNotFound:
@@ -299,9 +303,9 @@ def _lock_or_create(
 
 
 def check_imported(memory: Memory, imported: int | None = None) -> None:
-    """Raise ImportUnfinished unless the import of the conversation has stored exactly `imported`
-    messages so far. If `imported` is None, raise it while any import of the conversation is
-    unfinished.
+    """Raise ImportUnfinished if the conversation is being imported.
+
+    With `imported`, raise it unless the import has stored exactly this number of messages.
     """
     if memory.imported != imported:
         again = (
@@ -326,8 +330,8 @@ def check_deleted(memory_id: str) -> None:
 def unsaved_memory(
     memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
 ) -> Memory:
-    """Return the unsaved row of a new conversation. The row continues the digest chain of the last
-    deleted conversation with this id.
+    """Return the unsaved row of a new conversation. If a conversation with this id was deleted, the
+    row continues its chain of digests.
     """
     now = timezone.now()
     memory = Memory(
@@ -345,14 +349,12 @@ def unsaved_memory(
 
 
 def audit(text: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Write a line to the audit log after the transaction commits. The line has no message
-    texts.
-    """
+    """Write a line to the audit log after the commit. The line contains no text of messages."""
     database.on_commit(lambda: _audit_now(text, action=action, actor=actor, **details))
 
 
 def _audit_now(text: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Write a line of the audit log. `details` become fields of a JSON line."""
+    """Write a line to the audit log now. In JSON, each of the `details` is a field."""
     line = f"{text} by {actor or 'an unnamed actor'}"
     _audit_log.info(line, extra={"action": action, "actor": actor, **details})
 
@@ -373,7 +375,7 @@ def _log_steps(recorder: Recorder, actor: str) -> None:
 
 
 def _announce(recorder: Recorder, actor: str) -> None:
-    """Log, send the signal and wake followers, after the commit, so that they see the change."""
+    """After the commit, log the change, send the signal, and wake the live streams."""
     _log_steps(recorder, actor)
     memory = recorder.memory
     policy, load = recorder.policy, memory.window_load
@@ -390,8 +392,7 @@ def _announce(recorder: Recorder, actor: str) -> None:
 def notify_followers(memory_id: str) -> None:
     """Tell live streams on PostgreSQL that a conversation has changed (see `live`).
 
-    Call this function after the commit: NOTIFY within a transaction takes a global lock while it
-    commits.
+    Call this function after the commit, because NOTIFY in a transaction takes a global lock.
     """
     connection = database.connection()
     if connection.vendor == "postgresql":
@@ -403,19 +404,17 @@ def notify_followers(memory_id: str) -> None:
 
 
 def row_count(memory: Memory) -> int:
-    """Return about how many rows the deletion of a conversation removes.
-
-    A long text counts as several rows: to remove it from SQLite's search index takes as long as
-    several rows.
+    """Return about how many rows must be deleted with a conversation. A long text counts as several
+    rows, because it takes as long to remove from SQLite's search index.
     """
     rows = memory.last_seq + memory.last_stay + memory.last_step
     return rows + memory.history_tokens // TOKENS_OF_A_ROW
 
 
 def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
-    """Return about how many rows each conversation has, by id, in the order of the ids.
+    """Return about how many rows each conversation has, by id. The ids are sorted.
 
-    Writers that lock several conversations in this order cannot wait for each other. Raises
+    Writers that lock several conversations in this order do not wait for each other. Raises
     InvalidValue, MemoryNotFound.
     """
     ids = sorted(check_ids(memory_ids))

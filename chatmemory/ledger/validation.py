@@ -36,8 +36,8 @@ PATH_SHOWN = 100  # characters
 
 
 def check_id(memory_id: object) -> str:
-    """Return a memory id as a string of 1 to 255 characters that can be stored. Raises InvalidValue
-    for other ids.
+    """Return a memory id as a string. Raises InvalidValue unless it has 1 to 255 characters, and
+    can be stored.
     """
     found = string_id(memory_id)
     if not 0 < len(found) <= ID_LENGTH:
@@ -53,10 +53,10 @@ def _shown(value: str) -> str:
 
 
 def check_ids(memory_ids: object) -> set[str]:
-    """Return a list or other collection of memory ids as a set.
+    """Return a collection of memory ids as a set.
 
-    Raises InvalidValue, UnstorableText, and MemoryNotFound for an id that is too long. A single
-    string raises InvalidValue, because each of its letters would be read as an id.
+    Raises InvalidValue for a single string, whose letters would be read as ids. Raises
+    UnstorableText, and MemoryNotFound for an id that is too long.
     """
     if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
         raise InvalidValue(f"expected a list of ids, not {brief(memory_ids)}")
@@ -64,8 +64,8 @@ def check_ids(memory_ids: object) -> set[str]:
 
 
 def check_seqs(seqs: object, name: str) -> set[int]:
-    """Return a list or other collection of message numbers as a set. Raises InvalidValue for
-    anything else; `name` is the argument's name in the error.
+    """Return a collection of message numbers as a set. Raises InvalidValue for anything else.
+    `name` is the name of the argument for the error.
     """
     values: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]  # checked below
     if not all(type(seq) is int for seq in values):
@@ -74,11 +74,10 @@ def check_seqs(seqs: object, name: str) -> set[int]:
 
 
 def check_actor(actor: object) -> None:
-    """Raise InvalidValue unless an actor (who makes a change) is a storable string of up to 255
-    characters.
+    """Raise InvalidValue unless the actor, the name of who makes a change, is a storable string of
+    up to 255 characters.
 
-    The number 7 is refused, for example. The database would store it as the text "7", and the
-    digest of the step would no longer fit.
+    The number 7 is refused: the database would store "7", and the digest of the step would not fit.
     """
     if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
         expected = f"a string of up to {ACTOR_LENGTH} characters"
@@ -87,15 +86,17 @@ def check_actor(actor: object) -> None:
 
 
 def check_whole_number(number: object, name: str) -> None:
-    """Raise InvalidValue unless an argument is a whole number. The text "1" is refused, too,
-    although a database would accept it as 1.
+    """Raise InvalidValue unless an argument is a whole number. The text "1" is refused. `name` is
+    the name of the argument for the error.
     """
     if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
 
 
 def check_change(memory_id: object, actor: object, expected_version: object) -> None:
-    """Raise InvalidValue or UnstorableText unless the common arguments of a change are valid."""
+    """Raise InvalidValue or UnstorableText unless the id, the actor and the version of a change are
+    valid.
+    """
     check_id(memory_id)
     check_actor(actor)
     if expected_version is not None:
@@ -116,10 +117,10 @@ def check_policy(policy: Policy) -> Policy: ...
 @overload
 def check_policy(policy: None) -> None: ...
 def check_policy(policy: Policy | None) -> Policy | None:
-    """Return a policy that can be stored; None stays None. If the policy counts tokens, its
-    overhead is set: the tokens of a request without messages, as its estimator counts them.
+    """Return a policy that can be stored; None stays None.
 
-    Raises InvalidValue, such as for a limit that is too large, and UnknownEstimator.
+    A policy that counts tokens gets its overhead: the tokens of a request without messages. Raises
+    InvalidValue, such as for a limit that is too large, and UnknownEstimator.
     """
     if policy is None:
         return None
@@ -136,9 +137,7 @@ def check_storable_limit(policy: Policy | None) -> None:
 
 
 def check_added(count: int) -> None:
-    """Raise InvalidValue if more messages are added at once than the settings allow, because other
-    writers wait meanwhile.
-    """
+    """Raise InvalidValue if more messages are to be added at once than the settings allow."""
     most = configuration().ADDED_MESSAGES
     if count > most:
         raise InvalidValue(
@@ -149,8 +148,8 @@ def check_added(count: int) -> None:
 
 
 def check_bounds(messages: int, size: int) -> None:
-    """Raise WindowTooLarge if a window has more messages, or more bytes of JSON (`size`), than the
-    settings allow.
+    """Raise WindowTooLarge if a window has more messages, or more bytes of JSON, than the settings
+    allow. `size` is the number of bytes.
     """
     settings = configuration()
     found, most, unit = size, settings.WINDOW_BYTES, "bytes"
@@ -167,8 +166,8 @@ def check_bounds(messages: int, size: int) -> None:
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """Return labels as a dictionary.
 
-    Raises InvalidValue unless there are at most 64 labels and all names and values are storable
-    strings. The name of the label that identifies an import is refused.
+    Raises InvalidValue for more than 64 labels, and for names or values that are no storable
+    strings. The label that identifies an import is refused, too.
     """
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")
@@ -207,9 +206,10 @@ class Storable(list[Item]):
 
 
 def storable_additions(messages: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
-    """Return messages to add, each as a NewMessage, if all of them can be stored.
+    """Return messages to add, each as a NewMessage. Raises an error for a message that cannot be
+    stored.
 
-    Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
+    The errors are InvalidMessage, InvalidValue, MessageTooLarge and UnstorableText.
     """
     if isinstance(messages, Storable):
         return messages
@@ -227,9 +227,10 @@ def storable_additions(messages: Iterable[ChatMessage | NewMessage]) -> Storable
 
 
 def storable_messages(messages: Iterable[ChatMessage]) -> Storable[ChatMessage]:
-    """Return messages if all of them can be stored.
+    """Return the messages as a list. Raises an error for a message that cannot be stored.
 
-    Raises InvalidMessage, UnstorableText, and MessageTooLarge with the index of the message.
+    The errors are InvalidMessage, UnstorableText, and MessageTooLarge, which has the index of the
+    message.
     """
     if isinstance(messages, Storable):
         return messages
@@ -250,7 +251,9 @@ def storable_messages(messages: Iterable[ChatMessage]) -> Storable[ChatMessage]:
 
 
 def _check_size(text: str, path: str, index: int) -> None:
-    """Raise MessageTooLarge for a text, or the base64 of media, that exceeds its setting."""
+    """Raise MessageTooLarge if a text, or the base64 of media, is larger than its setting
+    allows.
+    """
     settings = configuration()
     most, unit, setting = settings.TEXT_CHARACTERS, "characters", "TEXT_CHARACTERS"
     instead = "send several messages"
@@ -266,7 +269,7 @@ def _check_size(text: str, path: str, index: int) -> None:
 
 
 def _check_unicode(text: str) -> None:
-    """Raise UnstorableText for a lone surrogate."""
+    """Raise UnstorableText if the text has a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -282,9 +285,7 @@ def _check_time(said_at: object) -> None:
 
 
 def check_client_id(client_id: object) -> None:
-    """Raise InvalidValue unless a client id (the client's own name for a message) is a storable
-    string of 1 to 255 characters.
-    """
+    """Raise InvalidValue unless a client id is a storable string of 1 to 255 characters."""
     if not isinstance(client_id, str) or not 0 < len(client_id) <= ID_LENGTH:
         raise InvalidValue(f"a client id must be a string of 1 to {ID_LENGTH} characters")
     check_text(client_id, "a client id")

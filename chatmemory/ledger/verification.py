@@ -1,12 +1,12 @@
 """Verifies a conversation: decides its changes again, and compares the results with the stored
 rows.
 
-The rows of steps, messages and stays (periods of messages in memory) are each read once. They are
-read in the order of the ledger, so that the first contradiction is the first wrong row. Each step
-that a policy decided is decided again by the same functions. The evictions, reasons and totals of
-the step are then compared with the stored rows. Steps of a client (`by_client`) cannot be decided
-again: only their rows are compared with each other. Only one window is loaded at a time, without
-the messages that no decision needs.
+- Each row is read once, in the order of the ledger. So the first contradiction is the first wrong
+  row.
+- A step that a policy decided is decided again by the same functions. Its evictions, reasons and
+  totals are compared with the stored rows.
+- A step of a client cannot be decided again. Its rows are only compared with each other.
+- Only one window is in memory at a time, without messages that no decision needs.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ ALWAYS_INSTALLED = (MessageWindow, TokenWindow, TurnWindow)
 
 
 def verify(memory_id: str) -> Contradiction | None:
-    """Return the first row of a conversation that contradicts the rules or the other rows; None if
-    all rows agree.
+    """Return the first row of a conversation that contradicts the rules or other rows. None if all
+    rows agree.
 
-    A row that cannot be read is a contradiction, too. Other writers may continue meanwhile. Raises
-    MemoryNotFound, also for a conversation that is being deleted if an audit entry records the
-    deletion.
+    A row that cannot be read is a contradiction, too. Other writers may change the conversation
+    meanwhile. Raises MemoryNotFound for an unknown id, and for a conversation whose deletion is
+    recorded.
     """
     try:
         with one_snapshot(), naming("the conversation"):
@@ -83,7 +83,9 @@ def verify(memory_id: str) -> Contradiction | None:
 
 
 class _Replay:
-    """A replay of one conversation. The attributes belong to the replayed step."""
+    """Replays one conversation step by step. The attributes belong to the step that is being
+    replayed.
+    """
 
     def __init__(self, memory: Memory, batch: int) -> None:
         self.memory = memory
@@ -233,7 +235,7 @@ class _Replay:
         )
 
     def check_oldest(self, step: Step) -> None:
-        """Check that the bound of a step is valid for its window."""
+        """Check that the column `oldest` of a step fits the window after it."""
         if step.oldest > step.last_stay + 1:
             raise Contradicted(step, f"oldest {step.oldest} is above all stays")
         if not self.left and step.kind not in (Step.Kind.SET, Step.Kind.REPAIR):
@@ -284,17 +286,19 @@ class _Replay:
         self.check_imported()
 
     def check_load(self, row: Step | Memory, policy: Policy | None, load: int | None) -> None:
-        """Compare the load of the window. It is null if the policy's kind was not installed at the
-        step.
+        """Compare the stored load of a row with the load of the window. The stored load is null if
+        the policy's kind was not installed at that step.
         """
         is_known = load is not None or type(policy) in ALWAYS_INSTALLED
         if policy is None or (can_decide(policy) and is_known):
             expect(row, "load", load, load_of(policy, totals_under(policy, self.window)))
 
     def check_imported(self) -> None:
-        """Check the state of an unfinished import: until its end all steps are its adds, and
-        ignored messages make no steps. A session has summaries besides, and where a branch was to
-        be made, copies may need a cleared memory (see `adding.add_copies`).
+        """Check a conversation whose import is unfinished: its steps must be the steps of this
+        import.
+
+        All steps are adds, and no message was ignored. A session also has compactions. A branch may
+        also have clearings of memory (see `adding.add_copies`).
         """
         imported, steps = self.memory.imported, self.last.n - self.clears - self.summaries
         if imported is not None and not steps == self.history.count <= imported:
@@ -303,7 +307,7 @@ class _Replay:
 
 
 def _needed_of(message: ChatMessage) -> ChatMessage | None:
-    """Return the part of a message that decisions need."""
+    """Return a message without the parts that no decision needs."""
     if isinstance(message, ToolExecutionResultMessage):
         return stub_of(message)
     if is_index(message):

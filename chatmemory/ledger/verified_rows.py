@@ -1,4 +1,6 @@
-"""Reads the rows of a conversation for verification: each row once, in the order of the ledger."""
+"""Reads the rows of a conversation for a verification: each row once, in the order of the
+ledger.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ Numbered = TypeVar("Numbered", Step, Stay)
 
 
 class UnreadableBatch(Contradicted):
-    """Raised for a batch of rows with an unreadable row. The database driver then returns no row of
-    the batch, so that the caller reads the rows one by one.
+    """Raised if a batch of rows has an unreadable row. The database driver returns no row of such a
+    batch, so the caller reads the rows one by one.
     """
 
 
@@ -42,8 +44,8 @@ class LedgerRows:
         self._batch = batch
 
     def check_numbers(self) -> None:
-        """Raise Contradicted if a step, a message or a stay (period of a message in memory) has a
-        number above the newest number of the conversation, or below 1.
+        """Raise Contradicted if the number of a step, a message or a stay is below 1, or above the
+        newest number in the conversation's row.
         """
         memory = self._memory
         if not _has_other_numbers(memory):
@@ -57,7 +59,7 @@ class LedgerRows:
             yield from steps
 
     def stays(self) -> Iterator[tuple[Stay, Message]]:
-        """Yield the stays (periods of messages in memory) by number, each with its message."""
+        """Yield the stays by number, each with its message."""
         for stays in self._batches(Stay, self._memory.last_stay):
             for part in database.parts_of({stay: stay.size for stay in stays}, AT_ONCE):
                 messages = self._read(Message, "seq", [stay.seq for stay in part])
@@ -68,7 +70,9 @@ class LedgerRows:
                     yield stay, messages[stay.seq]
 
     def _batches(self, model: type[Numbered], last: int) -> Iterator[list[Numbered]]:
-        """Yield the rows from number 1 to `last`, up to the first missing one."""
+        """Yield the rows with the numbers 1 to `last`, in batches. Ends at the first missing
+        number.
+        """
         for first in range(1, last + 1, self._batch):
             numbers = range(first, min(first + self._batch, last + 1))
             rows = self._read(model, "n", numbers)

@@ -33,11 +33,10 @@ Page = list[SqlRow]  # the columns `STAY` of some stays
 
 
 def entry_of(stay: Sequence[SqlValue], message: ChatMessage | None = None) -> Entry:
-    """Return a stored stay as an entry, the form of a message on which eviction decides. A stay is
-    one period of a message in memory, and `stay` has the values of its columns `STAY`.
+    """Return a stored stay as an entry of a window. `stay` has the values of the columns `STAY`.
 
-    `message` is the stay's message, or None if the caller has not read the message. Booleans may be
-    given as 0 and 1, as SQLite returns them.
+    `message` is the stay's message, or None if the caller has not read it. Booleans may be 0 and 1,
+    as SQLite returns them.
     """
     n, seq, rank, type, has_calls, tokens, pinned, size, overrides = stay
     is_stub = False
@@ -48,10 +47,8 @@ def entry_of(stay: Sequence[SqlValue], message: ChatMessage | None = None) -> En
 
 
 def stay_entry(stay: Stay, message: ChatMessage | None = None) -> Entry:
-    """Return a stored stay as an entry, the form of a message on which eviction decides. A stay is
-    one period of a message in memory.
-
-    `message` is the stay's message, or None if the caller has not read the message.
+    """Return a stored stay as an entry of a window. `message` is the stay's message, or None if the
+    caller has not read it.
     """
     return entry_of(_columns_of(stay), message)
 
@@ -60,7 +57,7 @@ _columns_of = attrgetter(*STAY)
 
 
 def unprotected(window: Window) -> Iterator[Entry]:
-    """Yield the entries of a stored window that eviction may remove: all but pinned messages and a
+    """Yield the entries of a stored window that may be evicted: all but pinned messages and a
     leading system message.
     """
     is_first = True
@@ -73,8 +70,8 @@ def unprotected(window: Window) -> Iterator[Entry]:
 
 
 class FramedRow(Protocol):
-    """A stored message: its JSON without the text (`frame`), its text, and its attributes as
-    JSON.
+    """A stored message: `frame` is its JSON without the text. Its text and its attributes are
+    separate columns.
     """
 
     @property
@@ -103,10 +100,10 @@ def read_message(row: FramedRow) -> ChatMessage:
 
 
 def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
-    """Return the message of a stored row as a window shows it. `overrides` is JSON of the text or
-    the attributes that the window shows instead of the stored ones, or None.
+    """Return the message of a stored row as a window shows it.
 
-    Raises CorruptRow if the row or the JSON cannot be read.
+    `overrides` is JSON of the text or the attributes that the window shows instead of the stored
+    ones, or None. Raises CorruptRow if the row or `overrides` cannot be read.
     """
     message = read_message(row)
     if overrides is None:
@@ -119,18 +116,15 @@ def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
 
 
 def open_stays(memory_id: str) -> QuerySet[Stay]:
-    """Return the open stays: the rows of the messages in the current window, in the order of the
-    window.
-    """
+    """Return the stays of the current window, in order."""
     return Stay.objects.filter(memory_id=memory_id, left_step=None).order_by("rank")
 
 
 def stays_at(step: Step) -> QuerySet[Stay]:
-    """Return the stays (periods of messages in memory) in the window after a step, in the order of
-    the window.
+    """Return the stays of the window after a step, in order.
 
-    The step's row says which numbers these stays have, except for system messages and pinned
-    messages. So few rows are read, however long the conversation is (see `ledger.numbers`).
+    Only about as many rows are read as the window has, however long the conversation is (see
+    `ledger.numbers`).
     """
     at, oldest = step.n, step.oldest
     lately = Q(n__gte=oldest, n__lte=step.last_stay)
@@ -141,8 +135,8 @@ def stays_at(step: Step) -> QuerySet[Stay]:
 
 
 def in_parts(stays: QuerySet[Stay]) -> Iterator[Stay]:
-    """Yield the rows of a window in order with their messages, about a megabyte at a time. Iterate
-    within one snapshot of the database.
+    """Yield the stays of a window in order, with their messages. About a megabyte is read at a
+    time, so iterate within one snapshot of the database.
     """
     for first, last in _parts(stays.values_list("rank", "size")):
         part = stays.filter(rank__gte=first, rank__lte=last)
@@ -150,7 +144,9 @@ def in_parts(stays: QuerySet[Stay]) -> Iterator[Stay]:
 
 
 def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last rank of each part to read, given ranks and sizes."""
+    """Yield the first and the last rank of each part to read. `places` has the rank and the size of
+    each message.
+    """
     size, ranks = 0, list[int]()
     for rank, more in places:
         if ranks and size + more > PART:
@@ -165,8 +161,8 @@ def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def step_zero(memory: Memory) -> Step:
     """Return an unsaved step 0, which stands for the empty conversation with its first policy.
 
-    If the first step changed the policy, the policy before it is not recorded. Then step 0 has no
-    policy.
+    Step 0 has no policy if the first step changed the policy, because the policy before is not
+    recorded.
     """
     first = Step.objects.filter(memory=memory, n=1).first()
     step = Step(memory=memory, n=0, **dict.fromkeys((*_TOTALS, *_COUNTERS), 0))
@@ -178,9 +174,10 @@ def step_zero(memory: Memory) -> Step:
 
 
 class StoredStays(EntrySource):
-    """The entries of a window in order, read from the database in pages from the beginning. Each
-    page is longer than the page before: most changes need only the first few entries, and all other
-    changes need all entries.
+    """The entries of a window in order, read from the database in pages.
+
+    Each page is longer than the page before. Most changes need only the first entries, and other
+    changes need all.
     """
 
     def __init__(self, stays: QuerySet[Stay]) -> None:
@@ -214,7 +211,7 @@ class StoredStays(EntrySource):
 
 
 class OpenStays(StoredStays):
-    """The entries of the current window, read in pages from the beginning. The first page is short,
+    """The entries of the current window, read from the database in pages. The first page is short,
     because most adds need only the first entries.
     """
 
@@ -239,7 +236,7 @@ def _page(stays: QuerySet[Stay], size: int) -> Page:
 
 
 class StoredWindow(Window):
-    """A conversation's window that reads its entries from the database as needed."""
+    """A conversation's window. Its entries are read from the database when they are needed."""
 
     def __init__(
         self,
@@ -260,8 +257,8 @@ class StoredWindow(Window):
         super().count_with(family, count)
 
     def with_messages(self) -> list[Entry]:
-        """Return every entry with its message. Messages that the window has not loaded are read
-        from the database.
+        """Return all entries with their messages. Messages that were not read yet are read from the
+        database.
         """
         entries = super().with_messages()
         unread = [entry for entry in entries if entry.message is None]
@@ -283,10 +280,10 @@ class StoredWindow(Window):
 def stored_window(
     memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
 ) -> Window:
-    """Return the window of a conversation, given the conversation's row. This is the current
-    window, or a past window if `stays` has the rows of that window.
+    """Return the window of a conversation, given its row. This is the current window, or with
+    `stays`, the past window that has these stays.
 
-    `cursor` is the cursor of the current transaction, if there is one.
+    `cursor` is the cursor of the current transaction, or None.
     """
     source = OpenStays(memory.id, cursor) if stays is None else StoredStays(stays)
     policy = memory.policy
@@ -297,12 +294,12 @@ def stored_window(
 
 
 def window_totals(memory: Memory, policy: Policy | None) -> Totals:
-    """Return the totals of the current window, as the row of the conversation has them. `policy` is
-    the policy of the conversation.
+    """Return the totals of the current window, from the conversation's row. `policy` is the
+    conversation's policy.
     """
     return stored_totals(policy, memory.window_count, memory.window_tokens, memory.window_load)
 
 
 def totals_after(step: Step) -> Totals:
-    """Return the totals of the window after a step, as the row of the step has them."""
+    """Return the totals of the window after a step, from the step's row."""
     return stored_totals(step.policy, step.count_after, step.tokens_after, step.load)

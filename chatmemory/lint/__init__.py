@@ -4,9 +4,9 @@
     refusals_in(turns, provider)    the faults for which the provider rejects it
     verdicts(turns)                 what each provider would answer to a window, in a sentence
 
-A turn is a message in the linter's form. `chatmemory.lint.linter` has the same functions for
+A turn here is a message in the linter's form. `chatmemory.lint.linter` has the same functions for
 messages. `chatmemory.lint.catalog` has the rules by id, each with its source and two examples. The
-catalog is imported when a window is first examined.
+catalog is imported when the first window is examined.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LESSON_PROVIDERS = (OPENAI, ANTHROPIC)  # the providers that lessons name
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
-    """Return the findings about a window, in the order of the window: why a provider would reject
-    or misunderstand it.
+    """Return why a provider would reject or misunderstand a window: its faults, in the order of the
+    window.
 
     `turns` are the messages of the window in the linter's form.
     """
@@ -55,10 +55,10 @@ def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) 
 
 
 def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:
-    """Return the findings for which a provider would reject a window. With `models`, the findings
-    for each of these models are returned, one model after the other.
+    """Return the faults for which a provider would reject a window. `turns` are its messages in the
+    linter's form.
 
-    `turns` are the messages of the window in the linter's form.
+    With `models`, the faults for each model are returned, one model after the other.
     """
     from chatmemory.lint.catalog import RULES  # many programs examine no window
 
@@ -69,8 +69,8 @@ def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a provider to a window, as the rules predict it. `provider` is the name of the
-    provider for people, such as OpenAI.
+    """The answer of a provider to a window, as the rules predict it. `provider` is the provider's
+    name for people, such as OpenAI.
     """
 
     provider: str
@@ -86,8 +86,11 @@ class Verdict:
 
     @property
     def answer(self) -> str:
-        """The answer in words: "Yes.", or "No." or "Not yet." with the first reason for a
-        rejection. A window that is accepted but misunderstood has "Accepted, but mishandled: …".
+        """The answer in words.
+
+        - "Yes." if the window is accepted.
+        - "No." or "Not yet." and the first reason, if the window is rejected.
+        - "Accepted, but mishandled: …" if the window is misunderstood.
         """
         if refusal := self._refusal:
             return f"{'Not yet' if refusal.is_pending else 'No'}. {refusal.message}"
@@ -102,7 +105,7 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return how providers would answer to a window: a verdict for each provider in
-    `LESSON_PROVIDERS`, the providers that the inspector's lessons compare.
+    """Return the answers of several providers to a window, one for each provider in
+    `LESSON_PROVIDERS`. These are the providers that the lessons compare.
     """
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

@@ -1,9 +1,8 @@
-"""Recognizes errors of providers that are not about a message: the prompt is too long, or a rate
-limit is exceeded.
+"""Recognizes errors of providers that are about no message: a prompt that is too long, or an
+exceeded rate limit.
 
-The wordings are those of the providers' own servers, as their documentation and public reports of
-users quote them. Numbers are taken from the error; None stands for numbers that the provider does
-not give.
+The wordings come from the providers' documentation, and from public reports of users. A number that
+an error does not give is None.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ _NUMBER = r"[\d,]{1,12}"  # in place of # in the patterns
 
 
 class ErrorPlace(NamedTuple):
-    """A position in a request, as named by a provider's error: `list` is the name of the list, `at`
-    the index in it, and `rest` the rest of the path.
+    """A position in a request, as a provider's error names it.
 
-    For example, `messages`, 0 and `.content[1]`. All providers' notations are converted to this
-    form.
+    `messages.[0].content[1]` has the `list` "messages", `at` 0, and the `rest` ".content[1]". All
+    providers' notations are converted to this form.
     """
 
     list: str
@@ -37,11 +35,12 @@ class ErrorPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class TooLong:
-    """The error that a prompt is too long. Numbers are None if the error does not give them.
+    """The error that a prompt is too long. Numbers that the error does not give are None.
 
-    `tokens` is the size of the prompt. `maximum` is the number of tokens for the prompt and the
-    model's answer together, and `reply` is the part that is reserved for the answer. `excess` is
-    the number of tokens that are too many, if the error gives only that number.
+    - `tokens`: the size of the prompt.
+    - `maximum`: the most tokens that the prompt and the answer may have together.
+    - `reply`: the tokens that are reserved for the answer.
+    - `excess`: the number of tokens too many, if the error gives only that.
     """
 
     tokens: int | None = None
@@ -51,8 +50,8 @@ class TooLong:
 
     @property
     def over(self) -> int | None:
-        """The number of tokens by which the prompt is too long, or None if the error does not
-        tell.
+        """The number of tokens by which the prompt is too long. None if the error does not
+        say it.
         """
         if self.tokens is None or self.maximum is None:
             return self.excess
@@ -60,9 +59,7 @@ class TooLong:
 
     @property
     def fits(self) -> int | None:
-        """The largest number of tokens that a prompt may have, or None if the error does not
-        tell.
-        """
+        """The most tokens that the prompt may have. None if the error does not say it."""
         return None if self.maximum is None else max(0, self.maximum - self.reply)
 
 
@@ -71,8 +68,8 @@ class RateLimited:
     """The error that a rate limit is exceeded, such as 30,000 tokens per minute.
 
     In this example, `limit` is 30000, `unit` is "tokens" and `period` is "minute". `wait` is the
-    time until the next attempt, such as "20s". A value that the error does not give is "" or None.
-    With `is_spending`, the credit or the budget is used up, so that waiting does not help.
+    time to wait, such as "20s". Values that the error does not give are None or "". With
+    `is_spending`, the credit or the budget is used up, and waiting does not help.
     """
 
     limit: int | None = None
@@ -245,9 +242,7 @@ _STEP = declared_pattern(r"\.?\[(\d{1,9})\]|\.(\d{1,9})(?!\w)", most=1_000)
 
 
 def too_long(error: str) -> TooLong | None:
-    """Return the numbers in a provider's error about a prompt that is too long; None for another
-    error.
-    """
+    """Return the numbers in an error about a prompt that is too long. None for any other error."""
     texts = _flat_texts(error)
     for pattern in _TOO_LONG:
         for text in texts:
@@ -261,7 +256,7 @@ def too_long(error: str) -> TooLong | None:
 
 
 def rate_limited(error: str) -> RateLimited | None:
-    """Return the details of a provider's rate limit error; None for another error."""
+    """Return the details of an error about an exceeded rate limit. None for any other error."""
     texts = _flat_texts(error)
     for pattern in _RATES:
         for text in texts:
@@ -279,7 +274,7 @@ def rate_limited(error: str) -> RateLimited | None:
 
 
 def place_in(error: str) -> ErrorPlace | None:
-    """Return the first position in a request that an error names, or None.
+    """Return the first position in a request that an error names, or None if it names none.
 
     All providers' notations are understood: `messages.[0].role`, `messages[0].role`,
     `messages.0.content.1` or `["body", "messages", 0]`.
@@ -297,7 +292,7 @@ def place_in(error: str) -> ErrorPlace | None:
 
 
 def _flat_texts(error: str) -> list[str]:
-    """Return the texts of an error without the line breaks of a log or a terminal."""
+    """Return the texts of an error, without the line breaks that a log or a terminal has added."""
     return [" ".join(text.split()) for text in texts_in(error)]
 
 

@@ -1,4 +1,4 @@
-"""The checks of provider rules: each function finds the faults of one kind in a window, for any
+"""The checks of provider rules. Each function finds one kind of fault in a window, for any
 provider.
 
 A check yields its faults in the order of the window. Checks of a provider's JSON are in `rendered`.
@@ -63,8 +63,8 @@ def nothing_to_send(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def shorter_than_a_turn(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find a window that has lost all user messages. No provider rejects it, but the model no
-    longer sees the question.
+    """Find a window that has lost all user messages. Providers accept it, but the model no longer
+    sees the question.
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if sent.has_left and dialogue and not any(turn.type is MessageType.USER for turn in dialogue):
@@ -75,8 +75,8 @@ def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
     """Find a window whose first message after the system message is neither a user message nor a
     tool result.
 
-    If a provider only mishandles such a window, no repair is offered: a conversation may begin with
-    a greeting of the assistant.
+    A repair is only offered for Bedrock. For other providers, a conversation may begin with a
+    greeting of the assistant.
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     if dialogue and dialogue[0].type not in (MessageType.USER, _RESULT):
@@ -88,16 +88,14 @@ def first_not_user(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def first_user(sent: ProviderWindow) -> int | None:
-    """Return the position of the first user message, at which memory could begin; None if there is
-    none.
-    """
+    """Return the position of the first user message; None if there is none."""
     return next((turn.position for turn in sent.turns if turn.type is MessageType.USER), None)
 
 
 def equal_roles(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find two user messages, or two AI messages, in a row.
+    """Find two user messages, or two AI messages, that follow each other.
 
-    An AI message that `joins` the previous message is no fault: both are parts of one answer.
+    Two AI messages that are parts of one answer (`joins`) are no fault.
     """
     dialogue = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
     for one, other in pairwise(dialogue):
@@ -227,8 +225,8 @@ def _is_object(text: str) -> bool:
 
 
 def empty_content(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find user messages and AI messages without content. For Anthropic, an AI message at the end
-    may be empty, because the model continues it (a prefill).
+    """Find user messages and AI messages without content. For Anthropic, the last message may be an
+    empty AI message, which the model continues.
     """
     for turn in sent.turns:
         if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
@@ -283,13 +281,15 @@ def unsupported_image(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def _kind_of(media: Media) -> str | None:
-    """Return the declared media type, or the one that the file name suggests."""
+    """Return the media type of media: the declared type, or the type that the name of the file
+    suggests. None if unknown.
+    """
     kind = media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
     return kind.lower() if kind else None
 
 
 def media_left_out(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find media that the provider's format cannot express, so that they are not sent."""
+    """Find media that cannot be sent, because the provider's format cannot express them."""
     for turn in sent.turns:
         left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
         if any(left):
@@ -300,7 +300,9 @@ def media_left_out(sent: ProviderWindow) -> Iterator[Fault]:
 
 
 def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
-    """Return the kind of a content for which the provider's format has no place, or ""."""
+    """Return the kind of a content that the provider's format cannot express, such as "a video";
+    else "".
+    """
     if provider == GEMINI or turn.own:
         return ""
     is_chat, is_result = provider == OPENAI, turn.type is _RESULT

@@ -1,8 +1,10 @@
-"""Checks of a provider's JSON as data: the lengths and forms of fields (`Limit`), and the order of
-roles (`Order`).
+"""Checks of a provider's JSON: the lengths and forms of fields (`Limit`), and the order of roles
+(`Order`).
 
-A path leads from a message to its values: `tool_calls[].id` means the ids of all items of a list,
-`content[tool_use].id` the ids of the items with that type.
+A path leads from a message to values in it:
+
+- `tool_calls[].id`: the ids of all items of a list.
+- `content[tool_use].id`: the ids of the items with this type.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _SHOWN = 40  # characters of a value that are shown
 
 
 class JsonField(NamedTuple):
-    """A value in a message's JSON, with its path such as `tool_calls[0].id`."""
+    """A value in the JSON of a message, with its path such as `tool_calls[0].id`."""
 
     value: JsonValue
     path: str

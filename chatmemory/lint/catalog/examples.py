@@ -36,7 +36,7 @@ def mishandled(source: str, error: str = "", date: str = "", conflict: str = "")
 
 
 def _address(source: str) -> str:
-    """Return the address of a source, which is a GitHub thread unless it is an address itself."""
+    """Return the address of a source. A source that is no address is a thread on GitHub."""
     return source if source.startswith("https://") else GITHUB + source
 
 
@@ -57,7 +57,7 @@ def developer_message() -> SystemMessage:
 
 
 def reasoned(answer: JsonValue) -> AiMessage:
-    """Return an AI message of OpenAI Responses with two items: a reasoning item, and then the item
+    """Return an AI message of OpenAI Responses with two items: a reasoning item, then the item
     `answer`.
     """
     reasoning = {"=": {"id": "rs_1", "summary": [], "type": "reasoning"}}
@@ -95,22 +95,22 @@ def call_item(id: str) -> JsonDict:
 
 
 def call_turn(id: str, *before: JsonDict) -> JsonDict:
-    """Return a tool call as a message in Anthropic's format, after the blocks `before`."""
+    """Return a tool call as a message in Anthropic's format. The blocks `before` come first."""
     use = {"type": "tool_use", "id": id, "name": "find", "input": {}}
     return {"role": "assistant", "content": [*before, use]}
 
 
 def result_turn(id: str, **others: object) -> JsonDict:
-    """Return the result of a tool call as a message in Anthropic's format. `others` are further
-    fields of the result.
+    """Return a tool result as a message in Anthropic's format. `others` are further properties of
+    the result.
     """
     block = {"type": "tool_result", "tool_use_id": id, "content": "found", **others}
     return {"role": "user", "content": [block]}
 
 
 def picture(media_type: str) -> JsonDict:
-    """Return a PNG image as a block in Anthropic's format. The block gives `media_type` as the type
-    of the image.
+    """Return a PNG image as a block in Anthropic's format, declared as an image of the type
+    `media_type`.
     """
     source = {"type": "base64", "media_type": media_type, "data": "iVBORw0KGgoAAAANSUhEUg=="}
     return {"type": "image", "source": source}

@@ -1,4 +1,4 @@
-"""The provider rules about single fields: which forms and lengths of values are accepted."""
+"""The rules of providers about single fields: their accepted forms and lengths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def _law(
     condition: str = "",
     conflict: str = "",
 ) -> Law:
-    """Return a law for some limits. `source` is a GitHub thread or an address."""
+    """Return a rule of a provider about some fields. `source` is a thread on GitHub or an
+    address.
+    """
     source = source if source.startswith("https://") else _GITHUB + source
     return Law(
         severity,

@@ -1,6 +1,4 @@
-"""The provider rules about the JSON of a provider's own format, and the rules that depend on the
-model.
-"""
+"""The rules of providers about the JSON of their own formats, and about single models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider rules about the messages themselves: tool calls and results, roles and contents."""
+"""The rules of providers about messages: tool calls and results, roles and contents."""
 
 # Long: a catalog of rules, which are read one by one and share nothing.
 from __future__ import annotations
