@@ -1,5 +1,5 @@
-"""The board of a lesson. It shows all messages in a row, then the history and the memory at one
-moment, and what the next change does to the messages.
+"""The board of a lesson: all messages in a row, the history, memory, and what the next change does
+to the messages.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SLOTS_MAX = 12
 
 @dataclass(frozen=True)
 class BoardMessage:
-    """A message on the board. `note` says what happens to the message, such as "next to arrive".
-    After an answer, the note may be what the learner said: "you said: stays".
+    """A message on the board. `is_next` marks an arriving message, and `is_gone` a leaving message.
 
-    `is_right` tells whether the learner was right about this message; None if the learner said
-    nothing about the message. `is_next` marks an arriving message, and `is_gone` a leaving one.
+    `note` says what happens to the message, such as "next to arrive", or what the learner said
+    about it, such as "you said: stays". `is_right` is whether the learner was right; None if the
+    learner said nothing about the message.
     """
 
     line: Line
@@ -47,11 +47,11 @@ class BoardMessage:
 
 
 class Board:
-    """The board at a moment of a lesson: before a change (`happening`), or after the change if
-    `is_revealed` is true.
+    """The board of a lesson before a change (`happening`), or after the change if `is_revealed` is
+    True.
 
-    With `asks`, learners can pick the messages that they think will leave. `picked` are the numbers
-    of the messages that they picked, or None without an answer.
+    With `asks`, learners pick the messages that they think will leave. `picked` has the numbers of
+    the picked messages; None without an answer.
     """
 
     def __init__(
@@ -73,16 +73,12 @@ class Board:
 
     @cached_property
     def lines(self) -> Sequence[Line]:
-        """The messages of the history, and the summaries. Arriving messages are included, although
-        memory gets them only when the answer is revealed.
-        """
+        """All messages and summaries, including the messages that are about to arrive."""
         return self.scene.lines if self.is_revealed else (*self.scene.lines, *self.arriving)
 
     @cached_property
     def gone(self) -> frozenset[int]:
-        """The numbers of the messages that leave memory by the change; empty until the answer is
-        revealed.
-        """
+        """The numbers of the messages that leave memory. Empty until the answer is revealed."""
         leaving = (*self.happening.leaving, *self.happening.lost)
         return frozenset(leaving if self.is_revealed else ())
 
@@ -102,13 +98,13 @@ class Board:
 
     @property
     def fill(self) -> int:
-        """The part of the limit that is used, in percent."""
+        """The percentage of the limit that memory uses."""
         return min(100, self.load * 100 // self.limit)
 
     @property
     def slots(self) -> list[bool]:
-        """A value for each message or turn that the limit allows: true if memory uses it. The list
-        is empty for a limit in tokens, and for a large limit.
+        """One value for each message or turn that the limit allows: True if memory uses it. Empty
+        for a limit in tokens, and for a large limit.
         """
         if self.unit == "tokens" or self.limit > SLOTS_MAX:
             return []
@@ -118,8 +114,8 @@ class Board:
 
     @cached_property
     def cells(self) -> list[BoardMessage]:
-        """All messages in a row, including arriving ones. A frame surrounds the messages in
-        memory.
+        """All messages in a row, including the messages that are about to arrive. Their CSS classes
+        draw a frame around memory.
         """
         is_in = [line.seq in self.scene.in_memory for line in self.lines]
         before, after = [False, *is_in], [*is_in[1:], False]
@@ -145,7 +141,9 @@ class Board:
 
     @cached_property
     def history(self) -> list[BoardMessage]:
-        """The messages in history. A tag says when and why a message left memory."""
+        """The messages of the history. Messages that left memory have a note that says when and
+        why.
+        """
         said = self.scene.history
         return [
             self._message(
@@ -170,7 +168,7 @@ class Board:
 
     @cached_property
     def memory(self) -> list[BoardMessage]:
-        """The messages in memory, including those that leave now or arrive next."""
+        """The messages in memory, including those that leave now and those that arrive next."""
         rows = self._rows_of_memory()
         messages = [
             self._message(
@@ -186,16 +184,18 @@ class Board:
         return [replace(each, is_right=self.verdicts.get(each.line.seq)) for each in messages]
 
     def _rows_of_memory(self) -> list[Line]:
-        """Return memory before the change and the messages that arrive, so that leaving messages
-        keep their rows. If the change is revealed and no message leaves, return memory after it.
+        """Return memory before the change, and the arriving messages. So leaving messages keep
+        their rows.
+
+        If the change is revealed and no message leaves, return memory after the change.
         """
         if self.is_revealed and not self.gone:
             return [*self.scene.memory]
         return [*self._before_with_summaries(), *self.arriving]
 
     def _before_with_summaries(self) -> list[Line]:
-        """Return memory before the change. If the change is revealed, each summary that it made is
-        put before the first message that the summary covers.
+        """Return memory before the change. A revealed summary stands before the first message that
+        the summary replaces.
         """
         before = self.happening.before
         rows = [*before.memory]
@@ -206,7 +206,7 @@ class Board:
         return rows
 
     def _fate_of(self, line: Line) -> str:
-        """Return what happens to a message, or what a learner said would happen."""
+        """Return what happens to a message, or what the learner said would happen."""
         if self.picked is not None and line.seq in self.verdicts:
             is_picked = line.seq in self.picked
             return f"you said: {self.verbs.leaves if is_picked else self.verbs.stays}"
@@ -221,10 +221,10 @@ class Board:
 
     @cached_property
     def verdicts(self) -> Mapping[int, bool]:
-        """Whether the learner's answer about a message was right, by the number of the message. It
-        has each message that was picked or that left memory, except for arriving messages.
+        """Whether the learner was right about a message, by its number: for picked messages and for
+        messages that leave. Arriving messages are left out.
 
-        Empty until the answer is revealed, and without an answer.
+        Empty without an answer, and until the answer is revealed.
         """
         if not self.is_revealed or self.picked is None:
             return {}
@@ -246,7 +246,7 @@ class Board:
     @property
     def tally(self) -> list[ReceiptLine]:
         """The arithmetic of the change in lines, such as the size of memory with the new message,
-        and the limit. Until the answer is revealed, the lines about leaving messages are left out.
+        and the limit. Lines about leaving messages come when the answer is revealed.
         """
         changes = self.happening.changes
         change = changes[0].change if changes else None
@@ -259,7 +259,7 @@ class Board:
 
 
 def _reason(change: ChangeResult, seq: int) -> str:
-    """Return the reason why a message left, or "" if the policy chose it to make room."""
+    """Return why a message left memory. Return "" if it left to make room."""
     (evicted,) = (each for each in change.evicted if each.seq == seq)
     made_room = evicted.reason is Reason.CAPACITY and not evicted.misfit
     return "" if made_room else reason_of(evicted)

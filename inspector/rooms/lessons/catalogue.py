@@ -1,8 +1,7 @@
-"""The installed lessons: the lessons of the package, then the lessons in the folder that a setting
-names.
+"""The installed lessons: those of the package, then those in the folder that a setting names.
 
-Files are read again when they change, so a lesson that is dropped into the folder is available at
-once. A system check names the faults of a file, by line and field.
+Files are read again when they change, so that a new file in the folder is a lesson at once. A
+system check reports the faults of files.
 """
 
 from __future__ import annotations
@@ -27,25 +26,23 @@ _SLUG = declared_pattern(r"[a-zA-Z0-9_-]{1,80}")
 
 
 class Staged(NamedTuple):
-    """A lesson that was played. `moments` has one moment for each step: memory before and after the
-    step.
-    """
+    """A lesson that was played. `moments` has memory before and after each step."""
 
     lesson: Lesson
     moments: tuple[LessonMoment, ...]
 
 
 class Catalogue(NamedTuple):
-    """The usable lessons by slug, in order, and the faults of all other files."""
+    """The valid lessons by slug, in the order in which they are listed, and the faults of invalid
+    files (`problems`).
+    """
 
     lessons: dict[str, Staged]
     problems: tuple[str, ...]
 
 
 def catalogue() -> Catalogue:
-    """Return all lessons. A file that cannot be used is left out, and its fault is in
-    `problems`.
-    """
+    """Return all lessons. An invalid file is left out; `problems` says why."""
     lessons: dict[str, Staged] = {}
     problems: list[str] = []
     for file in _files():
@@ -67,13 +64,15 @@ def _unusable_name(slug: str, taken: Container[str]) -> str:
 
 
 def _folder() -> Path | None:
-    """Return the folder of a teacher's own lessons; None if the settings name none."""
+    """Return the folder for the site's own lessons, or None if the settings name no folder."""
     named = inspector_configuration().LESSONS
     return Path(named) if named else None
 
 
 def _files() -> list[Path]:
-    """Return the files of lessons: of a folder by the numbers of their names, 9 before 10."""
+    """Return the files of all lessons. In each folder, they are sorted by the numbers in their
+    names, 9 before 10.
+    """
     folders = filter(None, (OWN, _folder()))
     return [file for folder in folders for file in sorted(folder.glob("*.toml"), key=_place)]
 
@@ -102,7 +101,7 @@ def lesson_named(name: str) -> Staged:
 
 
 def _found(file: Path) -> Staged | str:
-    """Return the lesson of a file, or its fault with the place."""
+    """Return the lesson of a file, or a text with the fault and its line."""
     try:
         return _since(file, file.stat().st_mtime_ns)
     except OSError as error:
@@ -111,7 +110,9 @@ def _found(file: Path) -> Staged | str:
 
 @lru_cache(maxsize=200)
 def _since(file: Path, changed: int) -> Staged | str:
-    """Read the lesson of a file that was `changed` at that time."""
+    """Read the lesson of a file. `changed` is the time of its last change, so that a changed file
+    is read again.
+    """
     content = file.read_bytes()
     try:
         lesson = read_lesson(content, str(file))
@@ -127,8 +128,8 @@ def _since(file: Path, changed: int) -> Staged | str:
 
 @register("lessons")
 def check_lessons(**_: object) -> list[CheckMessage]:
-    """System check: report a folder of lessons that does not exist, and each file that is not a
-    valid lesson.
+    """System check: report a lessons folder that does not exist, and each file that is no valid
+    lesson.
     """
     own = _folder()
     if own is None:

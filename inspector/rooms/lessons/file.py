@@ -1,8 +1,10 @@
 """Writes a lesson as one HTML file, which runs from disk without a server.
 
-For each step, the file has a page before the answer, and a page for each possible answer. The
-script shows one page at a time. If learners pick messages, all answers share one page, on which the
-script marks the picked messages. Without scripts, the file shows all steps with their answers.
+For each step, the file has a page before the answer and a page for each possible answer. The script
+shows one page at a time. If learners pick messages, one page serves for all answers, and the script
+marks the picked messages.
+
+In a browser without scripts, the file shows all steps with their answers.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ SPRITE = "inspector/sprite.svg"
 
 @dataclass(frozen=True)
 class FilePage:
-    """A page of the file: a step before or after an answer.
+    """A page of the file: a step before or after an answer. The `name` of step 2 is:
 
-    `name` is `step-2` before an answer, and `step-2-3` after the answer 3. It is `step-2-picked`
-    after messages were picked; then `leaving` has the numbers of the messages that leave.
+    - `step-2` before the answer;
+    - `step-2-3` after the answer 3;
+    - `step-2-picked` after the learner picked messages. Then `leaving` has the numbers of the
+      messages that leave.
     """
 
     name: str
@@ -67,7 +71,7 @@ def _pages(staged: Staged) -> Iterator[FilePage]:
 
 
 def _answers(moment: LessonMoment) -> Iterator[tuple[str, Answer]]:
-    """Yield each answer that gets a page of its own, with its part of the page's name."""
+    """Yield each answer that gets its own page, after the last part of the page's name."""
     question = moment.question
     if question.ask is Ask.LEAVES:
         yield "picked", Answer(picked=frozenset(moment.leaving))
@@ -81,5 +85,5 @@ def _drawn(page: LessonPage) -> SafeString:
 
 
 def _with_own_icons(html: str) -> str:
-    """Let icons refer to the sprite in the file, not to the site's."""
+    """Let icons refer to the sprite within the file."""
     return html.replace(f"{static(SPRITE)}#", "#")

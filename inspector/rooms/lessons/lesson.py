@@ -1,4 +1,4 @@
-"""Reads lessons from TOML files, checked field by field. Errors name the line and the field."""
+"""Reads lessons from TOML files and checks each field. Errors name the line and the field."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Ask(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """An answer to choose from, such as "Memory still has the order number". Its `claim` is the
-    same statement in a form that can be checked: ("remembers", "7741"). The answer is correct if
-    the claim is true of memory after the step.
+    """An answer to choose from, such as "Memory still has the order number". `why` comments on the
+    answer after somebody chose it.
 
-    `why` comments on the answer after it was chosen.
+    `claim` is the same statement in a form that code can check, such as ("remembers", "7741"). The
+    answer is correct if the claim is true after the step.
     """
 
     text: str
@@ -72,12 +72,12 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The question of a lesson's step. `ask` is the kind of question, None for a step that has only
-    a text. `why` explains the result, and is shown after the answer.
+    """The question of a step. `ask` is the kind of question; None for a step that only has a text.
+    `why` explains the result after the answer.
 
-    For Ask.CHOOSE, `choices` are the answers to choose from. For Ask.LIMIT, the answer is the
-    smallest of `limits` that keeps the message with the number `keep`, or that keeps the `fact`
-    until it is needed again.
+    - `Ask.CHOOSE`: the learner chooses one of the `choices`.
+    - `Ask.LIMIT`: the learner chooses the smallest of the `limits` that keeps something: the
+      message with the number `keep`, or the `fact` until it is needed again.
     """
 
     ask: Ask | None = None
@@ -91,18 +91,19 @@ class Question:
 
     @property
     def answers(self) -> Sequence[int]:
-        """The possible answers: the limits, or the numbers of the choices."""
+        """The possible answers: the limits, or the numbers of the choices from 1."""
         return self.limits or range(1, len(self.choices) + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What happens in a step after the answer, in this order.
+    """What happens in a step after the answer, in this order:
 
-    First, a `summary` replaces all but the last `keep_last` messages. Up to `append_terms` exact
-    terms of the replaced messages are appended, if the summary lacks them. Without a `summary`, the
-    terms are appended to the last summary of the lesson. Then the next `adds` messages arrive.
-    Last, the limit becomes `becomes`; None leaves the limit as it is.
+    - A `summary` replaces all messages but the last `keep_last`.
+    - Up to `append_terms` exact terms of the replaced messages are appended to the summary. If the
+      step has no `summary`, they are appended to the last summary of the lesson.
+    - The next `adds` messages arrive.
+    - The limit becomes `becomes`, unless this is None.
     """
 
     summary: str = ""
@@ -117,8 +118,8 @@ class LessonStep:
     """A step of a lesson: a text, and possibly a question about what happens next.
 
     Before the question, the limit becomes `limit`, and messages are added until there are `said`
-    messages. None leaves the limit or the messages as they are. With `recovers`, memory leaves out
-    interrupted tool calls from this step on.
+    messages. None changes nothing. With `recovers`, interrupted tool calls are left out of memory
+    from this step on.
     """
 
     text: str
@@ -131,9 +132,7 @@ class LessonStep:
 
 @dataclass(frozen=True)
 class Practice:
-    """A link from a lesson to a page of the inspector that shows the same topic in a real
-    conversation.
-    """
+    """A link from a lesson to a page of the inspector on the same topic."""
 
     text: str
     page: str
@@ -143,9 +142,10 @@ class Practice:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. `slug` is the name of the lesson in its file name and in its URL. `lead` is the
-    introduction, and `remember` is a sentence to remember at the end. `script` is the chat as text,
-    from which the `messages` are read.
+    """A lesson. `slug` is its name in the URL and in its file name.
+
+    `lead` is the introduction, and `remember` a sentence to remember at the end. `script` is the
+    chat as text, and `messages` are the messages read from it.
     """
 
     slug: str
@@ -166,9 +166,10 @@ class Lesson:
 
 
 class InvalidLesson(Exception):
-    """Raised for a file that is not a valid lesson. `path` leads to the faulty value, such as
-    ("step", 2, "why"). If the file cannot be parsed, `path` is empty and `line` is the number of
-    the faulty line.
+    """Raised for a file that is no valid lesson. `path` leads to the faulty value, such as ("step",
+    2, "why").
+
+    For a file that is no valid TOML, `path` is empty and `line` is the number of the faulty line.
     """
 
     def __init__(self, path: Path, why: str, line: int = 0) -> None:
@@ -185,8 +186,8 @@ class InvalidLesson(Exception):
 
 
 def read_lesson(content: bytes, source: str) -> Lesson:
-    """Return the lesson from the bytes of a TOML file. Its slug is derived from `source`, the
-    file's name. Raises InvalidLesson.
+    """Return the lesson in the bytes of a TOML file. `source` is the name of the file, from which
+    the slug is made. Raises InvalidLesson.
     """
     if len(content) > BYTES_MAX:
         raise InvalidLesson(
@@ -226,7 +227,7 @@ def _lesson(table: Table, source: str) -> Lesson:
 
 
 def _slug(source: str) -> str:
-    """Return a file's name without its ending and the number before it that sorts it."""
+    """Return the slug for a file's name: `3-token-window.toml` has the slug `token-window`."""
     number, dash, name = PurePath(source).stem.partition("-")
     return name if dash and number.isdigit() else PurePath(source).stem
 
@@ -286,7 +287,9 @@ def _question(table: Table, ask: Ask) -> Question:
 
 
 def _outcome(table: Table, ask: Ask) -> Outcome:
-    """Return what happens with the answer: if nothing is named, messages leave when one arrives."""
+    """Return what happens after the answer. If the file does not say so, the next message arrives
+    in a step that asks which messages leave.
+    """
     becomes, has_summary = table.optional_number("becomes"), "summary" in table
     is_an_add = ask is Ask.LEAVES and becomes is None and not has_summary
     return Outcome(
@@ -330,7 +333,7 @@ def _practice(table: Table) -> Practice:
 
 
 class Table:
-    """A table of a TOML file. Each method returns or checks a field, and raises InvalidLesson."""
+    """A table of a TOML file. The methods return or check a field, and raise InvalidLesson."""
 
     def __init__(self, values: JsonMap, path: Path = ()) -> None:
         self._values = values
@@ -414,9 +417,9 @@ def _listed(names: Collection[str]) -> str:
 
 
 def lesson_line(path: Path, text: str) -> int:
-    """Return the line number of a field in a lesson's file. `path` leads to the field, such as
-    ("step", 2, "why"), and `text` is the file's content. If the field is missing, return the line
-    of its table.
+    """Return the line number of a field in the `text` of a lesson's file. `path` leads to the
+    field, such as ("step", 2, "why"). If the field is missing, return the line where its table
+    begins.
     """
     short = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
     lines = [line.partition("#")[0].replace(" ", "") for line in short.splitlines()]
@@ -436,6 +439,6 @@ def lesson_line(path: Path, text: str) -> int:
 
 
 def _headers(lines: Sequence[str], table: str, first: int) -> list[int]:
-    """Return the lines on which a table begins."""
+    """Return the line numbers of the headers of a table, from `first` on."""
     headers = (f"[{table}]", f"[[{table}]]")
     return [n for n in range(first, len(lines)) if lines[n] in headers]

@@ -1,7 +1,7 @@
-"""Links between pages of lessons: on this site, in a frame of another site, and in a file.
+"""Links between pages of lessons: on this site, in a frame on another site, and in a file.
 
-In a frame, URLs carry the learner's progress, because browsers keep no cookies there. A page in a
-frame has no links to the playground and to pages that need an account.
+Browsers keep no cookies for a frame, so its URLs carry the learner's progress. In a frame, there
+are no links to the playground and to pages that need an account.
 """
 
 from __future__ import annotations
@@ -25,34 +25,38 @@ Progress = Mapping[str, int]
 
 
 def is_framed(request: HttpRequest) -> bool:
-    """Return whether a request comes from a frame of another site, and the settings allow such
-    frames.
+    """Return whether a page is shown in a frame on another site, and whether the settings allow
+    this.
 
-    Browsers mark only the first page of a frame. Links within the frame have a URL parameter.
+    Browsers tell this by a header for the first page. Further pages have a URL parameter.
     """
     in_a_frame = EMBED in request.GET or request.headers.get("Sec-Fetch-Dest") == "iframe"
     return in_a_frame and bool(inspector_configuration().EMBED)
 
 
 def written(progress: Progress) -> str:
-    """Encode a learner's progress as text, such as `memory-vs-history:3 token-window:1`."""
+    """Return a learner's progress as text, such as `memory-vs-history:3 token-window:1`: lessons
+    with their last answered step.
+    """
     return " ".join(f"{slug}:{step}" for slug, step in [*progress.items()][-LESSONS_MAX:])
 
 
 def read(text: str) -> Iterator[tuple[str, int]]:
-    """Read the text of a learner's progress (see `written`). Yield pairs: the slug of a lesson, and
-    the number of the last step that the learner has answered.
+    """Read the text of a learner's progress (see `written`). Yield the slug of each lesson with its
+    last answered step.
     """
     return ((slug, int(step)) for slug, step in _STEP.findall(text))
 
 
 @dataclass(frozen=True)
 class LessonLinks:
-    """The links on a lesson's page. The URL of step 2 is `lesson`, then 2, then `more`:
-    "/lessons/turns/?step=", "2" and "&embed=…".
+    """The links on a lesson's page.
 
-    `frame` is the template around the page. Without `is_site`, links lead only to lessons, not to
-    other pages of the site. `progress` is the learner's progress as text.
+    - `lesson`, `more`: the parts of a step's URL before and after its number, such as
+      "/lessons/turns/?step=" and "&embed=…".
+    - `frame`: the template around the page.
+    - `is_site`: whether links lead to all pages of the site; if False, only to lessons.
+    - `progress`: the learner's progress as text; see `written`.
     """
 
     lesson: str
@@ -63,7 +67,7 @@ class LessonLinks:
 
     @property
     def query(self) -> str:
-        """The query string of links to other pages of lessons, with "?"; "" without parameters."""
+        """The query string for links to other pages of lessons, such as "?embed=…", or ""."""
         return self.more and f"?{self.more[1:]}"
 
 

@@ -1,4 +1,4 @@
-"""The page of a lesson's step, and the screens of a lesson for a projector."""
+"""The page of a lesson's step, and the screens for showing a lesson on a projector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _PLACES = {"simulate": ("conversation", "#composer")}
 
 
 class Offer(NamedTuple):
-    """A possible answer: value, letter, text, and after checking, whether it is correct."""
+    """A possible answer, such as A with a text. `is_chosen` is True for the learner's answer.
+    `is_right` is False until the answer is revealed.
+    """
 
     value: int
     letter: str
@@ -38,7 +40,7 @@ class Offer(NamedTuple):
 class StepTexts:
     """The texts of a step: its explanation, its question, and the explanation of the answer.
 
-    With `is_plain`, numbers of messages such as #3 are no links.
+    With `is_plain`, numbers of messages such as #3 are not made into links.
     """
 
     def __init__(self, moment: LessonMoment, is_plain: bool = False) -> None:
@@ -53,8 +55,8 @@ class StepTexts:
 
     @property
     def causes(self) -> list[SafeString]:
-        """Sentences on why messages left memory, in the words that the conversation page uses.
-        Usual causes, which the step's own text explains, are left out.
+        """Sentences on why messages left memory, as on the conversation page. Causes that the texts
+        of lessons explain themselves are left out.
         """
         by_cause: dict[str, list[int]] = {}
         for change in filter(None, (scene.change for scene in self.moment.changes)):
@@ -66,7 +68,7 @@ class StepTexts:
         return [marked_up(cause, self._is_linked) for cause in causes]
 
     def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> list[Offer]:
-        """Return the possible answers of the question, with the learner's answer marked."""
+        """Return the possible answers of the question. `answer` is the learner's answer, if any."""
         moment, question = self.moment, self.moment.question
         if question.limits:
             known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in question.limits]
@@ -87,7 +89,9 @@ class StepTexts:
         ]
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
-        """Return the board of this step. After a limit was chosen, the board shows its effect."""
+        """Return the board of this step. After a question about a limit, the board shows memory
+        under the chosen limit.
+        """
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping
             return Board(Happening(self.moment.tries[limit]))
@@ -100,10 +104,9 @@ class StepTexts:
 
 
 class LessonPage:
-    """Presents one step of a lesson, with the answer that the learner gave.
+    """Presents one step of a lesson. `is_open` is True while its question waits for an answer.
 
-    `is_open` is true while the question waits for an answer. `passed` has the texts of the steps
-    before this step, and `later` is the number of steps after it.
+    `passed` has the texts of earlier steps. `later` is the number of steps that follow.
     """
 
     def __init__(self, staged: Staged, number: int, answer: Answer | None = None) -> None:
@@ -147,7 +150,7 @@ ASKED = ("question", "answer", "why")
 class Screen:
     """A screen for the projector. `kind` is title, text, question, answer, why or end.
 
-    `texts` are the texts of its step; None for the first and the last screen.
+    `texts` are the texts of the step; None for title and end.
     """
 
     kind: str

@@ -1,8 +1,8 @@
-"""The playground: a chat that a visitor writes, shown on the board of the lessons. Its URL holds
-the whole state.
+"""The playground: a chat that a visitor writes, shown on a board as in lessons. The whole state is
+in the URL.
 
-The URL has the chat as a compressed script. Anybody can make a short link that would expand to a
-huge chat, so unpacking stops at the longest allowed chat.
+The chat in the URL is compressed. Unpacking stops at the longest allowed chat, because a short URL
+could hold a huge chat.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ _TOO_LONG = f"The chat can have at most {CHARACTERS_MAX:,} characters. Remove so
 
 @dataclass(frozen=True)
 class Play:
-    """The state of the playground: a chat as a script, a kind of policy with its limit, and the
-    shown position in the chat.
+    """The state of the playground: a chat as a `script`, and a `kind` of policy with its `limit`.
 
     `at` is the number of messages that have arrived; None means all. With `asks`, the page asks
-    which messages leave next, and `picked` is the visitor's answer.
+    which messages leave next. `picked` is the visitor's answer.
     """
 
     script: str
@@ -75,8 +74,8 @@ class Play:
 
     @classmethod
     def written(cls, posted: QueryDict) -> Play:
-        """Return the state for a chat that a visitor posted, with the posted kind and limit.
-        Defaults replace a kind or a limit that is not valid.
+        """Return the state for a form that a visitor sent. Defaults replace a kind or a limit that
+        is not valid.
         """
         kind = posted.get("kind", "")
         limit = number_in(posted, "limit", LIMIT_MAX)
@@ -94,7 +93,9 @@ class Play:
         return f"{reverse('inspector:playground')}?{query}"
 
     def messages(self) -> list[ChatMessage]:
-        """Return the messages of the script. Raises InvalidValue if there are none or too many."""
+        """Return the messages of the script. Raises InvalidValue if there is no message, or too
+        many.
+        """
         messages = read_script(self.script)
         if not messages:
             raise InvalidValue("Write a chat: a line such as “user: Hello” for each message.")
@@ -110,15 +111,15 @@ class Play:
         return policy_from_dict({"kind": self.kind, kind.limit_name: self.limit})
 
     def moved(self, at: int, asks: bool = False) -> Play:
-        """Return this state after `at` messages, without an answer."""
+        """Return the state of the same chat after `at` messages, without an answer."""
         return replace(self, at=at, asks=asks, picked=None)
 
 
 class Playground:
-    """Presents a state of the playground. `scenes` show memory before the chat and after each
-    message.
+    """Presents a state of the playground. `scenes` has memory before the first message, and after
+    each message.
 
-    Raises InvalidValue if the chat cannot be played or is too long for a URL.
+    Raises InvalidValue if the chat cannot be played, or is too long for a URL.
     """
 
     def __init__(self, play: Play) -> None:
@@ -146,14 +147,14 @@ class Playground:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """Whether each provider in use would accept this memory. If the settings name no provider,
-        the verdicts are about the providers of the lessons.
+        """Whether each provider in use would accept this memory. Without providers in use, the
+        providers of the lessons are asked.
         """
         use, scene = providers_in_use(), self.board.scene
         return scene.verdicts() if use is None else scene.verdicts_of(use)
 
     def _happening(self) -> Happening:
-        """Return the change that the question is about, or the last one."""
+        """Return the change that the question is about; without a question, the last change."""
         end = self.at + 1 if self.play.asks else self.at
         if not end:
             return Happening(self.scenes[0])
@@ -161,9 +162,9 @@ class Playground:
 
     @property
     def kinds(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield the kinds of policy to switch to: name, URL, and whether it is chosen now.
+        """Yield the kinds of policy to choose from: name, URL, and whether the kind is chosen now.
 
-        The URL of another kind has a limit that fits half of the chat.
+        The URL of another kind has a limit for about half of the chat.
         """
         for name, kind in policy_kinds().items():
             is_chosen = name == self.play.kind
@@ -172,14 +173,14 @@ class Playground:
             yield kind.label, url, is_chosen
 
     def _whole(self, kind: str) -> int:
-        """Return the load of all messages under a kind of policy."""
+        """Return the load that all messages of the chat have under a kind of policy."""
         policy = replace(self.play, kind=kind).policy()
         messages = self.scenes[-1].history
         return policy.load(policy.total(Entry.of(line.message, line.tokens) for line in messages))
 
 
 def pack(script: str) -> str:
-    """Compress a script for a URL. Raises InvalidValue if it is too long."""
+    """Compress a script for a URL. Raises InvalidValue if the script is too long."""
     _check(script)
     try:
         content = script.encode()

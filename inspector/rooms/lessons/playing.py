@@ -1,4 +1,4 @@
-"""The requests of the playground: a chat and a memory of your own, whose state is in the URL."""
+"""The requests of the playground."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def playground(request: HttpRequest) -> HttpResponse:
 
 
 def _written(request: HttpRequest) -> HttpResponse:
-    """Redirect to the page of the written script, or show its fault."""
+    """Redirect to the URL of the posted chat, or show the fault of the chat."""
     play = Play.written(request.POST)
     try:
         return redirect(Playground(play).play.url)
@@ -43,7 +43,9 @@ def _written(request: HttpRequest) -> HttpResponse:
 
 
 def _sample(slug: str) -> str:
-    """Return the address of the chat of a lesson, or of another one."""
+    """Return the URL of the playground with the chat of a lesson. An unknown slug stands for the
+    first sample.
+    """
     lessons = catalogue().lessons
     lesson = (lessons.get(slug) or lessons[FIRST_SAMPLE]).lesson
     return Play(lesson.script, lesson.policy.kind, lesson.policy.limit).url

@@ -1,8 +1,7 @@
-"""Rehearsals: show how messages change an empty memory, with no conversation and no database.
+"""Rehearsals: play messages into an empty memory, without a conversation and without a database.
 
-An event adds a message, sets a policy, or replaces messages by a summary. Messages are numbered
-from 1, as in a conversation. A message that changes nothing, such as an equal system message, gets
-no number.
+An event of a rehearsal is a message, a policy, or a summary. Messages are numbered from 1, as in a
+conversation. A message that changes nothing, such as an equal system message, gets no number.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from chatmemory.windows.written_policies import measured
 class Line:
     """A message or summary of a rehearsal, with its number and its tokens.
 
-    For a summary, `covered` are the numbers of the messages that it replaced, and `terms` the exact
-    terms appended to its text. Summaries are not in history; all messages are.
+    Only summaries have `covered`, the numbers of the messages that the summary replaced, and
+    `terms`, the exact terms appended to its text.
     """
 
     seq: int
@@ -63,11 +62,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Scene:
-    """The state of a rehearsal after an event, and the change that the event made.
+    """The state of a rehearsal after an event. `change` is what the event changed; None before the
+    first event.
 
-    `change` is None before the first event. `lines` are all messages and summaries. `left_by` maps
-    the number of each message that left memory to the change by which the message left. A new
-    policy evicts nothing: the messages that a lower limit hides are in `window.over_limit`.
+    - `lines`: all messages and summaries so far.
+    - `window`: memory. After a lower limit, `window.over_limit` has the messages that the model
+      does not see. Nothing is evicted until the next message.
+    - `left_by`: the change by which a message left memory, by number of the message.
     """
 
     policy: Policy
@@ -106,8 +107,8 @@ class Scene:
         return verdicts([Turn.of(index, seq, lines[seq]) for index, seq in enumerate(seqs)])
 
     def verdicts_of(self, use: Mapping[str, Sequence[str]]) -> tuple[Verdict, ...]:
-        """Return whether each provider in `use` would accept this memory. `use` maps the name of a
-        provider to its models in use.
+        """Return for each provider in `use` whether it would accept this memory. `use` maps the
+        name of a provider to the models in use.
         """
         lines = {line.seq: line.message for line in self.lines}
         shown = [lines[seq] for seq in self.window.seqs]
@@ -125,8 +126,9 @@ class Scene:
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """An event of a rehearsal: a summary with this `text` replaces all messages but the last
-    `keep_last`. Up to `append_terms` exact terms of the replaced messages are appended to the text.
+    """An event of a rehearsal: a summary replaces all messages but the last `keep_last`.
+
+    Up to `append_terms` exact terms of the replaced messages are appended to its `text`.
     """
 
     text: str
@@ -138,19 +140,19 @@ Event = ChatMessage | Policy | WrittenSummary
 
 
 def rehearse(policy: Policy, events: Iterable[Event]) -> list[Scene]:
-    """Play events, and return the scene before all events and the scene after each event.
+    """Play events. Return the scene before the first event, and the scene after each event.
 
-    Raises UnsupportedMessage for a message that the policy's estimator does not count, and
-    NotCompactable for a summary that cannot cover its messages.
+    Raises UnsupportedMessage for a message that the policy's estimator cannot count. Raises
+    NotCompactable for a summary that cannot replace its messages.
     """
     stage = _Stage(policy)
     return [stage.scene(), *(stage.after(event) for event in events)]
 
 
 def lost_terms(compacted: Scene, to_come: Sequence[ChatMessage]) -> list[str]:
-    """Return the exact terms that a summary lost, and that a later message of `to_come` uses.
+    """Return the exact terms that a summary lost and that a later message uses.
 
-    `compacted` is the scene right after the summary.
+    `compacted` is the scene right after the summary. `to_come` are the messages after this scene.
     """
     positions = {line.seq: position for position, line in enumerate(compacted.lines)}
     summary = compacted.lines[-1]
@@ -165,7 +167,7 @@ def lost_terms(compacted: Scene, to_come: Sequence[ChatMessage]) -> list[str]:
 
 
 class _Stage:
-    """A recorder of a conversation that is not stored, which changes from event to event."""
+    """The memory of a rehearsal, which changes from event to event."""
 
     def __init__(self, policy: Policy) -> None:
         memory = Memory()
@@ -208,7 +210,9 @@ class _Stage:
         return Scene(policy, tuple(self._lines), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:
-        """Put a policy in force, and return a change also if it is already."""
+        """Set a policy, and return the change. There is a change even if the policy is the same as
+        before.
+        """
         policy, totals = measured(policy), self._recorder.window.totals
         change_policy(self._recorder, policy)
         return ChangeResult("policy", self._recorder.memory.last_step, policy, totals, totals)

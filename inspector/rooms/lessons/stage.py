@@ -1,4 +1,4 @@
-"""Plays a lesson, and records memory before each step and after each event of the step."""
+"""Plays a lesson: finds memory before each step, and after each event of the step."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from inspector.rooms.lessons.rehearsal import (
 
 
 class Verbs(NamedTuple):
-    """The words for messages that leave or stay. `one` and `many` are "leaves" and "leave";
-    `not_one` and `not_many` are "stays" and "stay". `leaves` and `stays` label a single message.
+    """The words for messages that leave or stay.
 
-    For a limit that hides messages, the words are "is hidden", "are hidden" and so on.
+    - `one`, `many`: "leaves" and "leave", or "is hidden" and "are hidden" for a limit.
+    - `not_one`, `not_many`: the opposites, such as "stays" and "stay".
+    - `leaves`, `stays`: labels of a single message.
     """
 
     one: str
@@ -54,7 +55,7 @@ HIDE = Verbs("is hidden", "are hidden", "is still seen", "are still seen", "hidd
 
 @dataclass(frozen=True)
 class Happening:
-    """The state of memory before some events (`before`), and after each of them (`changes`)."""
+    """Memory before some events (`before`), and after each of these events (`changes`)."""
 
     before: Scene
     changes: tuple[Scene, ...] = ()
@@ -69,13 +70,15 @@ class Happening:
 
     @property
     def leaving(self) -> tuple[int, ...]:
-        """The messages that are in memory before the events and not after them, in order."""
+        """The messages that were in memory before the events and are not in memory after them, in
+        order.
+        """
         rows = self.before.window.rows
         return tuple(row.seq for row in rows if row.seq not in self.after.in_memory)
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """The messages that arrive and leave memory at once."""
+        """The messages that arrived with the events and are not in memory after them."""
         return tuple(line.seq for line in self.arriving if line.seq not in self.after.in_memory)
 
     @property
@@ -85,11 +88,11 @@ class Happening:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonMoment(Happening):
-    """A step of a lesson as played: memory before and after it, and the correct answer to its
-    question. `number` counts the steps from 1.
+    """A step of a lesson as played: memory before and after the step. The first step has the
+    `number` 1.
 
-    `to_come` are the messages that arrive after the last summary. They show which terms of the
-    summary are needed later.
+    `to_come` are the messages after the last summary. A term that occurs in them was needed after
+    the summary.
     """
 
     number: int
@@ -126,15 +129,15 @@ class LessonMoment(Happening):
 
     @property
     def needed(self) -> int:
-        """The size of memory before messages leave in this step, in the unit of the limit."""
+        """The load of memory in this step before messages leave, in the unit of the limit."""
         lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
         over = [line.amount for line in lines if line.kind == "over"]
         return over[0] if over else self.after.window.load or 0
 
     @cached_property
     def tries(self) -> dict[int, Scene]:
-        """Memory at the end of the step under each limit to choose from, by limit. Each limit
-        applies to all messages from the first message on.
+        """Memory at the end of the step for each limit to choose from, by limit: as if the limit
+        had applied from the first message on.
         """
         messages = [line.message for line in self.after.history]
         policy = self.after.policy
@@ -142,8 +145,8 @@ class LessonMoment(Happening):
 
     @cached_property
     def keeping(self) -> int:
-        """The smallest limit to choose from that keeps the message or the fact of the question; 0
-        if none does.
+        """The correct answer to a question about a limit: the smallest limit that keeps the message
+        or the fact. 0 if no limit does.
         """
         if not self.question.fact:
             keep = self.question.keep
@@ -159,7 +162,9 @@ class LessonMoment(Happening):
         return next(limits, None) or 0
 
     def holds(self, choice: Choice) -> bool:
-        """Return whether the claim of a choice is true after the step."""
+        """Return whether an answer is correct: whether the claim of the choice is true after the
+        step.
+        """
         name, value = choice.claim
         match name:
             case "remembers":
@@ -179,7 +184,7 @@ class LessonMoment(Happening):
 
 
 def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
-    """Play a lesson, and return the moment of each step. Raises InvalidLesson for a step that
+    """Play a lesson, and return all its steps as played. Raises InvalidLesson for a step that
     cannot be played.
     """
     script = _Script(lesson)
@@ -191,7 +196,7 @@ def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
 
 
 class _Script:
-    """The events of a lesson: its messages, and what its steps do between them."""
+    """The events of a lesson: the messages of the chat, and what the steps do between them."""
 
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
@@ -219,7 +224,7 @@ class _Script:
         )
 
     def _play(self, i: int, step: LessonStep) -> int:
-        """Append a step's events; return the number of the scene before its answer."""
+        """Add the events of a step. Return the number of events before the answer."""
         outcome = step.outcome
         rewrites = outcome.append_terms and not outcome.summary
         summarizing = self._go_back(i) if rewrites else outcome
@@ -250,7 +255,9 @@ class _Script:
         return before
 
     def _go_back(self, i: int) -> Outcome:
-        """Go back before the last summary; return the outcome that it was a part of."""
+        """Remove all events from the last summary on. Return the outcome with this summary, so that
+        the step can make it again.
+        """
         if self._summary is None:
             raise InvalidLesson(
                 ("step", i, "append_terms"), "needs a step before this step that makes a summary"
@@ -271,7 +278,9 @@ class _Script:
         self._message_count += count
 
     def _policy(self, i: int, field: str, limit: int | None) -> Policy:
-        """Return the policy of the lesson with a limit, which its options may not allow."""
+        """Return the policy of the lesson with another limit. Raises InvalidLesson if the policy's
+        options do not allow the limit.
+        """
         policy = self._lesson.policy
         try:
             return replace(
@@ -284,7 +293,9 @@ class _Script:
 
 
 def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a question that the core contradicts, and why."""
+    """Yield the faults of a step's question: the field, and why it contradicts what happens in the
+    step.
+    """
     question = moment.question
     match question.ask:
         case Ask.CHOOSE:

@@ -1,4 +1,6 @@
-"""The pages of lessons, for everybody, signed in or not. They read files, never a conversation."""
+"""The pages of lessons, also for visitors without an account. They show files, not
+conversations.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ COOKIE = cookie("lessons")
 @require_safe
 @login_not_required
 def lessons(request: HttpRequest) -> HttpResponse:
-    """Show all lessons, and which lessons are done. Operators also see which files are left out."""
+    """Show all lessons, and which of them are done. Operators also see which files are not
+    valid.
+    """
     known = catalogue()
     begun = _progress_of(request, known)
     context = {**_path(known, begun), "left_out": _left_out(request, known)}
@@ -34,7 +38,9 @@ def lessons(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def lesson(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show a step of a lesson. The answer is in the URL, so the page can be shared and reloaded."""
+    """Show a step of a lesson. The answer is in the URL, so that the page can be shared and
+    reloaded.
+    """
     known = catalogue()
     staged = _staged(request, known, slug)
     number = _number(request, "step", len(staged.moments))
@@ -57,8 +63,8 @@ def _page(
     slug: str,
     begun: dict[str, int],
 ) -> HttpResponse:
-    """Render a page of the lesson `slug`, or of all lessons if it is empty, for this site or for a
-    frame of another one.
+    """Render a page of the lesson `slug`, for this site or for a frame on another site. For the
+    list of all lessons, `slug` is "".
     """
     is_framed = links.is_framed(request)
     led = links.in_frame(slug, begun) if is_framed else links.on_site(slug)
@@ -96,12 +102,16 @@ def _staged(request: HttpRequest, known: Catalogue, slug: str) -> Staged:
 
 
 def _left_out(request: HttpRequest, known: Catalogue) -> tuple[str, ...]:
-    """Return the faults of files, which name a folder of the server, for operators only."""
+    """Return the faults of invalid files, which name a folder of the server. Empty unless an
+    operator asks.
+    """
     return known.problems if request.user.has_perm(WRITE) else ()
 
 
 def _number(request: HttpRequest, name: str, most: int) -> int:
-    """Return a number from 1 to `most` of the address; 1 without a valid one."""
+    """Return the number from 1 to `most` that a URL parameter has; 1 if the parameter is not
+    valid.
+    """
     return max(1, number_in(request.GET, name, most) or 1)
 
 
@@ -115,7 +125,7 @@ def _path(known: Catalogue, begun: dict[str, int]) -> dict[str, object]:
 
 
 def _neighbours(known: Catalogue, slug: str) -> dict[str, object]:
-    """Return the place of a lesson among all, and the lesson after it."""
+    """Return the position of a lesson in the list, and the next lesson."""
     slugs = list(known.lessons)
     place = slugs.index(slug)
     after = known.lessons[slugs[place + 1]].lesson if place + 1 < len(slugs) else None
@@ -123,7 +133,9 @@ def _neighbours(known: Catalogue, slug: str) -> dict[str, object]:
 
 
 def _progress_of(request: HttpRequest, catalogue: Catalogue) -> dict[str, int]:
-    """Return the last answered step of each lesson that was begun and still exists."""
+    """Return the last answered step of each lesson that the learner has begun. Deleted lessons are
+    left out.
+    """
     told = request.GET.get(links.EMBED, "") if links.is_framed(request) else None
     known = request.COOKIES.get(COOKIE, "") if told is None else told
     begun = {slug: step for slug, step in links.read(known) if slug in catalogue.lessons}
@@ -131,6 +143,6 @@ def _progress_of(request: HttpRequest, catalogue: Catalogue) -> dict[str, int]:
 
 
 def _remember(response: HttpResponse, progress: links.Progress, is_secure: bool) -> None:
-    """Keep the progress until the browser is closed."""
+    """Store the progress in a cookie that lasts until the browser is closed."""
     value = links.written(progress)
     response.set_cookie(COOKIE, value, samesite="Lax", secure=is_secure, httponly=True)

@@ -1,7 +1,7 @@
-"""Fills facts into the texts of a lesson, and finds words for the replies to answers.
+"""Fills the placeholders in the texts of a lesson, and finds words for judgements of answers.
 
-For example, the placeholder `{leaving}` becomes `#3, #4 and #5`. So a text never has a number that
-differs from what chatmemory does.
+For example, `{leaving}` becomes `#3, #4 and #5`. So the numbers in texts are always those of the
+messages that really leave.
 """
 
 from __future__ import annotations
@@ -63,13 +63,15 @@ FACTS: dict[str, Fact] = {
 
 
 def number_word(number: int) -> str:
-    """Return a small number as a word, as in `six messages`."""
+    """Return a small number as a word, such as `six`; a larger number in digits."""
     return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
 
 
 def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
-    """Return a text in which placeholders such as `{leaving}` are replaced by the facts of a
-    moment. Raises LookupError for an unknown placeholder.
+    """Return a text with its placeholders replaced, such as `{leaving}` by `#3 and #4`. Raises
+    LookupError for an unknown placeholder.
+
+    `moment` and `scene` have the values.
     """
 
     def fact(found: re.Match[str]) -> str:
@@ -87,8 +89,8 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
 
 
 def choice_text(choice: Choice, moment: LessonMoment) -> str:
-    """Return the text of a choice. The placeholder `{value}` becomes the value of the choice's
-    claim.
+    """Return the text of a choice. Its placeholder `{value}` becomes the value of the claim, such
+    as `7741`.
     """
     value = choice.claim[1]
     words = number_word(value) if isinstance(value, int) else str(value)
@@ -96,7 +98,9 @@ def choice_text(choice: Choice, moment: LessonMoment) -> str:
 
 
 def marked_up(text: str, is_linked: bool = True) -> SafeString:
-    """Return a text as HTML: **bold**. With `is_linked`, #3 becomes a link to message 3."""
+    """Return a text as HTML: `**bold**` becomes bold, and with `is_linked`, #3 becomes a link to
+    message 3.
+    """
     html = _BOLD.sub(r"<b>\1</b>", escape(text))
     if is_linked:
         html = _MESSAGE.sub(r'<a href="#m\1">#\1</a>', html)
@@ -104,8 +108,8 @@ def marked_up(text: str, is_linked: bool = True) -> SafeString:
 
 
 def check_moment_texts(moment: LessonMoment) -> None:
-    """Check that every text of a step can be filled in. Raises InvalidLesson for an unknown fact or
-    a missing message.
+    """Raise InvalidLesson if a text of a step has an unknown placeholder, or the number of a
+    message that does not exist.
     """
     for inner, text, scene in _texts(moment):
         path = ("step", moment.number - 1, *inner)
@@ -123,7 +127,9 @@ def check_moment_texts(moment: LessonMoment) -> None:
 
 
 def _texts(moment: LessonMoment) -> Iterator[tuple[tuple[str | int, ...], str, Scene]]:
-    """Yield each text of a step with the scene that it speaks of."""
+    """Yield the texts of a step: the path of the field, the text, and the scene that the text is
+    about.
+    """
     question = moment.question
     yield ("text",), moment.step.text, moment.before
     yield ("question",), question.text, moment.before
@@ -162,8 +168,9 @@ def _anded(terms: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a learner. `picked` are the numbers of the picked messages. For other
-    questions, `value` is the number of the choice, or the chosen limit.
+    """The answer of a learner: the numbers of the `picked` messages, or a `value`.
+
+    `value` is the number of a choice, or a limit.
     """
 
     picked: frozenset[int] = frozenset()
@@ -180,10 +187,9 @@ class Answer:
 
 
 def picked_in(parameters: QueryDict) -> frozenset[int] | None:
-    """Return the messages that the learner picked; None without an answer.
+    """Return the numbers of the messages that the learner picked; empty for “Nothing leaves”.
 
-    The set is empty if the learner pressed “Nothing leaves”. A form that was sent without any
-    picked message is no answer.
+    Return None without an answer. A form without any picked message is no answer.
     """
     if parameters.get("check") == NOTHING:
         return frozenset()
@@ -192,15 +198,17 @@ def picked_in(parameters: QueryDict) -> frozenset[int] | None:
 
 
 def number_in(parameters: QueryDict, name: str, most: int) -> int | None:
-    """Return a number from the parameters of a URL, at most `most`; None if there is no number."""
+    """Return the number in a URL parameter, or `most` if the number is greater. Return None if the
+    parameter is not a number.
+    """
     number = number_in_text(parameters.get(name, ""), DIGITS)
     return None if number is None else min(number, most)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judgement of an answer: whether it is correct, a sentence about it, and the
-    remark `why`.
+    """Whether an answer is correct, and what to say: a `headline`, and an explanation `why` or
+    "".
     """
 
     is_right: bool
@@ -209,7 +217,7 @@ class Judgement:
 
 
 def judge(moment: LessonMoment, answer: Answer) -> Judgement:
-    """Judge an answer by what chatmemory does with the messages."""
+    """Judge the answer to the question of a step."""
     match moment.question.ask:
         case Ask.LEAVES:
             return judge_picks(moment, answer.picked)
@@ -228,7 +236,9 @@ def right_choice(moment: LessonMoment) -> str:
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
-    """Judge the picked messages. The answer is correct if exactly these messages leave memory."""
+    """Judge an answer to the question which messages leave. It is correct if exactly the picked
+    messages leave.
+    """
     key, verbs = frozenset(happening.leaving), happening.verbs
     right = what_leaves(happening)
     missing, surplus = sorted(key - picked), sorted(picked - key)
@@ -244,8 +254,8 @@ def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
 
 
 def what_leaves(happening: Happening) -> str:
-    """Say which messages leave memory, such as `#3 and #4 leave. #5 cannot stay.` A message that
-    leaves as soon as it arrives cannot stay.
+    """Say which messages leave memory, such as `#3 and #4 leave. #5 cannot stay.` Here message 5
+    leaves as soon as it arrives.
     """
     key, lost, verbs = happening.leaving, happening.lost, happening.verbs
     verb = verbs.one if len(key) == 1 else verbs.many

@@ -1,14 +1,13 @@
-"""Live updates: tells waiting readers soon after a commit that a conversation has new steps, or
-that derived data was stored.
+"""Live updates: tells waiting readers soon after a commit that a conversation has new steps or new
+derived data.
 
-One follower in each process reads the database for all watchers of the process. On SQLite, the
-follower polls `PRAGMA data_version`, which changes with every commit of another connection. On
-PostgreSQL, the follower LISTENs for the NOTIFY that `services` sends after each commit. If that
-fails, it reads every second.
+One follower in each process reads the database for all watchers. On SQLite, the follower polls
+`PRAGMA data_version`, which changes with each commit. On PostgreSQL, it uses LISTEN, and `services`
+sends NOTIFY after each commit. If this fails, it reads the database every second.
 
-After each such sign of a change, the follower reads the newest steps of all watched conversations
-in one query, and watchers compare step numbers. So if a sign is missed, an update is late, but not
-lost. A watcher stops if its conversation is deleted or created again.
+After each sign of a change, one query reads the newest steps of all watched conversations. A missed
+sign makes an update late, but no update is lost. A watcher stops if its conversation is deleted or
+created again.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation. For ALL_CONVERSATIONS, `step` is the time of the newest
-    change or erasure, in microseconds.
+    """The newest step of a conversation. `made` is the time at which the conversation was created.
+    `kept` grows when derived data is stored.
 
-    `made` is the time at which the conversation was created; None for ALL_CONVERSATIONS. `kept`
-    grows whenever derived data of further steps is stored.
+    For ALL_CONVERSATIONS, `step` is the time of the newest change or erasure, and `made` is None.
+    Times are in microseconds.
     """
 
     step: int
@@ -62,8 +61,10 @@ class Newest(NamedTuple):
 
 
 class Watcher:
-    """Waits for new steps or derived data of one conversation, or of all conversations. A watcher
-    has no queue of events. It holds only the newest values of `step` and `kept`, as in Newest.
+    """Waits for new steps or derived data of one conversation, or of all conversations.
+
+    There is no queue of events: a watcher only has the newest values of `step` and `kept`; see
+    `Newest`.
     """
 
     def __init__(self, made: int | None = None) -> None:
@@ -79,8 +80,8 @@ class Watcher:
             self.wake()
 
     def find(self, newest: Newest | None) -> None:
-        """Take over the newest values that the follower has read. The conversation counts as
-        deleted if `newest` is None or has another creation time.
+        """Take over the newest values from the database. The conversation counts as deleted if
+        `newest` is None, or has another creation time than before.
         """
         if newest is None or self._made not in (None, newest.made):
             self.is_deleted = True
@@ -90,22 +91,21 @@ class Watcher:
             self.announce(newest.step, newest.kept)
 
     def leave(self) -> None:
-        """End every wait for good, because nobody is reading any more or the conversation is
+        """End this wait and all later waits: the reader has gone, or the conversation is
         deleted.
         """
         self.has_left = True
         self.wake()
 
     def wake(self) -> None:
-        """End the current wait, although there is no news."""
+        """End the present wait without news."""
         self._moved.set()
 
     async def later_than(self, step: int, kept: int = 0) -> int:
-        """Wait until there is a step later than `step`, or until `kept` (see Newest) has grown.
+        """Wait for a step later than `step`, or for more derived data than `kept` (see `Newest`).
         Return the newest step.
 
-        `wake` and `leave` also end the wait; then the newest step can be an old one. A wait that
-        was cancelled can be repeated.
+        `wake` and `leave` end the wait early. Then there may be no later step.
         """
         if self.step <= step and self.kept <= kept and not self.has_left:
             self._moved.clear()
@@ -114,7 +114,9 @@ class Watcher:
 
 
 class Follower:
-    """Reads the database for all watchers of this process. Without watchers, it reads nothing."""
+    """Reads the database for all watchers of this process. Without watchers, the database is not
+    read.
+    """
 
     def __init__(self) -> None:
         self._watchers: defaultdict[str, set[Watcher]] = defaultdict(set)
@@ -123,12 +125,11 @@ class Follower:
 
     @asynccontextmanager
     async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
-        """Yield a watcher of a conversation. It has the newest step, and gets every later step
-        during the `async with` block.
+        """Yield a watcher of a conversation, which has the newest step and gets all later steps.
 
-        `made` is the time at which the conversation was created, in microseconds. If a conversation
-        with the same ID has another creation time, the watched one counts as deleted. For
-        ALL_CONVERSATIONS, the step is the time of the newest change or erasure.
+        `made` is the creation time in microseconds, if the caller knows it. If the conversation was
+        created at another time, it counts as deleted. For ALL_CONVERSATIONS, a step is the time of
+        a change or erasure.
         """
         watcher = Watcher(made)
         self._watchers[memory_id].add(watcher)
@@ -147,7 +148,7 @@ class Follower:
                 self._task = None  # the task ends later; a watcher before that needs a new one
 
     async def _follow(self) -> None:
-        """Refresh all watchers after each change, or every second if listening fails."""
+        """Refresh all watchers after each commit; every second if commits cannot be noticed."""
         is_failing = False
         while True:
             try:
@@ -176,7 +177,7 @@ class Follower:
 
 def newest_of(memory_ids: list[str]) -> dict[str, Newest | None]:
     """Return the newest step of each conversation, by ID; None for a conversation that does not
-    exist. Conversations on a database node that is down are left out.
+    exist. Conversations on an unreachable database node are left out.
     """
     try:
         return _read(memory_ids)
@@ -203,7 +204,7 @@ def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
 
 
 def _steps_kept() -> Combinable:
-    """Return the sum of the steps up to which the rows of a conversation are known."""
+    """Return the sum of the steps up to which each keeper has derived rows for a conversation."""
     steps = [Coalesce(F(each.column("step")), 0) for each in keepers()]
     return reduce(add, steps, Value(0))
 

@@ -1,7 +1,7 @@
-"""The readers of this process's live streams: how many are allowed, and whether each still has
+"""The readers of this process's live streams: how many are allowed, and whether they still have
 permission.
 
-A reader proves who they are by Django's session cookie, or by an API token.
+A reader is identified by Django's session cookie or by an API token.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class StreamReader(NamedTuple):
 
 
 class Audience:
-    """All readers of this process's streams. Each reader has a task (`disconnected`) that ends when
-    the client disconnects; then the stream ends, too.
+    """All readers of this process's streams. Each reader has a task `disconnected`. The stream ends
+    when this task ends.
 
-    Once a minute, the permissions of all readers are checked together: separate checks would cost
-    more than the streams themselves. The streams of readers without permission are ended.
+    Once a minute, the permissions of all readers are checked together. The streams of readers
+    without permission are ended.
     """
 
     def __init__(self) -> None:
@@ -69,11 +69,10 @@ class Audience:
         self._checks: asyncio.Task[None] | None = None
 
     def refusal(self, caller: str) -> int | None:
-        """Return the HTTP status with which to reject a new reader because too many streams are
-        open. Return None if the reader can be accepted.
+        """Return None if another stream may be opened. Otherwise, return the HTTP status to answer.
 
-        `caller` is the reader's account or token. The status is 503 for too many streams in this
-        process, and 429 for too many of this caller.
+        The status is 503 if this process has too many streams, and 429 if the `caller` (an account
+        or token) has too many.
         """
         if len(self._readers) >= STREAMS:
             return 503
@@ -82,8 +81,8 @@ class Audience:
 
     @contextmanager
     def including(self, reader: StreamReader, disconnected: asyncio.Task[None]) -> Iterator[None]:
-        """Include a reader in the audience during the `with` block. `disconnected` is a task that
-        ends when the client disconnects; the audience cancels it to end the stream.
+        """Count a reader during the `with` block. `disconnected` is a task that ends when the
+        client disconnects. The audience cancels this task to end the stream.
         """
         self._readers[disconnected] = reader
         if self._checks is None:
@@ -103,7 +102,9 @@ class Audience:
             disconnected.cancel()
 
     async def check(self) -> None:
-        """End the streams of readers who may not read any more, or who cannot be checked."""
+        """End the streams of readers who have lost permission, or whose permission cannot be
+        checked.
+        """
         readers = dict(self._readers)
         keys = list({(reader.credentials, reader.memory_id) for reader in readers.values()})
         for first in range(0, len(keys), CHECKED_AT_ONCE):
@@ -130,8 +131,8 @@ class Audience:
 
 
 class Admittance(NamedTuple):
-    """The answer to a reader who wants to follow a stream: an HTTP status. With 200, `caller` is
-    the reader's account or token.
+    """The HTTP status for a reader who wants to open a stream. With 200, `caller` is the reader's
+    account or token.
     """
 
     status: int
@@ -139,20 +140,21 @@ class Admittance(NamedTuple):
 
 
 async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
-    """Return 200 if the sender of these headers may follow this conversation, otherwise an HTTP
-    error status.
+    """Return 200 if the sender of these headers may follow a conversation. Otherwise, return an
+    error status:
 
-    401 means no valid session or token. 403 means ALL_CONVERSATIONS with a token that is limited to
-    a prefix. 404 means an unknown conversation, or one outside the token's prefix. 503 means that
-    the database cannot answer.
+    - 401: there is no valid session or token.
+    - 403: the token is limited to a prefix, but `memory_id` is ALL_CONVERSATIONS.
+    - 404: the conversation does not exist, or its ID does not have the token's prefix.
+    - 503: the database cannot answer.
     """
     (answer,) = await sync_to_async(_authorize)([(credentials, memory_id)])
     return answer
 
 
 async def is_one_too_many(address: str) -> bool:
-    """Count a request without a valid session or token. Return whether its address has now sent
-    more such requests than the API allows.
+    """Count a request without a valid session or token. Return whether the address has sent more
+    such requests than the API allows.
     """
     return not await sync_to_async(_is_counted)(address)
 
@@ -185,10 +187,10 @@ def _admit(credentials: Credentials, memory_id: str) -> Admittance:
 
 
 def _caller(credentials: Credentials) -> tuple[str, str]:
-    """Return the account or token that may read, and the prefix of the ids that it may read; two
-    empty texts without permission.
+    """Return the account or token that sent the headers, and the prefix of IDs to which it is
+    limited. Both are "" without permission.
 
-    A request with a bearer token is judged by the token alone.
+    With a bearer token, the session does not count.
     """
     scheme, _, secret = credentials.authorization.partition(b" ")
     if scheme.lower() == b"bearer":

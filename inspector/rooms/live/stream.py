@@ -1,10 +1,9 @@
-"""Live streams: an ASGI application beside Django that sends server-sent events.
+"""Live streams of server-sent events: an ASGI application beside Django.
 
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 
-Django's ASGI handler would keep a thread for every open stream. These streams need no thread: they
-query the database in a thread only when they open and once a minute, to check the reader's
-permission.
+Django's ASGI handler would use a thread for each open stream. These streams use a thread only to
+query the database: when they open, and once a minute to check the reader's permission.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 class Heartbeats:
     """Wakes each watcher every 15 seconds, so that its stream sends a heartbeat.
 
-    Watchers are divided into groups, and a single task wakes one group after the other. With a
-    timer for each watcher, a step would take a third longer to reach a thousand readers.
+    One task wakes all watchers, in groups. A timer for each watcher would make steps reach a
+    thousand readers a third later.
     """
 
     def __init__(self) -> None:
@@ -80,17 +79,21 @@ _heartbeats = Heartbeats()
 
 
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
-    """Send `event: step` with the newest step number whenever a conversation has new steps, until
-    the reader disconnects.
+    """Send an event whenever something is new, until the reader disconnects:
 
-    `event: kept` announces newly stored derived data, with the newest step number. `event: deleted`
-    ends the stream of a deleted conversation. A reader who reconnects with Last-Event-ID gets
-    missed steps at once. If that ID is higher than the newest step, the reader gets the newest
-    step. With `?kept=0`, derived data that is already stored is announced at once, too.
+    - `step`: the conversation has new steps. The data is the newest step number.
+    - `kept`: derived data was stored. The data is the same number.
+    - `deleted`: the conversation was deleted. The stream ends.
 
-    A foreign host and plain HTTP are rejected as in Django. Otherwise the status is 405 for any
-    method but GET, and 429 or 503 if too many streams are open. In all other cases, it is the
-    status of `authorize`.
+    A reader who reconnects with Last-Event-ID gets the newest step at once, if that ID is another
+    step. With `?kept=0`, stored derived data is announced at once, too.
+
+    Without a stream, the status is:
+
+    - 301 or 400, as in Django, for plain HTTP or a foreign host;
+    - 405 for a method other than GET;
+    - 429 or 503 for too many streams;
+    - else the status of `authorize`.
     """
     started = asyncio.get_running_loop().time()
     sent_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -115,12 +118,11 @@ def close_streams() -> None:
 
 
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
-    """Send an `event: step` with the newest step whenever there are steps after `sent`, until the
-    watcher has left.
+    """Send an event for each new step after `sent`, until the watcher has left.
 
-    If there is no new step, but more derived data than `kept`, an `event: kept` is sent. After a
-    new step, the reader fetches derived data anyway. If the watcher wakes without news, a comment
-    is sent, which readers ignore. Without comments, proxies would close a silent connection.
+    If only derived data is new (more than `kept`), the event is `kept` instead of `step`. If the
+    watcher wakes without news, a comment is sent. Readers ignore comments, but proxies would close
+    a silent connection.
     """
     while not watcher.has_left:
         await watcher.later_than(sent, kept)
@@ -140,7 +142,7 @@ def _event(name: str, step: int) -> str:
 
 
 async def _judge(scope: Scope) -> tuple[int, StreamReader | None]:
-    """Return the status of the answer, and with 200 the reader."""
+    """Return the HTTP status for a request. With 200, return also the reader."""
     if scope["method"] != "GET":
         return 405, None
     credentials, memory_id = Credentials.of(dict(scope["headers"])), requested_memory(scope)
@@ -194,7 +196,7 @@ def requested_memory(scope: Scope) -> str:
 
 
 def _match(scope: Scope) -> ResolverMatch | None:
-    """Return the route of a live stream. Only paths that end like one are looked up."""
+    """Return the route of a live stream; None for another path."""
     if scope["type"] != "http" or not scope["path"].endswith("/live/"):
         return None
     match = route_at(path_in(scope))
@@ -202,8 +204,8 @@ def _match(scope: Scope) -> ResolverMatch | None:
 
 
 def _last_step_seen(scope: Scope) -> int:
-    """Return the step that the reader already has: from Last-Event-ID, which a browser sends when
-    it reconnects, else from `?after=`, else 0.
+    """Return the step that the reader has already: from the header Last-Event-ID of a reconnecting
+    browser, else from `?after=`, else 0.
     """
     header = dict(scope["headers"]).get(b"last-event-id", b"")
     if header.isdigit() and len(header) <= 18:
@@ -220,8 +222,8 @@ def _number(scope: Scope, name: bytes) -> int | None:
 
 
 def _status_and_headers(scope: Scope) -> tuple[int, dict[str, str]]:
-    """Return the answer of Django's security middleware: 200 and the headers of every answer, 301
-    and the HTTPS URL, or 400 for a host that is not the site's.
+    """Return what Django's security middleware answers: 200 with headers, 301 with the HTTPS URL,
+    or 400 for a foreign host.
     """
     request = ASGIRequest(scope, BytesIO())
     try:
@@ -238,9 +240,7 @@ def _answer_host(request: HttpRequest) -> HttpResponse:
 
 
 async def _refuse(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    """Send a response without a body. The connection ends with it, because a body of the request
-    may still arrive.
-    """
+    """Send a response without a body, and close the connection."""
     own = {"content-type": "text/plain", "connection": "close"}
     if status in (429, 503):
         own["retry-after"] = str(RETRY_SECONDS)

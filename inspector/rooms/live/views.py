@@ -1,5 +1,5 @@
-"""Live updates for sites without an ASGI server: each response has one event and ends, and the
-browser requests the next event.
+"""Live updates for sites without an ASGI server. Each response has one event, and the browser then
+requests the next event.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ POLL_MILLISECONDS = 5_000
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Send the newest step of a conversation as one event.
 
-    `?made=` is the time at which the conversation was created. A later conversation with the same
-    ID has another time, and is answered as not found.
+    `?made=` is the time at which the watched conversation was created. If it was deleted and
+    created again, the answer is 404.
     """
     memory = conversations.memory(memory_id)
     if request.GET.get("made") not in (None, str(feed.microseconds(memory.created_at))):
@@ -29,7 +29,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
-    """Send the time of the newest change or erasure in any conversation as an event."""
+    """Send the time of the newest change or erasure in any conversation as one event."""
     return _event(newest_change_or_erasure())
 
 

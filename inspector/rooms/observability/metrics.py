@@ -1,8 +1,6 @@
-"""Metrics for Prometheus. Labels have no conversation IDs, so that the number of series stays
-small.
+"""Metrics for Prometheus. They have no conversation IDs, so that their number stays small.
 
-Several processes share the folder PROMETHEUS_MULTIPROC_DIR. Each process answers with the metrics
-of all of them.
+Processes that share the folder PROMETHEUS_MULTIPROC_DIR answer with the metrics of all of them.
 """
 
 from __future__ import annotations
@@ -103,8 +101,8 @@ _steps_of, _left_for = cache(_steps.labels), cache(_left.labels)
 
 
 def request_answered(method: str, route: str, status: int, seconds: float) -> None:
-    """Count an answered request and its duration in seconds. Unknown methods share one label,
-    because clients can invent any number of them.
+    """Count an answered request, and record its duration in seconds. Unknown methods are counted
+    under one name, because clients can invent any number of methods.
     """
     method = method if method in _METHODS else "other"
     _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
@@ -118,10 +116,10 @@ def request_refused(status: int, **_: object) -> None:
 
 
 def load_changed(waiting: int, working: int, **_: object) -> None:
-    """Signal receiver for `inspector.shell.load.load_changed`: adjust the numbers of waiting and of
+    """Signal receiver for `inspector.shell.load.load_changed`: add to the numbers of waiting and of
     working requests.
 
-    `waiting` and `working` are what to add to these numbers, such as -1 when a request ends.
+    `waiting` and `working` are differences, such as -1 when a request ends.
     """
     _waiting.inc(waiting)
     _working.inc(working)
@@ -166,8 +164,8 @@ def problems_found(new: tuple[str, ...], **_: object) -> None:
 
 
 def begin_cases() -> None:
-    """Set the counters of conversations that need attention to 0, one for each kind of fault on the
-    overview. Prometheus then sees the first case as an increase.
+    """Set the counters for conversations that need attention to 0. So Prometheus sees the first
+    case as an increase.
     """
     for flag in flags():
         if flag.line and flag.alarm.is_fault:
@@ -175,8 +173,8 @@ def begin_cases() -> None:
 
 
 def cases_found(cause: str, **_: object) -> None:
-    """Signal receiver for `cases_found`: count a conversation that newly needs attention. The
-    metric's label is the `cause`.
+    """Signal receiver for `cases_found`: count a conversation that newly needs attention, by
+    `cause`.
     """
     _cases.labels(cause).inc()
 

@@ -1,8 +1,8 @@
-"""Traces for OpenTelemetry, with the extra `otel` and INSPECTOR["TRACES"].
+"""Traces for OpenTelemetry, if the extra `otel` is installed and INSPECTOR["TRACES"] is set.
 
-Each request is a span with its method, route and status, and with an event for each change of a
-conversation. Query strings, messages and the texts of errors are left out (docs/adr/0017).
-OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where spans are sent.
+Each request is a span with method, route and status. Each change of a conversation is an event of
+the span. Query strings, messages and error texts are left out (docs/adr/0017). OpenTelemetry's own
+variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where spans are sent.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _tracer: Tracer | None = None
 def request_span(
     method: str, headers: Mapping[str, str]
 ) -> Iterator[Callable[[str, str, int], None]]:
-    """Open a span for a request. If the request has the header `traceparent`, the span belongs to
-    the caller's trace; otherwise to a new trace.
+    """Open a span for a request. With the header `traceparent`, the span is part of the caller's
+    trace.
 
-    Call the yielded function with the method, route and status of the answer.
+    When the request is answered, call the yielded function with method, route and status.
     """
     if _tracer is None:
         yield lambda method, route, status: None
@@ -65,7 +65,7 @@ def request_span(
 
 
 def set_up(*processors: SpanProcessor) -> None:
-    """Turn tracing on. Without processors, spans are sent to a collector by OTLP over HTTP.
+    """Turn tracing on. Without `processors`, spans are sent to a collector by OTLP over HTTP.
 
     Raises ImproperlyConfigured if OpenTelemetry is not installed.
     """
@@ -94,7 +94,9 @@ def shut_down() -> None:
 
 
 def _add_event(memory_id: str, results: tuple[ChangeResult, ...], **_: object) -> None:
-    """Receives `chatmemory.signals.memory_changed`."""
+    """Signal receiver for `chatmemory.signals.memory_changed`: add an event to the span of the
+    request.
+    """
     from opentelemetry import trace
 
     attributes: dict[str, str | int] = {

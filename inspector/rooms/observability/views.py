@@ -16,10 +16,10 @@ from inspector.rooms.observability.metrics import exposition
 @require_safe
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Show the metrics to requests with the metrics token, or, if no token is configured, to
+    """Show the metrics to requests with the metrics token. If no token is configured, show them to
     requests from this machine.
 
-    Answer 401 to any other request.
+    Answer 401 to other requests.
     """
     if not _may_read(request):
         response = HttpResponse("This page needs the metrics token.\n", "text/plain", status=401)

@@ -1,8 +1,7 @@
-"""Checks how many parts the protobuf body of an OTLP request (OpenTelemetry's protocol) has, before
-it is parsed.
+"""Counts the parts of an OTLP request (OpenTelemetry's protocol) in protobuf before it is parsed.
 
-A body of a megabyte can have half a million empty spans, and parsing them would take long. Only
-tags and lengths are read here.
+A body of one megabyte can have half a million empty spans, and parsing them would take long.
+Counting reads only tags and lengths.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class NoProtobuf(ValueError):
 
 
 class TooMuch(ValueError):
-    """Raised if a body has more spans, attributes or levels than allowed."""
+    """Raised if a body has more spans, attributes or nested levels than allowed."""
 
     def __init__(self, what: str, count: int, size: int) -> None:
         most = MOST[what]
@@ -49,14 +48,16 @@ class TooMuch(ValueError):
 
 
 class _Plan(NamedTuple):
-    """The messages within a message, by field number: what each counts as, and its own plan."""
+    """The fields of a protobuf message that hold messages, by field number: what such a message
+    counts as, and its own plan.
+    """
 
     inner: dict[int, tuple[str, _Plan]]
 
 
 @cache
 def _plan_of(descriptor: LibraryValue) -> _Plan:
-    """Return the plan of a message, which may contain itself."""
+    """Return the plan of a protobuf message type. A type can contain itself."""
     plans = {descriptor.full_name: _Plan({})}
     waiting = [descriptor]
     while waiting:
@@ -74,14 +75,16 @@ def _plan_of(descriptor: LibraryValue) -> _Plan:
 
 
 def _counted(within: str, name: str) -> str:
-    """Return what a message counts as. The value of an attribute counts with it."""
+    """Return what a protobuf message of the type `name` counts as within the type `within`, such as
+    "attributes".
+    """
     if name == "AnyValue":
         return "attributes" if within == "ArrayValue" else "fields"
     return _COUNTED.get(name, "groups")
 
 
 class _Counter:
-    """The numbers of a body, which raise TooMuch as soon as there are too many."""
+    """Counts the parts of a body, and raises TooMuch when there are too many."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -97,12 +100,11 @@ class _Counter:
 
 
 def check(body: bytes, descriptor: LibraryValue) -> None:
-    """Check that a body does not have too many spans, events, attributes or levels. Raises TooMuch
-    if it has, and NoProtobuf.
+    """Raise TooMuch if a body has too many spans, events, attributes or nested levels. Raise
+    NoProtobuf if it is not protobuf.
 
-    `descriptor` is the descriptor of the body's protobuf message type. A log record counts as a
-    span, a link as an event, and an item of a list as an attribute. Any other protobuf message
-    counts as a group.
+    `descriptor` describes the message type of the body. A log record counts as a span, a link as an
+    event, and an item of a list as an attribute. All other protobuf messages count as groups.
     """
     counter = _Counter(len(body))
     waiting = [(0, len(body), _plan_of(descriptor), 1)]
@@ -123,8 +125,8 @@ def check(body: bytes, descriptor: LibraryValue) -> None:
 
 
 def _fields(body: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the number, the place and the size of each field of a message. Fields without a length
-    have the number 0.
+    """Yield number, position and size of each field of a message. The number is 0 for fields
+    without a length.
     """
     while place < end:
         tag, place = _varint(body, place, end)
@@ -143,7 +145,7 @@ def _fields(body: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]
 
 
 def _varint(body: bytes, place: int, end: int) -> tuple[int, int]:
-    """Return the number at a place, and the place behind it."""
+    """Return the number at a position, and the position after it."""
     value = shift = 0
     while place < end and shift < 70:
         byte = body[place]

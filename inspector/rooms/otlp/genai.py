@@ -1,8 +1,7 @@
 """Reads model calls in OpenTelemetry's conventions for generative AI, from a span or a log event.
 
-A request in the format of the provider is built from the attributes of the span. It can differ from
-the request that was sent: a span has no `tool_choice`, and the arguments of tool calls only as
-parsed values.
+The request is built from attributes, in the format of the provider. It can differ from the request
+that was sent. For example, a span has no `tool_choice`.
 """
 
 from __future__ import annotations
@@ -119,8 +118,8 @@ def provider_of(record: Record) -> str:
 
 
 def format_of(record: Record) -> str:
-    """Return the format of a model call, by the provider to which the call was sent. `record` is
-    the span or log event of the call.
+    """Return the format of a model call in a span or log event: that of Anthropic, of OpenAI's
+    Responses API, or of chat completions.
     """
     if "anthropic" in provider_of(record):
         return ANTHROPIC
@@ -129,7 +128,7 @@ def format_of(record: Record) -> str:
 
 
 def _finish(attributes: JsonMap, format: str) -> str:
-    """Return the reason for the end of an answer, in the provider's word if that is clear."""
+    """Return why an answer ended, in the provider's own word where this is clear."""
     found = finish_named(next(iter(_list(attributes.get("gen_ai.response.finish_reasons"))), ""))
     if format != ANTHROPIC or (found == "stop" and attributes.get("gen_ai.request.stop_sequences")):
         return found
@@ -153,8 +152,10 @@ def usage_of(attributes: JsonMap) -> Usage:
 def response_of(
     answered: Sequence[ChatMessage], format: str, attributes: JsonMap, finish: str
 ) -> JsonDict:
-    """Build a response in the format of the provider, from the messages of the answer and the
-    attributes of a span.
+    """Build a response in the `format` of the provider. `answered` are the messages of the answer,
+    and `finish` is why the answer ended.
+
+    `attributes` are those of the span; ID and model are taken from them.
     """
     about = {
         "id": attributes.get("gen_ai.response.id"),
@@ -170,7 +171,9 @@ def response_of(
 
 
 def _messages(system: JsonList, turns: JsonList) -> tuple[ChatMessage, ...]:
-    """Return the messages of turns in these conventions. Raises ChatMemoryError."""
+    """Return the messages of system instructions and turns in these conventions. Raises
+    ChatMemoryError.
+    """
     if not turns:
         return ()
     turns = [_without_extras(each) for each in turns]
@@ -181,7 +184,7 @@ def _messages(system: JsonList, turns: JsonList) -> tuple[ChatMessage, ...]:
 
 
 def _without_extras(turn: JsonValue) -> JsonValue:
-    """Return a turn without members that instrumentations add, such as the reason for its end."""
+    """Return a turn without the members that some instrumentations add, such as why it ended."""
     if not isinstance(turn, dict):
         return turn
     left_out = {"finish_reason"} | ({"name"} if turn.get("name") is None else set())
@@ -190,13 +193,13 @@ def _without_extras(turn: JsonValue) -> JsonValue:
 
 
 def _list(value: JsonValue) -> JsonList:
-    """Return a list that an attribute has as a value or as JSON text."""
+    """Return the list in an attribute, which can be a list or JSON text."""
     value = decoded(value) if isinstance(value, str) else value
     return value if isinstance(value, list) else []
 
 
 def _is_hidden(turns: JsonList) -> bool:
-    """Return whether an app has hidden the content: a part is there without its content."""
+    """Return whether the app has hidden contents: whether a part has no content."""
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     return any(
         (needed := _SAYING.get(str(part.get("type")))) is not None
@@ -211,8 +214,8 @@ def _parts(turn: JsonDict) -> list[JsonDict]:
 
 
 def _with_matching_ids(turns: JsonList) -> JsonList:
-    """Return turns whose results have the ids of their calls. Some instrumentations send the id of
-    a call's item in place of the call's id; then results are matched to calls by their order.
+    """Return turns in which each tool result has the ID of its call. Some instrumentations send
+    another ID. Then results are matched to calls by their order.
     """
     parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
     calls = [part.get("id") for part in parts if part.get("type") == "tool_call"]
@@ -233,8 +236,8 @@ def _with_matching_ids(turns: JsonList) -> JsonList:
 
 
 def _tool(definition: JsonDict, format: str) -> JsonDict:
-    """Return the definition of a tool in the provider's form. A definition in this form is not
-    changed: it may have members of this provider alone.
+    """Return the definition of a tool in the provider's format. A definition that has this format
+    already is not changed.
     """
     function = dict_in(definition, "function") or definition
     is_own = {

@@ -43,7 +43,7 @@ _ANY_OF = f"send {PROTOBUF} or {JSON}"
 
 
 class _Undecodable(Exception):
-    """Raised for a body that cannot be decoded, with the `answer` to it."""
+    """Raised for a body that cannot be decoded. `answer` is the response to send."""
 
     def __init__(self, answer: APIException, encoding: str) -> None:
         super().__init__(str(answer))
@@ -65,7 +65,7 @@ class Otlp(Guarded):
     def perform_content_negotiation(
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
-        """Ignore the Accept header: the answer has the content type of the request."""
+        """Answer in the content type of the request. The Accept header is ignored."""
         return JSONRenderer(), JSON
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
@@ -76,8 +76,8 @@ class Otlp(Guarded):
             raise
 
     def body_refused(self, request: HttpRequest) -> None:
-        """Count a body that was rejected as too long, so that pages can say so. Nothing is counted
-        if the sender has no permission to send calls.
+        """Count a request that was rejected because its body is too long, so that pages can say so.
+        Requests without permission are not counted.
         """
         sender = self.initialize_request(request)
         with suppress(APIException, DatabaseError):
@@ -113,8 +113,8 @@ class Otlp(Guarded):
         return HttpResponse(answer(self.signal, content_type, rejected, why), content_type)
 
     def _unpacked(self, request: Request) -> bytes:
-        """Return the unpacked body. Raises _Undecodable, and RequestDataTooBig, also if only the
-        unpacked body is.
+        """Return the decompressed body. Raises _Undecodable, and RequestDataTooBig if the body is
+        too long before or after decompression.
         """
         limit = self.limit("POST")
         # Not `request.body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
@@ -148,7 +148,7 @@ class Otlp(Guarded):
 
 
 def _stored(found: Iterable[NewCall | Dropped], prefix: str, actor: str) -> list[str]:
-    """Store calls, and return the reasons why some were dropped."""
+    """Store calls. Return why some calls could not be stored."""
     calls, dropped = [], []
     for each in found:
         if isinstance(each, NewCall):

@@ -1,7 +1,7 @@
 """Reads model calls in OpenInference's conventions, from spans of the kind LLM.
 
-`input.value` is usually the request itself. If it is something else, such as LangChain's messages,
-the call is built from flat attributes such as llm.input_messages.0.message.role.
+The attribute `input.value` is usually the request. If it is something else, such as LangChain's
+messages, the request is built from single attributes such as llm.input_messages.0.message.role.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _PLACES = 100_000  # of a list
 
 
 def is_call(record: Record) -> bool:
-    """Return whether a span is a model call. A span whose request only asks how many tokens a
-    prompt has is no model call.
+    """Return whether a span is a model call. A request to count the tokens of a prompt is no model
+    call.
     """
     return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
@@ -96,10 +96,10 @@ def read(record: Record) -> NewCall | Dropped:
 
 
 def _as_sent(arguments: JsonMap, attributes: JsonMap) -> JsonDict:
-    """Return the request that Anthropic's library made from its arguments.
+    """Return the request that Anthropic's library made from the arguments of a call.
 
-    Some arguments are sent as headers, which may be secret, or not at all. Members that the library
-    adds, such as the `stream` of a helper and the schema of a class, are among the parameters.
+    Arguments that the library sends as headers, or not at all, are left out. Headers may be secret.
+    Members that the library adds, such as `stream`, are taken from the span's parameters.
     """
     request = {**_parameters(attributes), **arguments}
     if not isinstance(request.get("output_format"), dict):
@@ -142,7 +142,7 @@ def _usage(attributes: JsonMap, response: JsonValue, format: str) -> Usage:
 
 
 def _response(attributes: JsonMap, is_exact: bool, format: str) -> JsonDict | None:
-    """Return the provider's answer, or an answer built from the flat attributes."""
+    """Return the provider's response, or a response built from attributes."""
     value = _text(attributes, "output.value")
     found = decoded(value) if value[:1] == "{" else None
     if is_exact and isinstance(found, dict):
@@ -155,7 +155,7 @@ def _response(attributes: JsonMap, is_exact: bool, format: str) -> JsonDict | No
 
 
 def _request_of_attributes(attributes: JsonMap) -> JsonDict:
-    """Return a request of chat completions, built from the flat attributes."""
+    """Build a request of chat completions from the attributes of a span."""
     parameters = _parameters(attributes)
     request = {
         name: each for name, each in parameters.items() if name != "_type" and each is not None
@@ -178,7 +178,7 @@ def _messages(attributes: JsonMap, prefix: str) -> list[JsonDict]:
 
 
 def _message(attributes: JsonDict) -> JsonDict:
-    """Return a message of chat completions, built from flat attributes."""
+    """Build a message of chat completions from attributes."""
     role = attributes.get("role") or "user"
     message: JsonDict = {"role": _ROLES.get(role, role)}
     contents = [_within(each, "message_content") for each in _in_list(attributes, "contents")]
@@ -214,7 +214,9 @@ def _call(attributes: JsonDict) -> JsonDict:
 
 
 def _listed(attributes: JsonMap, prefix: str) -> list[JsonDict]:
-    """Return the objects of a list whose attributes begin with a prefix."""
+    """Return the objects of a list that attributes spell one by one: `prefix.0.name`,
+    `prefix.1.name`.
+    """
     tree: JsonDict = {}
     for name, value in attributes.items():
         if name.startswith(prefix):

@@ -1,4 +1,6 @@
-"""Reads spans and log records from an OTLP request: protobuf or JSON, any version 1.x."""
+"""Reads spans and log records from an OTLP request in protobuf or JSON, for any version 1.x of
+OTLP.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,13 @@ class NoOtlp(ChatMemoryError):
 # Wide: a record of OpenTelemetry, with a field for each of its parts that is read.
 @dataclass(frozen=True)
 class Record:
-    """A span, or a log record that belongs to a span. IDs are in hexadecimal, times in nanoseconds.
+    """A span, or a log record that belongs to a span. IDs are in hexadecimal, and times in
+    nanoseconds.
 
-    `name` is the name of a span, and `event` the name of a log record's event. `scope` is the
-    library that made the record. `error` is the message of a failure, and `lost` the number of
-    attributes that the sender has dropped.
+    - `name`: the name of a span; `event`: the name of a log record's event.
+    - `scope`: the library that made the record.
+    - `error`: the message of a failure, or "".
+    - `lost`: the number of attributes that the sender has left out.
     """
 
     trace_id: str
@@ -55,8 +59,8 @@ class Record:
 
     @property
     def key(self) -> str:
-        """The key of the model call: trace ID and span ID. A record that is sent again has the same
-        key.
+        """A key for the model call, made of trace ID and span ID. A record that is sent twice has
+        the same key.
         """
         return f"{self.trace_id}:{self.span_id}"
 
@@ -71,7 +75,7 @@ class Record:
         return (self.end - self.start) / 1e9 if self.end > self.start else None
 
     def text(self, *names: str) -> str:
-        """Return the first of the named attributes that is a text, or ""."""
+        """Return the first of the named attributes whose value is a text; "" if there is none."""
         return _text(*map(self.attributes.get, names))
 
 
@@ -84,8 +88,8 @@ class Batch:
 
 
 def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
-    """Return the records of a request. `signal` is `traces` or `logs`. Raises NoOtlp, and TooMuch
-    for a body with too many parts.
+    """Return the records of an OTLP request. `signal` is `traces` or `logs`. Raises NoOtlp, and
+    TooMuch for a body with too many parts.
     """
     value = _json_of(body) if content_type == JSON else _of_protobuf(body, signal)
     batch = Batch()
@@ -167,7 +171,7 @@ def _of_exceptions(found: JsonDict) -> Iterator[JsonValue]:
 
 
 def _value(value: JsonValue, depth: int = 0) -> JsonValue:
-    """Return a value of OTLP as a value of JSON. OTLP has integers as text."""
+    """Return a value of OTLP as JSON. OTLP's JSON spells integers as text."""
     if not value or depth > _DEPTH:
         return None
     ((kind, inner),) = value.items()
@@ -247,8 +251,8 @@ def _requests() -> JsonDict:
 
 
 def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> bytes:
-    """Return the body of the response to an OTLP request: empty, or with the number of rejected
-    records.
+    """Return the body of the response to an OTLP request. If `rejected` is not 0, the body has this
+    number and `why`.
     """
     names = {TRACES: "Spans", LOGS: "LogRecords", METRICS: "DataPoints"}
     if content_type == JSON:

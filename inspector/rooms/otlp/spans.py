@@ -1,5 +1,5 @@
-"""Finds model calls in spans and log records, in OpenTelemetry's (gen_ai.…) or OpenInference's
-conventions.
+"""Finds model calls in spans and log records, in the conventions of OpenTelemetry (gen_ai.…) or
+OpenInference.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ _NEAR = 20  # calls before and after a span that may overlap with it
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
-    """Yield the model calls of spans. For a model call that cannot be stored, yield the reason.
+    """Yield the model calls in spans. If a call cannot be stored, yield the reason.
 
-    A provider's library may trace its calls without messages, while an instrumentation traces the
-    same calls with messages. The spans without messages are then left out, and no reason is yielded
-    for them.
+    The same call can be traced twice: by the provider's library without messages, and by an
+    instrumentation with messages. Then the span without messages is ignored.
     """
     found = [(record, read) for record in records if (read := _read(record)) is not None]
     calls = [read for _, read in found if isinstance(read, NewCall)]
@@ -44,7 +43,9 @@ def calls_of_spans(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
 
 
 def _read(record: Record) -> NewCall | Dropped | None:
-    """Return the call of a span, or the reason why it is left out; None if it is not a call."""
+    """Return the call of a span, or why it cannot be stored. Return None if the span is not a
+    call.
+    """
     if openinference.is_call(record):
         read = openinference.read(record)
         has_more = isinstance(read, Dropped) and genai.has_messages(record)
@@ -53,7 +54,9 @@ def _read(record: Record) -> NewCall | Dropped | None:
 
 
 def _is_during(record: Record, call: NewCall) -> bool:
-    """Return whether a span has the time and the model of a call of another instrumentation."""
+    """Return whether a span can be the same call as `call`, traced by another library: same model,
+    same time.
+    """
     is_other = record.scope != call.sender
     is_of_model = record.attributes.get("gen_ai.request.model", call.model) == call.model
     end = record.at + timedelta(seconds=record.duration or 0)
@@ -61,8 +64,10 @@ def _is_during(record: Record, call: NewCall) -> bool:
 
 
 def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
-    """Yield the model calls of log records. Some libraries send an event for each message of a
-    call. Such events count together as one call that cannot be stored.
+    """Yield the model calls in log records.
+
+    Some libraries send an event for each message of a call. Such events together are one call that
+    cannot be stored.
     """
     counted = set()
     for record in records:
@@ -74,13 +79,12 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[NewCall | Dropped]:
 
 
 def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
-    """Return the calls in order of their start, each only once. A call can be traced twice: by the
-    instrumentation of a framework, and by the instrumentation of the provider's library.
+    """Return each call once, sorted by start. A call can be traced twice: by a framework and by the
+    provider's library.
 
-    Two traces are of the same call if model and messages are equal, and one trace lies within the
-    time of the other. The outer trace is kept if only the outer trace has the complete request
-    (`is_exact`); otherwise the inner trace is kept. The kept trace gets the session that either
-    trace names.
+    Two traces belong to one call if model and messages are equal and one trace lies within the time
+    of the other. The inner trace is kept, unless only the outer trace has the complete request
+    (`is_exact`). The session can come from either trace.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}
@@ -104,8 +108,8 @@ def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
 
 
 def _is_around(outer: NewCall, inner: NewCall) -> bool:
-    """Return whether `outer`, of the same model and of another sender, ended after `inner`. It
-    began before.
+    """Return whether `outer` ended after `inner`, with the same model and another sender. The
+    caller knows that `outer` began first.
     """
     return (
         outer.sender != inner.sender and outer.model == inner.model and _end(inner) <= _end(outer)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def variables(site: str, token: str) -> str:
-    """Return lines such as `OTEL_EXPORTER_OTLP_ENDPOINT=…`. An app with these environment variables
-    sends its calls to `site` with a `token`.
+    """Return lines of environment variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT=…`. With these,
+    an app sends its model calls to `site` with the `token`.
     """
     values = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"{site}/otlp",

@@ -1,6 +1,4 @@
-"""Explains in words whether memory has a phrase: first at the requested step, then in earlier and
-later periods.
-"""
+"""Explains in words whether memory has a phrase: at the requested step, before, and after."""
 
 from __future__ import annotations
 
@@ -33,9 +31,8 @@ _WHOSE = {
 
 @dataclass(frozen=True)
 class Period:
-    """A range of steps in which a phrase was in memory or was not, and why.
-
-    `is_in` is None for steps that were not examined.
+    """A range of steps in which memory had a phrase or not, and why. `is_in` is None if this is
+    unknown.
     """
 
     first: int
@@ -52,12 +49,12 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer to the question whether memory has a phrase. `periods` are the latest ranges of
-    steps with and without the phrase in memory. `earlier` is the number of earlier ranges, which
-    are left out.
+    """The answer to the question whether memory has a phrase.
 
-    `looked_at` says in words what limits the answer: only some messages were examined, or no user
-    and no tool said the phrase.
+    - `periods`: the latest ranges of steps with and without the phrase.
+    - `earlier`: how many earlier ranges are left out.
+    - `looked_at`: words about what limits the answer, such as that only some messages were
+      searched.
     """
 
     state: Remembered = Remembered.NOT_IN_MEMORY
@@ -82,7 +79,9 @@ def remembered(search: PhraseSearch) -> PhraseAnswer:
 
 
 def _stored(question: str, search: PhraseSearch) -> PhraseAnswer:
-    """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
+    """Explain a phrase in stored memory. This includes simulations that change nothing about the
+    phrase.
+    """
     state, _, matches = search
     at, last_step = state.step.n, state.memory.last_step
     periods = periods_of(matches, last_step)
@@ -112,7 +111,7 @@ def _stored(question: str, search: PhraseSearch) -> PhraseAnswer:
 
 
 def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
-    """Answer for a simulation that keeps the phrase in memory or pushes it out."""
+    """Explain a phrase in a simulation: which of its mentions stay in memory, and which leave."""
     leaving = f"{seqs(matches.leaving)} would leave." if matches.leaving else ""
     lost, state = matches.departures.last, matches.remembered()
     if state is Remembered.NOT_IN_MEMORY:
@@ -129,8 +128,7 @@ def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
     """Divide the steps of a conversation into periods with and without the phrase in memory.
 
-    If only the newest messages with the phrase were examined, the first period may be unknown: then
-    its `is_in` is None.
+    If older messages with the phrase were not searched, `is_in` of the first period can be None.
     """
     step, periods = matches.presence.first_step, []
     if step > 1:
@@ -148,7 +146,7 @@ def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
 
 def without(left: Sequence[int], phrase: str) -> str:
     """Return a sentence such as “Without #3 and #5, nothing in memory mentions …”. `left` are the
-    messages that left.
+    numbers of the messages that left.
     """
     return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
 
@@ -173,14 +171,16 @@ def _answer(search: PhraseSearch, here: Period | None) -> tuple[str, str]:
 
 
 def _and_same_day(detail: str, matches: PhraseMatches) -> str:
-    """Add where memory has the date that is looked for in another spelling."""
+    """Add a sentence if memory has the searched date in another spelling."""
     same = matches.similar.same_day
     note = f"#{same.seq} in memory has this day as “{same.written}”." if same else ""
     return " ".join(filter(None, [detail, note]))
 
 
 def _others_left(matches: PhraseMatches) -> str:
-    """Say when the last mention of a user or a tool left, where others are still in memory."""
+    """Say when the last mention by a user or a tool left, while mentions by others are in
+    memory.
+    """
     left = matches.departures.of_others
     if left is None:
         return ""
@@ -204,7 +204,9 @@ def _are_in(kept: Sequence[int]) -> str:
 def _yes(
     matches: PhraseMatches, at: int, here: Period | None, places: Sequence[int]
 ) -> tuple[str, str]:
-    """Say since when, which mentions the model sees, and when it was last forgotten before."""
+    """Say which mentions the model sees, since when, and when the phrase was out of memory
+    before.
+    """
     first = here.first if here and here.is_in else at
     turn, since = matches.presence.turns.get(first), f"step {first:,}"
     if turn and len(turn.seqs) == 1:
@@ -222,7 +224,7 @@ def _yes(
 
 
 def _over_limit(kept: Sequence[int], no_room: NoRoom | None) -> tuple[str, str]:
-    """Say that a limit hides all mentions."""
+    """Say that the limit hides all mentions from the model."""
     sees = "it" if len(kept) == 1 else "them"
     evicts = "" if no_room else f"; the next add evicts {seqs(kept)}"
     return f"Only over the limit: {seqs(kept)}.", f"The model no longer sees {sees}{evicts}."
@@ -241,7 +243,7 @@ def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> str:
 
 
 def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
-    """Say what happens to the phrase after a step in the past."""
+    """Say what happens to the phrase after a past step."""
     known_periods = (each for each in periods if each.why not in (_NOT_YET, _NOT_LOOKED_AT))
     later = next((each for each in known_periods if each.first > at), None)
     if later is None:
@@ -251,14 +253,14 @@ def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
 
 
 def _gone(matches: PhraseMatches, step: int) -> str:
-    """Say why the phrase was out of memory from a step on."""
+    """Say why memory did not have the phrase from a step on."""
     if step == matches.presence.first_step:
         return _no_room(matches)
     return f"forgotten {_went(matches, step)}"
 
 
 def _began(matches: PhraseMatches, step: int) -> str:
-    """Say what brought the phrase into memory, and in which role."""
+    """Say which message brought the phrase into memory."""
     turn = matches.presence.turns.get(step)
     if turn is None:
         return "in memory"
@@ -273,7 +275,7 @@ def _came(turn: TurningPoint, is_again: bool) -> str:
 
 
 def _went(matches: PhraseMatches, step: int) -> str:
-    """Say at what occasion the last mention left."""
+    """Say at which event the last mention left memory."""
     turn = matches.presence.turns.get(step)
     if turn is None or turn.arrived is None:
         return "when the whole list was changed"
@@ -287,7 +289,9 @@ def _no_room(matches: PhraseMatches) -> str:
 
 
 def _looked_at(matches: PhraseMatches) -> str:
-    """Say which mentions are examined if not all are, and that no user and no tool said it."""
+    """Say what limits the answer: not all mentions were searched, or no user and no tool said the
+    phrase.
+    """
     parts = []
     if matches.is_partial:
         parts.append(

@@ -1,12 +1,10 @@
 """Finds whether and when a phrase was in memory.
 
-A phrase is in memory while any message in the window contains it. If only the assistant's own
-messages or a system message contain it, the state is "aside": the assistant may only have asked for
-the fact.
+Memory has a phrase while a message in the window contains it. The state is "aside" if only the
+assistant or system messages contain the phrase: the assistant may only have asked for the fact.
 
-The newest 500 messages with the phrase are examined. If there are more, the messages in memory at
-the requested step are examined, too. So the answer for this step is always correct, and only
-periods at earlier steps may be left out.
+The newest 500 messages with the phrase are searched, and all messages in memory at the requested
+step. So the answer for this step is always right. Only earlier periods can be incomplete.
 """
 
 from __future__ import annotations
@@ -48,13 +46,13 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class TurningPoint:
-    """A step at which a phrase came into memory or left memory. `seqs` are the numbers of the
-    messages with the phrase that came or left.
+    """A step at which a phrase came into memory or left memory. `seqs` are the messages with the
+    phrase that came or left at this step.
 
-    `type` and `has_calls` describe the first of these messages. `arrived` is the number of the
-    message that was added at the step. `is_new` means that one of the messages in `seqs` had never
-    been in memory before. If the phrase came into memory and `is_new` is false, earlier messages
-    came back.
+    - `type`, `has_calls`: the kind of the first of these messages.
+    - `arrived`: the message that was added at the step, or None.
+    - `is_new`: whether one of `seqs` is in memory for the first time. If False, a message came
+      back.
     """
 
     seqs: tuple[int, ...]
@@ -65,8 +63,8 @@ class TurningPoint:
 
 
 class SameDay(NamedTuple):
-    """A date in memory that is the same day as the searched date. `written` is the date as the
-    message with the number `seq` spells it.
+    """A date in memory that is the searched day in another spelling. `written` is its spelling in
+    the message `seq`.
     """
 
     seq: int
@@ -74,8 +72,8 @@ class SameDay(NamedTuple):
 
 
 class Remembered(StrEnum):
-    """The state of a phrase: in memory, not in memory, or "aside". Aside means that only a system
-    message or the assistant's own messages in memory have the phrase.
+    """Whether memory has a phrase: in memory, not in memory, or "aside". Aside means that only
+    system messages or the assistant's own messages have the phrase.
     """
 
     IN_MEMORY = "in_memory"
@@ -90,9 +88,9 @@ _ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
 class Presence:
     """The steps at which memory had a mention: a message with the searched phrase.
 
-    `first_step` is the step at which the first examined mention came into memory. `spans` are the
-    ranges of steps with a mention in memory, from `first_step` on. `turns` describes the steps at
-    which these ranges begin and end, by step.
+    `first_step` is the step at which the first known mention came into memory. `spans` are the
+    ranges of steps with a mention in memory. `turns` describes the steps at which a span begins or
+    ends, by step.
     """
 
     first_step: int = 0
@@ -102,13 +100,13 @@ class Presence:
 
 @dataclass(frozen=True)
 class PhraseDepartures:
-    """The steps and changes by which mentions (messages with the searched phrase) left memory.
+    """How mentions (messages with the searched phrase) left memory.
 
-    - `left_at` maps the number of a mention to the step at which the mention left. `arrivals` maps
-      a step to the number of the message that was added at this step.
-    - If no mention is in memory, `last` is the change by which the last mention left.
-    - `of_others` is the change by which the last mention of a user or tool left. It has a value
-      only if the mentions in memory are all of the assistant or system messages.
+    - `left_at`: the step at which a mention left, by the mention's seq.
+    - `arrivals`: the seq of the message that was added at a step, by step.
+    - `last`: the change by which the last mention left; None if memory has a mention.
+    - `of_others`: the change by which the last mention by a user or a tool left. None unless memory
+      has only mentions by the assistant or system.
     """
 
     left_at: Mapping[int, int] = field(default_factory=dict)
@@ -119,11 +117,12 @@ class PhraseDepartures:
 
 @dataclass(frozen=True)
 class Similar:
-    """Texts that are similar to a searched phrase, to show if the phrase itself is not in memory.
+    """Texts that are similar to a searched phrase, for a phrase that is not in memory.
 
-    `nearest` is a part of the phrase that messages contain, if no message contains the whole
-    phrase. `inside` is a longer term, if memory has the phrase only inside of longer terms.
-    `same_day` is another spelling in memory, if the phrase is a date.
+    - `nearest`: a part of the phrase that messages contain, if no message contains the whole
+      phrase.
+    - `inside`: a longer term, if memory has the phrase only as a part of longer terms.
+    - `same_day`: for a date, another spelling of the same day in memory.
     """
 
     nearest: str = ""
@@ -133,16 +132,15 @@ class Similar:
 
 @dataclass(frozen=True)
 class PhraseMatches:
-    """The messages of a conversation that contain a phrase, called mentions, and when they were in
-    memory.
+    """The mentions of a phrase (messages that contain it), and when they were in memory.
 
-    - `speakers` has the speaker of each examined mention, by the number of the message.
-      `is_partial` means that further mentions were not examined. `rows` are the 50 most important
-      mentions, in order of seq.
-    - `present` are all mentions in memory at the requested step, by speaker.
-    - In a simulation, `present` are the mentions in the simulated window, with those in drafts, and
-      `leaving` are the mentions that leave. `departures.last` is then the change by which the last
-      mention in `leaving` leaves.
+    - `speakers`: who said each known mention, by seq.
+    - `is_partial`: whether there are older mentions that are not known.
+    - `rows`: the 50 most important mentions, sorted by seq.
+    - `present`: the mentions in memory at the requested step, by speaker.
+    - `leaving`: the mentions that leave in a simulation.
+
+    In a simulation, `present` and `departures` are about the simulated memory and its drafts.
     """
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
@@ -157,7 +155,7 @@ class PhraseMatches:
 
     @property
     def count(self) -> int:
-        """The number of examined messages that contain the phrase."""
+        """The number of known messages that contain the phrase."""
         return len(self.speakers)
 
     @property
@@ -166,12 +164,12 @@ class PhraseMatches:
 
     @property
     def in_memory(self) -> tuple[int, ...]:
-        """The messages in memory that contain the phrase, in order."""
+        """The seqs of the messages in memory that contain the phrase, in order."""
         return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
 
     def visible_mentions(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
-        """Return the messages with the phrase that the model sees, by speaker. Messages in `hidden`
-        are left out, because a lowered limit hides them.
+        """Return the seqs of the messages with the phrase that the model sees, by speaker. Messages
+        in `hidden` are left out: a lowered limit hides them.
         """
         found = {
             who: tuple(seq for seq in seqs if seq not in hidden)
@@ -189,7 +187,7 @@ class PhraseMatches:
 def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
     """Find the messages that contain a phrase, and when they were in memory.
 
-    `detail` is the step that the page shows, if it has been read.
+    `detail` is the step that the page shows, or None if the caller has not read it.
     """
     memory, at = stored.memory, stored.step.n
     newest, is_partial = _newest(memory.pk, phrase)
@@ -235,8 +233,8 @@ def _spans(stays: Iterable[Stay], last_step: int) -> tuple[Span, ...]:
 
 
 def _same_day(stored: StoredState, phrase: str) -> SameDay | None:
-    """Return the day that a phrase names as the newest message in memory spells it; None for a
-    phrase that is not one date.
+    """Return the searched day as the newest message in memory spells it. Return None if the phrase
+    is not a date.
     """
     dates = list(dates_in(phrase))
     if len(dates) != 1:
@@ -251,8 +249,8 @@ def _same_day(stored: StoredState, phrase: str) -> SameDay | None:
 
 
 def _inside(phrase: str, present: Sequence[MessageDetail]) -> str:
-    """Return a longer term that contains a phrase, if all of some messages have the phrase only in
-    such terms; "" if the phrase is not a term.
+    """Return a longer term that contains the phrase, if messages have the phrase only within such
+    terms. Otherwise return "".
     """
     if not (is_term(phrase) or phrase.isdecimal()):
         return ""
@@ -272,8 +270,8 @@ def simulated_matches(
     kept: Container[int],
     changes: Sequence[ChangeResult],
 ) -> PhraseMatches:
-    """Return the mentions of a phrase in a simulated state. `kept` are the messages in simulated
-    memory, `drafts` the draft messages, and `changes` the simulated steps.
+    """Return the mentions of a phrase after a simulation. `kept` are the seqs in simulated memory,
+    `drafts` the messages of the simulation, and `changes` its steps.
     """
     drafted = [row for row in drafts if has_phrase(row.text, phrase)]
     draft_speakers = {row.seq: speaker_of(row.type) for row in drafted}
@@ -307,20 +305,20 @@ def simulated_matches(
 
 
 def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
-    """Return the speakers of the newest mentions, and whether there are older ones."""
+    """Return who said each of the newest mentions, by seq, and whether there are older mentions."""
     found = _speakers_of(_saying(memory_id, phrase).order_by("-seq")[: MATCHES_MAX + 1])
     newest = dict(list(found.items())[:MATCHES_MAX])
     return newest, len(found) > len(newest)
 
 
 def _in_window(stored: StoredState, phrase: str) -> dict[int, Speaker]:
-    """Return the speakers of the mentions in memory at the step."""
+    """Return who said each mention in memory at the step, by seq."""
     in_window = database.in_list("seq", (row.seq for row in stored.rows))
     return _speakers_of(_saying(stored.memory.pk, phrase).filter(in_window))
 
 
 def _saying(memory_id: str, phrase: str) -> QuerySet[Message]:
-    """Return all messages that contain a phrase, synthetic ones included."""
+    """Return all messages that contain a phrase, including those that are not in history."""
     return Message.objects.filter(search.has(phrase), memory_id=memory_id)
 
 
@@ -334,7 +332,9 @@ def _speakers_of(messages: QuerySet[Message]) -> dict[int, Speaker]:
 def _telling(
     memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[EndedStay]
 ) -> tuple[MessageDetail, ...]:
-    """Return the most important mentions: the newest of users and tools, then of others."""
+    """Return the most important mentions: first the newest by users and tools, then those by
+    others.
+    """
     telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
     rows = Message.objects.filter(memory_id=memory_id, seq__in=telling).order_by("seq")
     return with_stays(memory_id, list(rows), stays)
@@ -343,7 +343,9 @@ def _telling(
 def _present(
     stays: Sequence[Stay], at: int, speakers: Mapping[int, Speaker], known: Iterable[int]
 ) -> dict[Speaker, tuple[int, ...]]:
-    """Return the messages that were in memory after a step, by speaker. Some are `known`."""
+    """Return the seqs of the mentions in memory after step `at`, by speaker. The mentions `known`
+    are in memory, too.
+    """
     before = (stay for stay in stays if stay.entered_step <= at)
     here = {s.seq for s in before if s.left_step is None or s.left_step > at}.union(known)
     by_speaker = {who: sorted(seq for seq in here if speakers[seq] is who) for who in Speaker}
@@ -356,7 +358,9 @@ def _turns(
     stays: Sequence[Stay],
     arrivals: Mapping[int, int],
 ) -> dict[int, TurningPoint]:
-    """Return the turns at steps where remembering began or ended, given the stays of mentions."""
+    """Return the turning points at the steps where spans begin or end. `stays` are those of
+    mentions.
+    """
     entering: dict[int, list[Stay]] = defaultdict(list)
     left: dict[int | None, list[Stay]] = defaultdict(list)
     first: dict[int, int] = {}
@@ -380,6 +384,8 @@ def _turns(
 def _lost(
     memory: Memory, spans: Sequence[Span], at: int, detail: StepDetail | None
 ) -> ChangeResult | None:
-    """Return the change by which the phrase was lost, if it is out of memory at a step."""
+    """Return the change by which the phrase left memory; None if memory has the phrase at step
+    `at`.
+    """
     ended = [last for first, last in spans if first <= at]
     return change_at(memory, ended[-1] + 1, detail) if ended and ended[-1] < at else None

@@ -35,8 +35,8 @@ HEADINGS = {
 class FoundMention:
     """A message that contains the phrase, as listed on the page.
 
-    `step` is the step at which the message left memory, or at which it arrives if that is after the
-    shown step. Otherwise, `step` is None.
+    `step` is the step at which the message left memory, or the later step at which it arrives. None
+    if the message is in memory.
     """
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
@@ -55,7 +55,7 @@ class FoundMention:
 
 
 class SearchResult:
-    """Presents the search for a phrase."""
+    """Presents the result of a search for a phrase."""
 
     def __init__(self, search: PhraseSearch) -> None:
         self._search, self.matches = search, search.matches
@@ -70,8 +70,8 @@ class SearchResult:
 
     @cached_property
     def groups(self) -> list[tuple[str, list[FoundMention]]]:
-        """The matching messages by kind of speaker, each with a heading. The most important kind
-        and the latest messages come first.
+        """The messages found, by kind of speaker, each group with a heading. The most important
+        kind comes first, and in each group the latest message.
         """
         rows = list(reversed(self.matches.rows))
         speakers = self.matches.speakers
@@ -83,8 +83,8 @@ class SearchResult:
 
     @property
     def test(self) -> str:
-        """Python code of a test that memory has the phrase at the shown step; "" if no message
-        contains it.
+        """Python code that tests whether memory has the phrase at the shown step; "" if no message
+        contains the phrase.
         """
         state, phrase, matches = self._search
         if state.is_simulated or not matches.speakers or state.step.detail is None:
@@ -97,7 +97,7 @@ class SearchResult:
 
     @property
     def unlisted(self) -> int:
-        """The number of matching messages that are not listed."""
+        """The number of messages found that the page does not list."""
         return self.count - len(self.matches.rows)
 
     @property
@@ -105,8 +105,7 @@ class SearchResult:
         """A sentence for a selected message that left memory: without this message, nothing in
         memory mentions the phrase.
 
-        It is "" if memory still has the phrase, or if the phrase left memory later than the
-        selected message.
+        "" if memory had the phrase after the message left.
         """
         state, phrase, matches = self._search
         step = state.selection.left_by and state.selection.left_by.step
@@ -120,7 +119,7 @@ class SearchResult:
 
 def marks(view: ConversationState) -> Highlights | None:
     """Return what the page highlights for a search: the phrase, its messages, and the steps with
-    the phrase in memory. Return None without a search.
+    the phrase in memory. None without a search.
     """
     search = search_on(view)
     if search is None:
@@ -131,8 +130,8 @@ def marks(view: ConversationState) -> Highlights | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the search form, and the answer to a search. If a message is selected, the answer is
-    short.
+    """Yield the search form, and the answer to the search. The answer is shorter if a message is
+    selected.
     """
     search = search_on(view)
     found = SearchResult(search) if search else None
@@ -147,7 +146,9 @@ def parts(view: ConversationState) -> Iterator[Part]:
 
 
 def _band_words(matches: PhraseMatches) -> str:
-    """Return the steps at which memory had the phrase, and the examined ones if they are a part."""
+    """Return in words at which steps memory had the phrase, and which steps are known if not all
+    are.
+    """
     words = _in_words(matches.presence.spans)
     is_partial = matches.is_partial and matches.presence.first_step > 1
     part = f"; steps before {matches.presence.first_step:,} were not examined" if is_partial else ""
@@ -155,7 +156,7 @@ def _band_words(matches: PhraseMatches) -> str:
 
 
 def _in_words(ranges: Sequence[tuple[int, int]]) -> str:
-    """Return ranges of steps: `4 to 42 and 47 to 58`, the first few of them."""
+    """Return the first ranges of steps in words: `4 to 42 and 47 to 58`."""
     words = [f"{a:,}" if a == b else f"{a:,} to {b:,}" for a, b in ranges[:LISTED_RANGES]]
     if len(ranges) > LISTED_RANGES:
         words.append(f"{len(ranges) - LISTED_RANGES:,} more times")

@@ -1,4 +1,4 @@
-"""The search for a phrase in a conversation, on its page or by API and agents."""
+"""The search for a phrase in a conversation: for its page, for the API and for agents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBER = declared_pattern(r"#([0-9]{1,18})")
 
 
 class PhraseSearch(NamedTuple):
-    """A phrase with its matches in a conversation, for the step of `state`."""
+    """A searched phrase and its matches in a conversation, at the step of `state`."""
 
     state: ConversationState
     phrase: str
@@ -31,8 +31,7 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
     """Return the search that the URL of a page asks for. Return None without a search, and on a
     page that replays another policy.
 
-    The stored conversation is searched only once for a page. For a simulation, the matches are
-    adapted to the simulated window.
+    In a simulation, the matches are those in simulated memory.
     """
     phrase = phrase_of(view.query)
     if not phrase or view.simulation.is_replay:
@@ -47,8 +46,8 @@ def search_on(view: ConversationState) -> PhraseSearch | None:
 
 
 def phrase_of(query: ConversationQuery) -> str:
-    """Return the phrase that the URL searches for, or "". If the search text is `#26` and message
-    26 is selected, return "", too.
+    """Return the phrase that the URL searches for, or "". The text `#26` is no phrase if it selects
+    message 26.
     """
     number = selected(query.room_parameters)
     is_selected = number is not None and number == query.msg
@@ -56,7 +55,7 @@ def phrase_of(query: ConversationQuery) -> str:
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:
-    """Return the number of the message that the search text selects: 26 for `#26`; None for any
+    """Return the number of the message that the search text selects: 26 for `#26`. None for any
     other text.
     """
     found = NUMBER.fullmatch(searchable(parameters.get(PARAMETER, "")))

@@ -1,5 +1,5 @@
-"""Ranges of steps in which a phrase is in memory, and the messages that arrived when such a range
-began or ended.
+"""Ranges of steps in which a phrase is in memory, and the messages that arrived at the ends of such
+ranges.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
-    """Return ranges of steps without the steps that lie outside of another range."""
+    """Return the parts of the ranges that lie `within` another range."""
     first, last = within
     parts = ((max(begin, first), min(end, last)) for begin, end in spans)
     return tuple(part for part in parts if part[0] <= part[1])
 
 
 def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
-    """Return the seq of the message that was added at each of the given steps, by step. Steps that
-    add no message are left out.
+    """Return the seq of the message that each of the given steps added, by step. Steps that added
+    no message are left out.
     """
     numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
     stays = Stay.objects.filter(

@@ -1,4 +1,4 @@
-"""Erases redacted texts from the copies of Pydantic AI's messages that are stored beside the
+"""Erases redacted texts from Pydantic AI's own copies of messages, which are stored beside the
 history.
 """
 
@@ -11,11 +11,11 @@ from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 
 
 def erase(erased: Erased) -> None:
-    """Erase redacted texts from the log entries of Pydantic AI. The stored JSON of each entry with
-    a redacted message is erased, and so are the requests of tool calls that wait for approval.
+    """Erase redacted texts from the stored JSON of Pydantic AI: from log entries with a redacted
+    message, and from tool calls that wait for approval.
 
-    Later reads build such an entry from the history, whose messages are redacted. Nothing is done
-    for a deleted conversation, because its rows are deleted with it.
+    Later reads build such a log entry from the redacted history. Nothing is done after a deletion,
+    which removes the rows.
     """
     if erased.seqs is None:
         return

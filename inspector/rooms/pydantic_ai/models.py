@@ -1,6 +1,4 @@
-"""Tables for conversations that Pydantic AI has saved: the data that its store needs besides
-messages.
-"""
+"""Tables for what Pydantic AI's store needs to know of a conversation besides its messages."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from chatmemory.managers import TableManager
 
 
 class SavedConversation(models.Model):
-    """Pydantic AI's record of a conversation as JSON (`content`). The other columns repeat values
-    of the JSON, for queries.
+    """Pydantic AI's data on a conversation as JSON (`content`). The other columns repeat values of
+    the JSON for queries.
     """
 
     memory = models.OneToOneField(
@@ -33,8 +31,8 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """An entry of Pydantic AI's log, which is one message of Pydantic AI. This message became the
-    messages `first_seq` to `last_seq` of the history. `parent` is the ID of the previous entry.
+    """An entry of Pydantic AI's log: one message of Pydantic AI. In the history, this is the
+    messages `first_seq` to `last_seq`. `parent` is the ID of the previous entry.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "entry")

@@ -1,5 +1,5 @@
-"""Reads and writes the log entries of Pydantic AI's conversations: their order, and the history's
-messages made from them.
+"""Reads and writes the entries of Pydantic AI's log, and the messages of the history for each
+entry.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FORMAT = "pydantic_ai"
 
 
 def chain(memory_id: str, head: str | None, limit: int | None = None) -> list[SavedEntry]:
-    """Return the log entries of a conversation up to the entry with the ID `head`, in order. With
-    `limit`, return only the last `limit` of them.
+    """Return the log entries of a conversation in order, up to the entry with the ID `head`. With
+    `limit`, return only the last entries.
 
     Raises LookupError if the conversation has no such entry.
     """
@@ -49,7 +49,7 @@ def owner_of(entry: str) -> str:
 
 
 def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, ChatMessage]:
-    """Return the messages of the history that were made from the given log entries, by seq."""
+    """Return the messages of the history for the given log entries, by seq."""
     if not entries:
         return {}
     first = min(entry.first_seq for entry in entries)
@@ -68,8 +68,8 @@ def values_of(memory_id: str, entries: Sequence[SavedEntry]) -> list[JsonDict]:
 
 
 def _value_of(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> JsonDict:
-    """Return the message of an entry from its rows. What a redaction left of it may be several
-    values, which are joined.
+    """Return the message of an entry as JSON, built from the history. After a redaction, the
+    history may have several messages for it; they are joined.
     """
     values = _written(said_in(entry, found))
     if not values:
@@ -79,8 +79,8 @@ def _value_of(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> JsonDict:
 
 
 def said_in(entry: SavedEntry, found: Mapping[int, ChatMessage]) -> list[ChatMessage]:
-    """Return the messages of the history that were made from one entry, in order. `found` has
-    messages of the history, by seq.
+    """Return the messages of the history for one log entry, in order. `found` has messages of the
+    history by seq.
     """
     return [found[seq] for seq in range(entry.first_seq, entry.last_seq + 1) if seq in found]
 
@@ -92,11 +92,10 @@ def _written(messages: Sequence[ChatMessage]) -> list[JsonDict]:
 
 
 def append(memory: ChatMemory, entries: Iterable[tuple[str, str | None, JsonDict]]) -> None:
-    """Add log entries, and the messages made from them, to a conversation. The caller has locked
-    the conversation's row.
+    """Add log entries and their messages to a conversation. The caller has locked the
+    conversation's row.
 
-    `entries` are triples: the ID of the entry, the ID of the previous entry, and the message as
-    JSON.
+    An entry is its ID, the ID of the previous entry, and the message as JSON.
     """
     after = memory.messages_with_interrupted()
     for id, parent, value in entries:
@@ -124,7 +123,9 @@ def _without_instructions(value: JsonDict) -> JsonDict:
 def _read(
     memory: ChatMemory, value: JsonDict, after: Iterable[ChatMessage]
 ) -> Sequence[ChatMessage]:
-    """Return the messages of an entry, none if it has no words, and log what they cannot keep."""
+    """Return the messages for the history that an entry stands for. What cannot be stored is
+    logged. Empty if the entry cannot be read.
+    """
     try:
         read = parse_objects([value], FORMAT, after=after)
     except UnreadableTranscript as error:

@@ -50,21 +50,21 @@ _RECORDS = TypeAdapter(ConversationRecord)
 
 
 class ChatMemoryConversationStore(ConversationStore):
-    """A store of Pydantic AI's conversations, which puts their messages into the histories of
+    """A store of Pydantic AI's conversations, which adds their messages to the histories of
     memories.
 
-    - `memories` returns the memory of a conversation by its ID, such as `ChatMemoryProvider.get`.
-      The store of this memory must be a DjangoChatMemoryStore. The first save makes the
-      conversation with the policy of the memory.
-    - `load` returns the whole history, and `load_window` the messages that the policy keeps. A
-      later save adds the new messages, and the policy decides which messages leave memory.
-    - A branch of a conversation replaces the window, as `memory.set` does. The history keeps the
-      abandoned messages, and a branch back shows the same messages again. A fork is a new
-      conversation with a copy of the messages: redact and delete the copy separately.
-    - `delete` deletes the conversation with its history and all entries. A redaction erases the
-      words from the entries, and the requests of tool calls that wait for approval.
-    - Messages that other programs add to the memory are in its window, but are no entries of the
-      store.
+    - `memories` returns the memory of a conversation ID, such as `ChatMemoryProvider.get`. The
+      store of this memory must be a DjangoChatMemoryStore. The first save creates the conversation
+      with the policy of the memory.
+    - `load` returns the whole history, and `load_window` only the messages in memory. A save adds
+      new messages, and the policy decides which messages leave memory.
+    - A branch within a conversation replaces the window, as `memory.set` does. The history keeps
+      all messages, and a branch back shows the earlier messages again.
+    - A fork is a new conversation with a copy of the messages. Redact or delete the copy
+      separately.
+    - `delete` deletes the conversation with its history and log. A redaction also erases the texts
+      from the log, and the tool calls that wait for approval.
+    - Messages that other programs add to the memory are in its window, but not in the log.
 
     Raises InvalidValue for a memory in another store, and the exceptions of the memories.
     """
@@ -76,8 +76,8 @@ class ChatMemoryConversationStore(ConversationStore):
     async def load_window(
         self, conversation_id: str, *, scope: str | None = None
     ) -> Conversation | None:
-        """Return a conversation with only the messages that its policy keeps in memory. Return None
-        if the conversation is unknown.
+        """Return a conversation with only the messages in memory. Return None if the conversation
+        is unknown.
         """
         windows = _Windows(self._memories, actor=self._actor)
         return await windows.load(conversation_id, scope=scope)
@@ -109,15 +109,17 @@ class ChatMemoryConversationStore(ConversationStore):
     async def read_history(
         self, head_id: str | None, *, limit: int | None = None
     ) -> list[ConversationEntry]:
-        """Return the log entries up to `head_id` in order, or only the last `limit` of them. Raises
-        LookupError.
+        """Return the log entries up to the entry with the ID `head_id`, in order. With `limit`,
+        return only the last entries. Raises LookupError if there is no such entry.
         """
         return await _in_thread(self._entries, None, head_id, limit)
 
     async def _history_of(
         self, record: ConversationRecord, *, limit: int | None = None
     ) -> list[ConversationEntry] | None:
-        """Return the conversation's own entries: those of its forks may differ by a redaction."""
+        """Return the log entries of this conversation. The same entries in a fork can differ,
+        because a redaction changes only one conversation. None if the log has changed meanwhile.
+        """
         read = partial(self._entries, record.conversation_id, record.head_id, limit)
         try:
             return await _in_thread(read)
@@ -165,7 +167,8 @@ class ChatMemoryConversationStore(ConversationStore):
             _save(record)
 
     def _branch(self, memory: ChatMemory, head: str | None) -> None:
-        """Make the window that of the entries up to `head`, and copy those of another conversation.
+        """Set the window to the messages of the log entries up to `head`. If these entries belong
+        to another conversation, copy them.
 
         Raises ConversationConflict if no conversation has them.
         """
@@ -211,7 +214,9 @@ class ChatMemoryConversationStore(ConversationStore):
         return memory
 
     def _lock(self, memory: ChatMemory) -> None:
-        """Lock the row of a conversation until the transaction ends, and make it if it is new."""
+        """Lock the row of a conversation until the transaction ends. A new conversation is created
+        first.
+        """
         if _lock_row(memory.id):
             return
         try:
@@ -221,7 +226,7 @@ class ChatMemoryConversationStore(ConversationStore):
 
 
 class _Windows(ChatMemoryConversationStore):
-    """Reads windows in place of histories."""
+    """The same store, but what it reads is the window instead of the history."""
 
     def _entries(
         self, memory_id: str | None, head: str | None, limit: int | None
@@ -233,7 +238,7 @@ class _Windows(ChatMemoryConversationStore):
 
 
 async def _in_thread(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """Run a call in the thread that has this task's database connection."""
+    """Call a function in the thread that has this task's database connection."""
     return await sync_to_async(call)(*args, **options)
 
 

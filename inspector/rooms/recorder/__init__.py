@@ -1,4 +1,4 @@
-"""The recorder stores model calls as they pass: through a proxy, or with `record(client)` from a
+"""The recorder stores model calls while they happen: from a proxy, or with `record(client)` from a
 client in this process.
 """
 
@@ -11,7 +11,7 @@ Client = TypeVar("Client")
 
 
 def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
-    """Record all later calls of a client, and return the client; see `in_process.record`."""
+    """Record all later calls of a client. Return the same client; see `in_process.record`."""
     from inspector.rooms.recorder import in_process  # Django imports this package without need
 
     return in_process.record(client, spool, is_storing)

@@ -1,4 +1,4 @@
-"""The folder in which recorded calls wait to be stored in the database (the "spool")."""
+"""The "spool": the folder of recorded calls that are not yet in the database."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from django.conf import settings
 
 
 def spool_folder() -> Path:
-    """Return the folder of calls that wait to be stored, in the data folder of the site."""
+    """Return the folder of recorded calls that are not yet in the database. It is in the site's
+    data folder.
+    """
     var = getattr(settings, "VAR", None) if settings.configured else None
     return Path(var or Path.home() / ".local/share/chatmemory") / "calls"

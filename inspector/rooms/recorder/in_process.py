@@ -1,12 +1,11 @@
-"""Records the calls of clients in this process, without a proxy: `record(client)`.
+"""Records the calls of clients in this process without a proxy: `record(client)`.
 
-The transport of a client of httpx is wrapped, because event hooks of httpx miss streamed bodies.
-During a call, only references to the pieces of the request and the answer are kept. After the call,
-a thread removes secrets and writes the pieces to the spool (a folder of recorded calls), as the
-proxy does.
+The transport of an httpx client is wrapped, because httpx's event hooks miss streamed bodies.
+During a call, only references to parts of request and answer are collected. After the call, a
+thread removes secrets and writes the call to the spool (the folder of recorded calls).
 
-In a process of the site, this thread also stores the calls of the spool in the database. If the
-process is killed, calls in progress are lost. With the proxy, they are not.
+In a process of the site, this thread also stores the calls in the database. Calls in progress are
+lost if the process is killed. With the proxy, they are not.
 """
 
 from __future__ import annotations
@@ -45,17 +44,18 @@ Client = TypeVar("Client")
 
 
 def record(client: Client, spool: Path | None = None, is_storing: bool = True) -> Client:
-    """Record all later calls of a client, and return the client. A client that is already recorded
-    is returned unchanged.
+    """Record all later calls of a client. Return the same client. Raises TypeError for a client of
+    another kind.
 
-    `client` is a client of OpenAI's, Anthropic's or Google's (google-genai) library, synchronous or
-    not, or a client of httpx. `spool` is the folder for recorded calls, by default the folder that
-    the command `record` uses.
+    `client` is a client of the library of OpenAI, Anthropic or Google (google-genai), synchronous
+    or not, or a client of httpx. `spool` is the folder for recorded calls; the default is the
+    folder of the command `record`.
 
-    If this process is part of the site, it stores the recorded calls in the database, too. With
-    `is_storing=False`, only the command `record` stores them. A call can name its conversation in
-    the header `X-Chatmemory-Conversation`, which is not sent to the provider. Raises TypeError for
-    any other client.
+    A process of the site also stores the recorded calls in the database. With `is_storing=False`,
+    only the command `record` does so.
+
+    A request can name its conversation in the header `X-Chatmemory-Conversation`, which is not sent
+    to the provider.
     """
     found = list(_http_clients(client))
     if not found:
@@ -69,7 +69,7 @@ def record(client: Client, spool: Path | None = None, is_storing: bool = True) -
 
 
 def _http_clients(client: LibraryValue) -> Iterator[LibraryValue]:
-    """Yield the clients of httpx in a client of a provider's library."""
+    """Yield the httpx clients inside the client of a provider's library."""
     holder = getattr(client, "_api_client", client)  # google-genai's
     names = ("_client", "_httpx_client", "_async_httpx_client")
     for each in (client, *(getattr(holder, name, None) for name in names)):
@@ -101,11 +101,14 @@ def _wrap(client: LibraryValue, writer: Writer) -> None:
 # Wide: filled in bit by bit while a call passes, as its pieces and its end arrive.
 @dataclass(eq=False)
 class Exchange:
-    """A request and its response while they pass, as references to their pieces. A request without
-    `body` is only counted, not recorded.
+    """A request and its answer while they pass. A request whose `body` is None is only counted, not
+    recorded.
 
-    `at` is the time of the start. `how` says how the call ended, such as "ended", and `error` why
-    it failed.
+    - `at`: the time of the start, in seconds since 1970.
+    - `pieces`, `size`: the parts of the answer's body, and their bytes in total.
+    - `how`: how the call ended, such as "ended"; "" until then.
+    - `error`: why the call failed, or "".
+    - `duration`: seconds from start to end.
     """
 
     head: RequestHead
@@ -130,15 +133,15 @@ class Exchange:
         return len(self.body or b"") + self.size
 
     def end(self, how: str, error: str = "") -> bool:
-        """Note how the call ended, and its duration. Return False if an end was noted before."""
+        """Note how the call ended. Return False if the end was noted before."""
         if self.how:
             return False
         self.how, self.error, self.duration = how, error, time.monotonic() - self.began
         return True
 
     def write(self, file: SpoolFile) -> None:
-        """Write the call to a file of the spool. For a request that is only counted, write only its
-        name, such as `POST /v1/embeddings`.
+        """Write the call to a file of the spool. Of a request that is only counted, write the name,
+        such as `POST /v1/embeddings`.
         """
         if self.body is None:
             count_passed(file, self.head)
@@ -155,7 +158,7 @@ class Exchange:
 
 
 class _Transport:
-    """A transport of httpx that passes each request on, and keeps what passes of a call."""
+    """A transport of httpx that passes requests on, and collects the parts of calls."""
 
     def __init__(self, inner: LibraryValue, library: LibraryValue, writer: Writer) -> None:
         self._inner, self._library, self._writer = inner, library, writer
@@ -211,7 +214,7 @@ class _Transport:
 
 
 class _AsyncTransport(_Transport):
-    """The same under asyncio."""
+    """A transport of httpx for asyncio that passes requests on, and collects the parts of calls."""
 
     async def __aenter__(self) -> _AsyncTransport:
         await self._inner.__aenter__()
@@ -257,8 +260,10 @@ class _AsyncTransport(_Transport):
 
 
 def _exchange_of(request: LibraryValue, writer: Writer) -> Exchange | None:
-    """Return the exchange of a request that is a call of a model and whose body is in memory, and
-    remove the name of its conversation from it. Other requests are counted by their names.
+    """Return the exchange for a model call whose body is in memory. Count any other POST by its
+    name, and return None.
+
+    The header with the conversation is removed from the request.
     """
     headers = tuple(each for each in request.headers.raw if each[0].lower() != CONTENT_LENGTH)
     size = sum(len(name) + len(value) for name, value in headers)
@@ -293,7 +298,9 @@ class Writer:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Begin without calls and without a thread. After a fork, the parent writes its own."""
+        """Start without calls and without a thread. After a fork, only the parent writes the calls
+        that it had.
+        """
         self._changed = Condition()
         self._waiting: deque[Exchange] = deque()
         self._bytes = 0
@@ -301,8 +308,8 @@ class Writer:
         self._thread: Thread | None = None
 
     def put(self, exchange: Exchange) -> None:
-        """Pass a call to the thread, which writes it. If too many calls are waiting for the thread,
-        only count this call as lost.
+        """Give an ended call to the thread that writes it. If too many calls wait for the thread,
+        the call is lost, and counted as lost.
         """
         size = exchange.whole_size
         with self._changed:
@@ -318,7 +325,7 @@ class Writer:
             self._changed.notify_all()
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
-        """Wait up to `seconds` until all calls are written. Return whether they are."""
+        """Wait up to `seconds` until all calls are written. Return whether all are written."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._waiting or self._is_busy), seconds)
 
@@ -347,14 +354,14 @@ _writers: dict[Path, Writer] = {}
 
 
 def _writer(folder: Path, is_storing: bool) -> Writer:
-    """Return the writer of a folder."""
+    """Return the writer for a spool folder."""
     if folder not in _writers:
         _writers[folder] = Writer(folder, is_storing)
     return _writers[folder]
 
 
 def flush(seconds: float = FLUSH_SECONDS) -> bool:
-    """Wait up to `seconds` until all ended calls are in the spool. Return whether they are."""
+    """Wait up to `seconds` until all ended calls are in the spool. Return whether all are there."""
     end = time.monotonic() + seconds
     return all(each.flush(end - time.monotonic()) for each in _writers.values())
 
@@ -369,7 +376,9 @@ atexit.register(flush)
 
 
 def _store(folder: Path) -> None:
-    """Store what waits in the spool, in a process of the site. Of several, one stores at a time."""
+    """Store the calls of the spool in the database, if this is a process of the site and no other
+    process is storing.
+    """
     from django.apps import apps
 
     if not apps.ready or not apps.is_installed("inspector.rooms.recorder"):

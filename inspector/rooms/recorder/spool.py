@@ -65,10 +65,10 @@ _FRAME = 5  # bytes before the content of a frame
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """A recorded call: the request, the answer if there is any, and how the call ended (`end`).
+    """A recorded call: request, answer, and how the call ended (`end`).
 
-    `head` is the request without its body. `answer` has the status and some headers of the answer,
-    or is None. `name` identifies the call in the spool (see `CallFrames`).
+    `head` is the request without its body. `answer` has the status and some headers of the answer;
+    None if no answer came. `name` identifies the call; see `CallFrames`.
     """
 
     name: str
@@ -80,11 +80,10 @@ class RecordedExchange:
 
 
 def waiting(folder: Path, size: int | None = None) -> list[Path]:
-    """Return up to `size` files of the spool whose calls can be stored, oldest first. Without a
+    """Return up to `size` files of the spool whose calls can be stored, the oldest first. Without
     `size`, return all of them.
 
-    The calls in such a file have ended, or their proxy was killed. A proxy holds a lock on a file
-    as long as it writes calls to it; such files are left out.
+    Files to which a running proxy still writes are left out: the proxy holds a lock on them.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]
@@ -94,8 +93,10 @@ def waiting(folder: Path, size: int | None = None) -> list[Path]:
 
 
 def _is_left(path: Path) -> bool:
-    """Whether a file has a call of a proxy that was killed. A proxy opens files for its next calls:
-    they are empty or have only zeros, and are not locked yet for a moment. Old ones are removed.
+    """Return whether a file has calls of a proxy that was killed. Old files without calls are
+    removed.
+
+    A running proxy opens files for its next calls. For a moment, these are empty and not locked.
     """
     if path.suffix != ".part":
         return False
@@ -112,10 +113,9 @@ def _is_left(path: Path) -> bool:
 
 
 class CallFrames(NamedTuple):
-    """The bytes of a single call in a file of the spool.
+    """The bytes of one call in a file of the spool.
 
-    A file `NAME.call` can have several calls. The `name` of the first call is "NAME", and the name
-    of the second call is "NAME.1".
+    The calls in the file `NAME.call` have the names "NAME", "NAME.1", "NAME.2" and so on.
     """
 
     name: str
@@ -123,8 +123,7 @@ class CallFrames(NamedTuple):
 
 
 def read(path: Path) -> list[CallFrames]:
-    """Return the calls in a file. A call consists of frames, such as the head of its request. An
-    incomplete frame at the end of the file is ignored.
+    """Return the calls in a file of the spool. An incomplete end of the file is ignored.
 
     Raises FileNotFoundError.
     """
@@ -141,7 +140,7 @@ def read(path: Path) -> list[CallFrames]:
 
 
 def exchange_of(call: CallFrames) -> RecordedExchange:
-    """Decode a call. Raises ValueError if the proxy cannot have written these bytes."""
+    """Decode the bytes of a call. Raises ValueError if the proxy cannot have written them."""
     frames: dict[str, list[memoryview]] = {}
     for each in _frames(call.data):
         frames.setdefault(each.kind, []).append(call.data[each.content])
@@ -154,14 +153,14 @@ def exchange_of(call: CallFrames) -> RecordedExchange:
 
 
 class _Frame(NamedTuple):
-    """A frame: its letter, and the place of its content."""
+    """A frame: its letter, and where its content is in the file."""
 
     kind: str
     content: slice
 
 
 def _frames(data: memoryview) -> Iterator[_Frame]:
-    """Yield the frames of a file. In the file of a call that was cut, zeros follow the last one."""
+    """Yield the frames of a file. If a call was interrupted, zeros follow its last frame."""
     place = 0
     while place + _FRAME <= len(data) and data[place]:
         (size,) = struct.unpack_from(">I", data, place + 1)
@@ -173,13 +172,15 @@ def _frames(data: memoryview) -> Iterator[_Frame]:
 
 
 def _is_cut(data: memoryview, end: int) -> bool:
-    """Whether only zeros are where a frame ends and behind it: a part of the frame was written."""
+    """Return whether only zeros follow the position `end`: then only a part of the frame was
+    written.
+    """
     return data[end - 1] == 0 and not bytes(data[end:]).strip(b"\0")
 
 
 def call_of(exchange: RecordedExchange) -> NewCall | Dropped:
-    """Convert a recorded call to the model call to store. If the call cannot be stored, return the
-    reason.
+    """Convert a recorded call to a model call for the database. If the call cannot be stored,
+    return the reason.
     """
     head = exchange.head
     if "passed" in head:
@@ -236,15 +237,15 @@ def _call(exchange: RecordedExchange, body: ReadBody, format: str, model: str) -
 
 
 def key_of(name: str) -> str:
-    """Return the key under which a recorded call is stored in the database. The key is unique, so
-    that a call is not stored twice. `name` is `CallFrames.name`.
+    """Return the unique key of a recorded call in the database, so that no call is stored twice.
+    `name` is `CallFrames.name`.
     """
     return f"recorder:{name}"
 
 
 def _without_secrets(exchange: RecordedExchange, answer: JsonValue) -> tuple[JsonValue, int]:
-    """Return an answer without the secrets that came in pieces, each in an event of its own, and
-    the number of places.
+    """Return an answer without the secrets that were divided between events of a stream, and the
+    number of removals.
     """
     if not (found := exchange.head.get("fingerprints")):
         return answer, 0
@@ -274,7 +275,9 @@ def _answer(exchange: RecordedExchange, format: str) -> tuple[JsonValue, bool]:
 
 
 def _error(exchange: RecordedExchange, answer: JsonValue) -> str:
-    """Return the message that came in place of an answer: the provider's, or its status."""
+    """Return the error message of a call without an answer: that of the provider, or the HTTP
+    status.
+    """
     status = exchange.answer["status"] if exchange.answer else 200
     message = error_in(answer)
     if encoding := _undecodable(exchange, "B"):

@@ -39,7 +39,9 @@ logger = logging.getLogger(__name__)
 
 
 class Storing:
-    """Stores the calls of a spool folder, and waits while the database is down."""
+    """Stores the calls of a spool folder in the database. While the database is down, the calls
+    wait.
+    """
 
     def __init__(self, folder: Path, prefix: str = "") -> None:
         self._folder, self._prefix = folder, prefix
@@ -58,9 +60,7 @@ class Storing:
             connections.close_all()
 
     def stop(self) -> None:
-        """Let `run` end after the call that is being stored. The calls that still wait are stored
-        at the next start.
-        """
+        """Let `run` end after the present call. The other calls are stored at the next start."""
         self._stopping.set()
 
     def store_waiting(self) -> bool:
@@ -80,7 +80,8 @@ class Storing:
         return True
 
     def _store_batch(self, paths: Sequence[Path]) -> set[Path]:
-        """Store calls until `stop`, and count those that are dropped. Return the files that stay.
+        """Store the calls of files until `stop` is called. Count the calls that cannot be stored.
+        Return the files to keep.
 
         Raises DatabaseError.
         """
@@ -102,8 +103,8 @@ class Storing:
         return left
 
     def _stored_of(self, path: Path) -> Iterator[NewCall | Dropped | None]:
-        """Store the calls of a file until `stop`, and yield what `_stored` returns. A call that was
-        stored already is passed over by its key.
+        """Store the calls of a file until `stop` is called. Yield for each call what `_stored`
+        returns. Calls that are stored already are skipped.
         """
         try:
             calls = spool.read(path)
@@ -114,8 +115,8 @@ class Storing:
                 yield None if self._stopping.is_set() else self._stored(each)
 
     def _stored(self, waiting: spool.CallFrames) -> NewCall | Dropped | None:
-        """Store a call. Return the call, or the reason why it is dropped; None if it has to wait.
-        Raises DatabaseError.
+        """Store a call, and return it. Return the reason if it cannot be stored, and None if it
+        must wait. Raises DatabaseError.
         """
         try:
             call = spool.call_of(spool.exchange_of(waiting))
@@ -136,7 +137,9 @@ class Storing:
             return self._refused(waiting, error)
 
     def _refused(self, call: spool.CallFrames, error: Exception) -> Dropped | None:
-        """Put a call aside, in a file of its own. The call waits if there is no room for it."""
+        """Move a call that the database does not accept to a file of its own. Return None if there
+        is no space for the file: then the call waits.
+        """
         logger.warning("the recorded call %s cannot be stored: %s", call.name, type(error).__name__)
         folder = self._folder / REFUSED
         try:
@@ -148,7 +151,7 @@ class Storing:
         return Dropped(DropReason.REFUSED, type(error).__name__, spool.key_of(call.name))
 
     def _end(self, found: Mapping[Path, Sequence[NewCall | Dropped]]) -> None:
-        """Count dropped calls, and then remove the files."""
+        """Count the calls that could not be stored, and remove the files."""
         calls = [each for some in found.values() for each in some]
         dropped = [each for each in calls if isinstance(each, Dropped)]
         counts = Counter(each for each in dropped if not each.key)
@@ -163,7 +166,7 @@ class Storing:
             count_no_more(stored, self._prefix)  # those that had been put aside
 
     def _wait_for(self, error: Exception) -> None:
-        """Log once why calls wait, and open a new connection next time."""
+        """Log once why calls wait. The next try uses a new database connection."""
         why = explain_error(error) or type(error).__name__
         if why != self._why:
             logger.warning(

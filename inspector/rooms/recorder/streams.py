@@ -11,11 +11,10 @@ Json = JsonDict
 
 
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
-    """Return the answer that a stream of events contains, and whether the stream is complete.
-    `format` is the format of the provider's API.
+    """Return the answer in a stream of server-sent events, and whether the stream is complete.
+    `format` is that of the provider's API.
 
-    An interrupted stream gives the part of the answer that has arrived. The answer is None if
-    nothing has arrived.
+    Of an interrupted stream, return what has arrived; None if nothing has.
     """
     if format == GEMINI:
         found = loaded(body)  # the pieces are a list, if they are no events
@@ -98,10 +97,10 @@ def _add_choice(known: Json, choice: Json) -> None:
 
 
 def _add_texts(known: Json, piece: Json) -> None:
-    """Add a piece of a call. Arguments come in pieces of a text, other members as a whole.
+    """Add a piece to a tool call. Arguments arrive as pieces of a text. Other members arrive as a
+    whole.
 
-    Some hosts send arguments as an object, which replaces what came before. A member that was an
-    object keeps this form.
+    Some hosts send arguments as an object. It replaces what came before.
     """
     for name, value in piece.items():
         before = known.get(name)
@@ -205,7 +204,9 @@ def _response(events: JsonList) -> tuple[Json | None, bool]:
 
 
 def _generated(events: JsonList) -> tuple[Json | None, bool]:
-    """Return the answer of pieces that are answers themselves, each with the next parts."""
+    """Return the answer of a stream whose events are answers themselves, each with the next parts.
+    Return also whether the stream is complete.
+    """
     found: Json = {}
     candidates: dict[int, Json] = {}
     for event in _objects(events):
@@ -236,7 +237,7 @@ def _add_candidate(known: Json, piece: Json) -> None:
 
 
 def _add_part(parts: list[Json], part: Json) -> None:
-    """Add a part. Texts that follow each other are one text, apart from thoughts."""
+    """Add a part. A text is joined to a text before it, but thoughts stay separate."""
     last = parts[-1] if parts else {}
     texts = last.get("text"), part.get("text")
     is_same = last.get("thought") == part.get("thought")

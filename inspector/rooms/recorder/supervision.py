@@ -1,8 +1,8 @@
-"""Runs two proxies: one answers requests, and the other takes over as soon as the first ends.
+"""Runs two proxies: one answers requests, and one waits to replace it.
 
-The listening socket stays open in between, so that clients wait and are not rejected. If the
-process that runs the proxies is killed, the answering proxy continues for some minutes. A recorder
-that is started in this time takes the socket from this proxy, and starts proxies of its own.
+The listening socket stays open all the time, so that clients wait and are not rejected. If this
+process is killed, the answering proxy continues for some minutes. A recorder that starts in this
+time takes over the socket.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class PortTaken(Exception):
 
 
 class Supervisor:
-    """Holds the listening socket, and runs two proxies: the proxy that answers, and the proxy that
-    takes over next.
+    """Holds the listening socket and runs two proxies: one answers requests, and one waits to
+    replace it.
     """
 
     def __init__(self, port: int, folder: Path, upstream: str | None) -> None:
@@ -54,8 +54,9 @@ class Supervisor:
         Thread(target=self._dismiss_orphans, daemon=True).start()
 
     def _started(self, before: socket.socket | None = None) -> subprocess.Popen[bytes]:
-        """Start a proxy that waits. A byte on its standard input lets it answer, and the end of the
-        input means that this process has died. It tells the proxy before it that it answers.
+        """Start a proxy that waits. It answers after a byte on its standard input; the end of the
+        input means that this process has died. `before` is a connection to an older proxy, which is
+        told when the new proxy answers.
         """
         number = self._socket.fileno()
         numbers = [number, before.fileno()] if before else [number]
@@ -83,14 +84,12 @@ class Supervisor:
             time.sleep(AGAIN_SECONDS)
 
     def _dismiss_orphans(self) -> None:
-        """Let orphaned proxies end: one may have noticed only now that its supervisor has died."""
+        """End orphaned proxies, which noticed late that their supervisor has died."""
         while not self._stopped.wait(DISMISSED_SECONDS):
             _dismiss(self._heir)
 
     def stop(self) -> None:
-        """Stop accepting connections. The proxy continues until its calls in progress have
-        ended.
-        """
+        """Stop accepting connections. Calls in progress can still end in the proxy."""
         _dismiss(self._heir)
         with self._lock:
             self._is_stopping = True
@@ -103,7 +102,7 @@ class Supervisor:
 
 
 def _let_answer(proxy: subprocess.Popen[bytes]) -> None:
-    """Let a proxy answer from now on. A proxy that has died is replaced later, like any other."""
+    """Tell a proxy to answer from now on. Nothing happens if the proxy has died."""
     assert proxy.stdin
     with suppress(OSError):
         proxy.stdin.write(b"\n")
@@ -111,7 +110,8 @@ def _let_answer(proxy: subprocess.Popen[bytes]) -> None:
 
 
 def _listening(port: int, heir: Path) -> tuple[socket.socket, socket.socket | None]:
-    """Return the socket of an orphaned proxy, with the connection to this proxy, or a new socket.
+    """Return a listening socket, and None. If there is an orphaned proxy, return its socket and the
+    connection to it instead.
 
     Raises PortTaken.
     """
@@ -138,7 +138,9 @@ def _dismiss(heir: Path) -> None:
 
 
 def _inherited(heir: Path) -> tuple[socket.socket, socket.socket]:
-    """Return the socket that a proxy hands over. Raises OSError if no proxy does."""
+    """Return the socket that an orphaned proxy hands over, and the connection to that proxy. Raises
+    OSError if there is none.
+    """
     asking = socket.socket(socket.AF_UNIX)
     try:
         asking.settimeout(1)

@@ -1,4 +1,4 @@
-"""The note of a repair on the conversation page, with a button that undoes the repair."""
+"""The note about a repair on the conversation page, with a button that undoes the repair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inspector.shell.state import ConversationState
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the note of the newest step, if this step is the repair that the URL names."""
+    """Yield the note about the repair that the URL names, if it is the newest step."""
     row = (
         view.step.detail.row
         if view.step.detail and view.is_live and not view.is_simulated

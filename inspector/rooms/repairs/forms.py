@@ -1,4 +1,4 @@
-"""The form of a repair, and the JSON that a page about many repairs sends back."""
+"""The form for a repair, and the JSON with which a page for many repairs says what it has shown."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _UNREADABLE = (
 
 
 def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Read the versions of conversations, by conversation ID, from the JSON that a page sends back.
-    These are the versions that the page has shown.
+    """Read the JSON of a page: which version of each conversation the page has shown, by
+    conversation ID.
 
-    Raises InvalidValue for any other JSON, and for more than `most` conversations.
+    Raises InvalidValue for other JSON, and for more than `most` conversations.
     """
     try:
         found: JsonValue = json.loads(text)
@@ -41,10 +41,10 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
 
 
 def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
-    """Read the policies of conversations from the JSON that a page sends back. The result maps a
-    conversation ID to the policy as text and the conversation's version.
+    """Read the JSON of a page: for each conversation ID, a policy as text, and the conversation's
+    version.
 
-    Raises InvalidValue for any other JSON, and for more than `most` conversations.
+    Raises InvalidValue for other JSON, and for more than `most` conversations.
     """
     try:
         found: JsonValue = json.loads(text)
@@ -64,7 +64,9 @@ def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
 
 
 class RepairForm(forms.Form):
-    """The form of a repair: for which provider, why, and for which version of the conversation."""
+    """The form for a repair: the provider, the reason, and the version of the conversation that the
+    page has shown.
+    """
 
     provider = forms.ChoiceField(choices=lambda: list(PROVIDERS.items()), widget=select())
     reason = forms.CharField(required=False, max_length=ID_LENGTH)

@@ -18,11 +18,10 @@ from chatmemory.windows.written_policies import policy_from_text, text_of_policy
 
 @dataclass(frozen=True)
 class Changed:
-    """The result of changing the policies of several conversations. The keys are conversation
-    IDs.
+    """The result of changing the policies of several conversations. The keys are conversation IDs.
 
     `before` has the former policy as text, and the conversation's version after the change.
-    `refused` says why a conversation was not changed.
+    `refused` has the reason for each conversation that was not changed.
     """
 
     before: Mapping[str, tuple[str, int]]
@@ -30,11 +29,11 @@ class Changed:
 
 
 def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
-    """Return, by conversation ID, the policies of conversations with the option *start at a user
-    message* turned on.
+    """Return the policies of conversations with the option *start at a user message* turned on, by
+    conversation ID.
 
-    A conversation is left out if no policy decides its window, or if its memory always starts at a
-    user message already.
+    Conversations that need no change are left out: those whose policy has the option already, and
+    those whose clients decide the window.
     """
     in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
     return {
@@ -47,11 +46,11 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
 def change_policies(
     policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
 ) -> Changed:
-    """Set a policy for each conversation, each as one step. `policies` and `versions` map
-    conversation IDs to new policies and to expected versions.
+    """Set the policy of each conversation in `policies`, by conversation ID, as a step of that
+    conversation.
 
-    A conversation whose version is no longer the expected version keeps its policy. Without
-    `versions`, all policies are set.
+    `versions` has the versions that somebody has seen, by conversation ID. A conversation with a
+    newer version is not changed. Without `versions`, all conversations are changed.
     """
     before: dict[str, tuple[str, int]] = {}
     refused: dict[str, str] = {}
@@ -68,8 +67,8 @@ def change_policies(
 
 
 def change_back(before: Mapping[str, tuple[str, int]], actor: str = "") -> Changed:
-    """Restore the former policies, which `change_policies` has returned in `Changed.before`. A
-    conversation that has changed again since then keeps its present policy.
+    """Restore former policies. `before` is what `change_policies` returned as `Changed.before`. A
+    conversation that was changed since then keeps its policy.
     """
     old = {memory_id: policy_from_text(text) for memory_id, (text, _) in before.items()}
     return change_policies(

@@ -1,10 +1,9 @@
-"""Computes how a repair, or its undoing, changes a window: which messages move, leave or return,
-and which placeholders are added or removed.
+"""Computes the transition of a repair, and of undoing a repair.
 
 A repair replaces the window by a list of messages, as `set_messages` does (see
-`ledger.client_list`), with two differences. `set_messages` identifies messages by their contents, a
-repair by their numbers. In a repair, new messages such as placeholders are SYNTHETIC: nobody said
-them, and they are not in history.
+`ledger.client_list`). There are two differences. A repair identifies messages by their numbers, not
+by their contents. And new messages of a repair, such as placeholders, are SYNTHETIC: not in
+history.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ SYNTHETIC = str(Message.Origin.SYNTHETIC)
 
 
 class _RepairNumbering(Numbering):
-    """The numbers of a list of known messages and placeholders."""
+    """Numbers the messages of a list: known messages keep their numbers, and placeholders get new
+    ones.
+    """
 
     def origins(self) -> dict[int, str]:
         origins = dict.fromkeys(self.of.unmatched, SYNTHETIC)
@@ -35,11 +36,10 @@ class _RepairNumbering(Numbering):
 def repair_transition(
     memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
-    """Return the transition that replaces the window by the list `new`. `old` are the entries of
-    the window.
+    """Return the transition from the window (`old`) to the list `new`.
 
     `new` may have messages of the window, messages that had left memory, and new messages. New
-    messages get numbers. A policy that decides the window trims the list.
+    messages get numbers. If the list exceeds the limit of the policy, messages leave.
     """
     names = [Payload(str(each.seq) if each.n else f"new {n}") for n, each in enumerate(new)]
     before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}
@@ -52,12 +52,10 @@ def repair_transition(
 
 
 def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entry]:
-    """Return the window without the effects of a repair. `now` is the present window, and `step` is
-    the step of the repair.
+    """Return the window `now` without the effects of a repair. `step` is the step of the repair.
 
-    Messages that the repair removed are back at their positions, and the placeholders of the repair
-    are gone. Messages that arrived after the repair are at the end. Raises InvalidValue if the step
-    is not a repair.
+    Messages that the repair removed are back at their positions, and its placeholders are gone.
+    Later messages are at the end. Raises InvalidValue if the step is not a repair.
     """
     if step.kind != Step.Kind.REPAIR:
         raise InvalidValue(f"step {step.n} is not a repair, and only a repair can be undone")

@@ -1,5 +1,5 @@
-"""The pages that repair one conversation, or all conversations with the same cause, and that undo
-repairs.
+"""The pages that repair one conversation, or all conversations with the same cause. Other pages
+undo repairs.
 """
 
 from __future__ import annotations

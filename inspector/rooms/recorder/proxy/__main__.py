@@ -1,5 +1,5 @@
-"""Starts a proxy that waits in reserve. The proxy serves its listening socket as soon as the parent
-process sends a byte to the standard input.
+"""Starts a proxy that waits. When the parent process sends a byte to the standard input, the proxy
+begins to answer requests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Decodes compressed HTTP bodies piece by piece: gzip of several members, deflate of both kinds, br
-and zstd.
-"""
+"""Decodes compressed HTTP bodies piece by piece: gzip, deflate, br and zstd."""
 
 from __future__ import annotations
 
@@ -27,7 +25,9 @@ class _Decoder(Protocol):
 
 
 class _Zlib:
-    """gzip, whose members follow each other, or deflate with the frame of zlib or without."""
+    """Decodes gzip, also of several members one after the other, and deflate with or without zlib's
+    header.
+    """
 
     def __init__(self, is_gzip: bool) -> None:
         self._is_gzip = is_gzip
@@ -50,7 +50,7 @@ class _Zlib:
                 self._part, self._is_behind = None if self._is_gzip else part, True
 
     def _begin(self, data: bytes) -> bytes:
-        """Begin a member with its first two bytes, once they are here."""
+        """Begin a member as soon as its first two bytes are known."""
         data = self._begun + data
         data = data.lstrip(b"\0") if self._is_behind else data
         self._begun = data if len(data) < 2 else b""
@@ -83,7 +83,7 @@ class _Brotli:
 
 
 class _Zstd:
-    """Frames, which follow each other."""
+    """Decodes zstd, also of several frames one after the other."""
 
     def __init__(self) -> None:
         self._part: zstd.ZstdDecompressor | None = None
@@ -114,7 +114,8 @@ _ERRORS = (zlib.error, brotli.error, zstd.ZstdError, EOFError)
 
 class Body:
     """Decodes the body of a request or an answer. `encoding` is the value of Content-Encoding.
-    `undecodable` becomes the encoding if the body cannot be decoded, and is "" until then.
+
+    `undecodable` is "" as long as decoding works; then the encoding that cannot be decoded.
     """
 
     def __init__(self, encoding: str = "") -> None:
@@ -130,7 +131,7 @@ class Body:
         self._decoders = [_DECODERS[each]() for each in reversed(known)]
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield the decoded content of these bytes; nothing after `undecodable` is set."""
+        """Yield the decoded contents of some bytes. Once `undecodable` is set, yield nothing."""
         if self.undecodable:
             return
         found: Iterable[bytes] = (data,)
@@ -142,7 +143,7 @@ class Body:
             self.undecodable = ", ".join(self._names)
 
     def end(self) -> None:
-        """Note that the body ends here. Set `undecodable` if the compressed data is incomplete."""
+        """Note the end of the body. If the compressed data is incomplete, set `undecodable`."""
         if not self.undecodable and not all(each.is_whole() for each in self._decoders):
             self.undecodable = ", ".join(self._names)
 

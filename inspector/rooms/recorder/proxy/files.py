@@ -1,9 +1,9 @@
 """Writes the files of the spool (the folder of recorded calls). A file has one call, or several
-calls that follow each other soon.
+that follow each other soon.
 
-A call consists of frames: a letter, the length in four bytes, and the content. The module
-`recording` lists the letters. A file is locked until its last call has ended, and is then renamed
-to `.call`.
+A call consists of frames. A frame is a letter, a length in four bytes, and the content; see
+`recording` for the letters. A file is locked until its last call has ended. Then it gets the ending
+`.call`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ _numbers = itertools.count()
 
 
 class Unwritten:
-    """Counts the calls that could not be written, such as when the disk is full. The next file that
-    can be written says how many calls these were.
-    """
+    """Counts the calls that could not be written, such as when the disk is full."""
 
     def __init__(self) -> None:
         self._lock, self._count = Lock(), 0
@@ -47,8 +45,8 @@ class Unwritten:
             self._count += count
 
     def write(self, folder: Path) -> None:
-        """Write the number of calls that could not be written to a file of its own. Nothing is
-        written if the number is 0, or if the file cannot be written.
+        """Write the number of unwritten calls to a file of its own. If this fails too, the calls
+        stay counted. No file is written for 0 calls.
         """
         with self._lock:
             count, self._count = self._count, 0
@@ -60,10 +58,10 @@ class Unwritten:
 
 
 class SpoolFile:
-    """A file of the spool, which can be opened before its first call begins.
+    """A file of the spool. It can be opened before its first call begins.
 
-    If the file cannot be written, the call continues without being recorded, and is counted as
-    unwritten (see `Unwritten`). `weight` is the number by which it is counted, 1 for a call.
+    If writing fails, the call continues without being recorded, and is counted; see `Unwritten`.
+    `weight` is the number of calls to count then: usually 1.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:
@@ -93,28 +91,26 @@ class SpoolFile:
 
     @property
     def seconds_left(self) -> float:
-        """The seconds during which further calls may still begin in this file."""
+        """The seconds during which another call may begin in this file."""
         return self._began + _SHARED_SECONDS - time.monotonic()
 
     @property
     def takes_more(self) -> bool:
-        """Whether a further call can be written to this file: it is open, and neither full nor too
-        old.
+        """Whether another call may be written to this file. False if the file is closed, full or
+        too old.
         """
         is_new = not self._name
         return self.is_open and (is_new or (self._written < _FULL and self.seconds_left > 0))
 
     def make_room(self) -> None:
-        """Reserve space by filling the file with zeros. The zeros are cut off when the file is
-        closed.
-        """
+        """Reserve space on the disk with zeros, which are cut off when the file is closed."""
         if self._file is not None:
             with suppress(OSError):  # the call itself finds out
                 os.pwrite(self._file, _ROOM, 0)
 
     def begin(self, head: bytes) -> None:
-        """Begin a call with its head as JSON. The name of the file has the time of its
-        first call.
+        """Begin a call. `head` is its first frame, as JSON. For the first call, the file gets a
+        name with the time.
         """
         if not self._name:
             self._name, self._began = _new_name(), time.monotonic()
@@ -124,8 +120,8 @@ class SpoolFile:
         self.add(b"H", head)
 
     def add(self, kind: bytes, data: bytes) -> None:
-        """Add a frame to the call: the letter of its `kind`, and its content. The frame is written
-        with the next `flush`, or at once if many bytes wait.
+        """Add a frame to the call. `kind` is the letter of the frame. The frame is written by the
+        next `flush`, or at once if many bytes wait.
         """
         self._waiting += (kind, _size(len(data)), data)
         self._size += len(data)
@@ -145,7 +141,7 @@ class SpoolFile:
             self.give_up(error)
 
     def end(self, end: bytes) -> None:
-        """Write the last frame of a call, which says how the call ended, as JSON (`end`)."""
+        """Write the last frame of a call. `end` says as JSON how the call ended."""
         self.add(b"E", end)
         self.flush()
 
@@ -163,9 +159,7 @@ class SpoolFile:
         os.close(file)
 
     def give_up(self, error: Exception) -> None:
-        """Remove the unfinished call from the file, close the file, and count this call as
-        unwritten.
-        """
+        """Remove the unfinished call, close the file, and count the call as unwritten."""
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
         logger.warning("a call was passed on, but not recorded: %s", why)
         self._unwritten.add(self._weight)
@@ -174,11 +168,10 @@ class SpoolFile:
 
 
 class FileKeeper:
-    """Opens files before calls begin and closes them after calls have ended, in its own thread. So
-    no call waits for the file system.
+    """Opens files before calls begin, and closes them after calls have ended, in its own thread. So
+    no call waits for this.
 
-    Calls that follow each other soon share a file, because creating a file takes as long as
-    everything else that is done for a call.
+    Calls that follow each other soon share a file, because creating a file is slow.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -190,16 +183,16 @@ class FileKeeper:
         self._thread.start()
 
     def take(self) -> SpoolFile:
-        """Return an open file for a new call: the file that was given back last, so that calls stay
-        in order.
+        """Return an open file for a new call: the file that was given back last. So calls stay in
+        order.
         """
         with suppress(IndexError):
             return self._ready.pop()
         return self._new()
 
     def give_back(self, file: SpoolFile) -> None:
-        """Offer the file of an ended call to the next call, or have it closed soon if it takes no
-        more calls.
+        """Give back the file of an ended call. The next call gets the file if another call fits.
+        Otherwise the file is closed soon.
         """
         if file.takes_more:
             self._ready.append(file)
@@ -233,8 +226,8 @@ class FileKeeper:
             self._ready.popleft().close()
 
     def _has_taken_back(self, file: SpoolFile) -> bool:
-        """Wait until a file takes no further call. Return whether no call has it then; otherwise
-        the file is given back as over.
+        """Wait until a file is too old for another call. Return True if no call is using the
+        file.
         """
         self._ending.wait(max(0.0, file.seconds_left))
         with suppress(ValueError):

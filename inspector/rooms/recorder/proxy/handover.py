@@ -1,9 +1,8 @@
-"""Hands the listening socket to the next recorder if this recorder was killed. Of the killed
-recorder, only the process of the proxy lives on.
+"""Hands the listening socket to a new recorder after the old recorder was killed. Its proxy process
+is still running.
 
-This proxy answers requests until the proxy of the next recorder says that it answers them. If the
-next recorder is killed before that, this proxy continues, and another recorder may ask for the
-socket.
+The old proxy answers requests until the new proxy says that it answers them. If the new recorder is
+killed before that, the old proxy continues, and another recorder can ask for the socket.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ ANSWERING = b"a"
 
 
 class HandOver:
-    """Offers the listening socket to the next recorder, through a Unix socket at `path`.
+    """Offers the listening socket to a new recorder, through a Unix socket at `path`, after the
+    parent process was killed.
 
-    `parent` is the reading end of a pipe. The pipe's other end closes when the parent process is
-    killed.
+    `parent` is the reading end of a pipe, by which this process notices that: the pipe's other end
+    closes.
     """
 
     def __init__(self, listening: socket.socket, parent: int, path: Path) -> None:
@@ -34,30 +34,28 @@ class HandOver:
 
     @property
     def files(self) -> list[int]:
-        """The file descriptors to wait for. If one of them has data, call `attend`, which reads the
-        data.
-        """
+        """The file descriptors to wait for. When one of them has data, call `attend`."""
         if self._offering is None:
             return [self._parent]
         return [each.fileno() for each in (self._offering, self._asking) if each]
 
     @property
     def seconds(self) -> float | None:
-        """The seconds until this proxy ends, unless a next recorder takes over. None while the
-        parent process lives.
+        """The seconds until this proxy ends, unless a new recorder asks for the socket. None while
+        the parent process lives.
         """
         return max(0.0, self._until - time.monotonic()) if self._offering else None
 
     @property
     def is_done(self) -> bool:
-        """Whether this proxy must end: the next recorder's proxy answers, or no recorder has taken
-        over the socket in time.
+        """Whether this proxy must end: the new proxy answers requests, or no new recorder came in
+        time.
         """
         return self._is_done or self.seconds == 0.0
 
     def attend(self, number: int) -> None:
-        """Read a file descriptor that has data. The data means that the parent process was killed,
-        that the next recorder asks for the socket, or that the next recorder's proxy now answers.
+        """Handle a file descriptor that has data. This means one of three things: the parent
+        process was killed, a new recorder asks for the socket, or its proxy answers requests now.
         """
         if self._offering is None:
             if not os.read(number, 1):
@@ -71,13 +69,13 @@ class HandOver:
             self._asking = None
 
     def end(self) -> None:
-        """Stop offering the socket, so that no later recorder asks in vain."""
+        """Stop offering the socket, so that no recorder asks in vain."""
         for each in (self._offering, self._asking):
             if each:
                 each.close()
 
     def _offer(self) -> None:
-        """Offer the socket at the path, in place of an earlier proxy."""
+        """Offer the socket at `path`, from which an earlier proxy may have offered it."""
         self._until = time.monotonic() + ORPHANED_SECONDS
         self._offering = socket.socket(socket.AF_UNIX)
         own = self._path.with_name(f"{self._path.name}-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""Requests and answers with their headers: which server a request goes to, and which headers are
+"""Requests and answers with their headers: to which server a request goes, and which headers are
 passed on or stored.
 """
 
@@ -32,7 +32,9 @@ _LOCAL = {"127.0.0.1", "localhost", "::1"}
 
 
 class Upstream(NamedTuple):
-    """The server to which requests are passed on. `path` is put before the path of a request."""
+    """A server to which requests are passed on. `path` is put in front of the path of each
+    request.
+    """
 
     host: str
     port: int
@@ -41,7 +43,7 @@ class Upstream(NamedTuple):
 
     @classmethod
     def at(cls, url: str) -> Upstream:
-        """Return the upstream of a URL. Raises ValueError."""
+        """Return the server at a URL. Raises ValueError for an invalid URL."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
@@ -65,11 +67,11 @@ GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
 @dataclass(frozen=True, eq=False)
 class RequestHead:
-    """The method, the target (path and query) and the headers of a request, without the value of
-    Content-Length. Properties say how the proxy treats such a request, such as `is_recorded`.
+    """Method, target and headers of a request. `target` is the path with the query string. The
+    header Content-Length has no value here.
 
-    Programs repeat their heads: `head_of` returns the same object for equal heads, so that each
-    property is computed only once.
+    The properties say how the proxy treats the request. `head_of` returns the same object for equal
+    heads, so that each property is computed once.
     """
 
     method: bytes = b""
@@ -77,7 +79,9 @@ class RequestHead:
     headers: Headers = ()
 
     def header(self, name: bytes) -> bytes:
-        """Return the first value of a header, or b"". The name is in lower case."""
+        """Return the first value of a header; b"" without such a header. `name` is in lower
+        case.
+        """
         return self.values.get(name, b"")
 
     @cached_property
@@ -91,17 +95,15 @@ class RequestHead:
 
     @cached_property
     def is_recorded(self) -> bool:
-        """Whether this request is a model call that is recorded: a POST with a JSON body to a known
-        path.
-        """
+        """Whether this is a model call to record: a POST with a JSON body to a known path."""
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
         return self.method == b"POST" and is_json and call_of_path(self.path) != ""
 
     @cached_property
     def passed_name(self) -> str:
-        """The name under which an unrecorded request is counted; "" unless it is a POST, because
-        only a POST can be a model call.
+        """The name under which a request is counted if it is not recorded. "" for methods other
+        than POST, which cannot be model calls.
         """
         return name_of("POST", self.path) if self.method == b"POST" else ""
 
@@ -120,10 +122,11 @@ class RequestHead:
 
     @cached_property
     def refusal(self) -> tuple[int, str] | None:
-        """The status and the reason with which the proxy rejects the request, or None.
+        """The status and the reason with which the proxy rejects the request; None if the request
+        is passed on.
 
-        A web page of another site must not use the proxy, although its requests come from the
-        browser on this machine. So requests with the Origin of another site are rejected.
+        Requests to a foreign host, and from web pages of other hosts, are rejected: no other web
+        page may use the proxy through the browser on this machine.
         """
         if not _is_local(self.header(b"host")):
             return 403, (
@@ -148,8 +151,8 @@ class RequestHead:
 
     @cached_property
     def provider(self) -> Upstream:
-        """The provider to which the request goes, recognized by its headers and path. The host that
-        the client names is ignored.
+        """The provider to which the request goes. Headers and path show which provider this is; the
+        Host header is ignored.
         """
         if self.header(b"anthropic-version"):
             return ANTHROPIC
@@ -164,7 +167,7 @@ _REMEMBERED = 4096  # bytes of headers
 
 def head_of(method: bytes, target: bytes, headers: Headers, size: int = 0) -> RequestHead:
     """Return the head of a request. Equal heads give the same object, unless they are large. `size`
-    is the approximate size of the headers in bytes.
+    is about the number of bytes of the headers.
     """
     made = _same_head if size < _REMEMBERED else RequestHead
     return made(method, target, headers)
@@ -175,11 +178,16 @@ NO_HEAD = RequestHead()
 
 @dataclass(eq=False, slots=True)
 class ClientRequest:
-    """A request of a client while it arrives. `length` is the value of its Content-Length, or b"".
+    """A client's request while it arrives.
 
-    `pieces` are the parts of the body that were not passed on yet. `size` counts the bytes that
-    were passed on. For a small body, `kept` has all parts that were passed on: they are sent again
-    if the provider had closed the connection. `is_old` means HTTP/1.0.
+    - `length`: the value of Content-Length, or b"".
+    - `pieces`: parts of the body that are not passed on yet.
+    - `size`: the number of bytes passed on so far.
+    - `kept`: the parts passed on so far, to send a small body again if the provider closed the
+      connection. Empty for a large body.
+    - `is_whole`: whether the request has arrived completely.
+    - `is_old`: whether the request is HTTP/1.0.
+    - `keeps_alive`: whether the client's connection stays open after the answer.
     """
 
     head: RequestHead = NO_HEAD
@@ -192,8 +200,8 @@ class ClientRequest:
     keeps_alive: bool = True
 
     def take(self) -> bytes:
-        """Return the part of the body that has arrived since the last call of this method, to pass
-        it on. For a small body, the part is also kept in `kept`.
+        """Return the part of the body that arrived since the last call, to pass it on. A part of a
+        small body is also added to `kept`.
         """
         data = b"".join(self.pieces)
         self.pieces.clear()
@@ -207,10 +215,11 @@ class ClientRequest:
 
 @dataclass(eq=False, slots=True)
 class Answer:
-    """A provider's answer while it arrives. `pieces` are parts of its body that were not passed
-    back yet.
+    """A provider's answer while it arrives. `pieces` are parts of its body that are not passed back
+    yet.
 
-    `values` has the first value of each header, by its name in lower case.
+    `values` has the first value of each header, by its name in lower case. `has_head` and
+    `is_whole` say how much has arrived.
     """
 
     status: int = 0
@@ -246,7 +255,7 @@ def kept_headers(values: Mapping[bytes, bytes]) -> dict[str, str]:
 
 
 def _is_local(place: bytes) -> bool:
-    """Return whether a host, with or without a port, is this machine."""
+    """Return whether a host such as `localhost:8000` is this machine."""
     host, _, port = place.decode("latin1").rpartition(":")
     name = host if port.isdecimal() else place.decode("latin1")
     return name.strip("[]") in _LOCAL
@@ -254,10 +263,10 @@ def _is_local(place: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def passed_head(head: RequestHead, to: Upstream) -> Sequence[bytes]:
-    """Return the bytes of the head that is sent to the provider `to`, usually in two parts. The
-    caller puts the value of Content-Length between them.
+    """Return the bytes of the head for the provider `to`, as two parts. The value of Content-Length
+    belongs between them.
 
-    If the request has no Content-Length, there is one part.
+    For a request without Content-Length, return one part.
     """
     own = {each.strip().lower() for each in head.header(b"connection").split(b",")}
     left_out = {*_HOP_BY_HOP, *(own - {CONTENT_LENGTH}), b"host", b"expect", CONVERSATION}
@@ -278,7 +287,9 @@ def passed_head(head: RequestHead, to: Upstream) -> Sequence[bytes]:
 
 
 def narrowed(encodings: bytes) -> bytes:
-    """Return an Accept-Encoding header without encodings that this proxy cannot decode."""
+    """Return the value of an Accept-Encoding header with only the encodings that this proxy can
+    decode.
+    """
     names = [each.strip() for each in encodings.decode("latin1").split(",")]
     known = [each for each in names if each.partition(";")[0].strip().lower() in KNOWN]
     if any(each.partition(";")[0].strip() == "*" for each in names):
@@ -287,7 +298,7 @@ def narrowed(encodings: bytes) -> bytes:
 
 
 def passed_back(answer: Answer) -> list[Header]:
-    """Return the headers of an answer that are passed back to the client."""
+    """Return the headers of an answer that the client gets."""
     own = _HOP_BY_HOP
     if named := answer.values.get(b"connection"):
         own = own.union(each.strip().lower() for each in named.split(b","))

@@ -1,4 +1,4 @@
-"""Reads HTTP/1.1 with httptools, the parser of Node.js, and writes heads and chunks."""
+"""Reads HTTP/1.1 with httptools, the parser of Node.js, and writes HTTP heads and chunks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ HEAD_BYTES = 2**18  # of a request or an answer before its body
 
 
 class Malformed(Exception):
-    """Raised for bytes that are not HTTP, or for a head that is too large. `status` is the HTTP
-    status of the proxy's answer, such as 400.
+    """Raised for bytes that are not HTTP, or for headers that are too large. `status` is the HTTP
+    status to answer, such as 400.
     """
 
     def __init__(self, why: str, status: int = 400) -> None:
@@ -24,8 +24,8 @@ class Malformed(Exception):
 
 
 class RequestReader:
-    """Reads the requests of a client. If a client sends several requests without waiting for
-    answers, the later requests are queued.
+    """Reads the requests of a client into the queue `requests`. A client can send the next request
+    before the answer to the last.
     """
 
     def __init__(self) -> None:
@@ -88,8 +88,8 @@ class RequestReader:
 
 
 class AnswerReader:
-    """Reads the answers of a provider on one connection. Informational answers, such as 100
-    Continue, are left out.
+    """Reads the answers on a connection to a provider. Informational answers, such as 100 Continue,
+    are skipped.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class AnswerReader:
         self.begin(b"")
 
     def begin(self, method: bytes) -> None:
-        """Prepare to read the answer to a request with this method."""
+        """Prepare to read the answer to a request. `method` is the request's method."""
         self.answer = Answer()
         self._method = method
         self._size = 0

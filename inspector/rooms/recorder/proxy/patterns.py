@@ -1,6 +1,7 @@
-"""Gives the proxy `declared_pattern`, which declares regular expressions. The function is loaded
-from its file alone: importing the package `chatmemory` would take longer than starting the whole
-proxy.
+"""Gives the proxy the function `declared_pattern`, which declares regular expressions.
+
+The function is loaded from its file, because importing the package `chatmemory` would take longer
+than starting the proxy.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 A call has these frames:
 
-    H  the request without its body, as JSON          Q  a piece of the request's body
-    A  the status and some headers of the answer      B  a piece of the answer's body
-    E  how the call ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
+H  the request without its body, as JSON          Q  a piece of the request's body
+A  the status and some headers of the answer      B  a piece of the answer's body
+E  how the call ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
 
-Zeros follow the last frame if the call was interrupted. Bodies are decoded, and secrets from
-headers are removed. A request that is only counted is written as an H and an E. The number of
-unwritten calls is also written as an H and an E.
+Bodies are written decoded, and without the secrets of the headers. If the call was interrupted,
+zeros follow the last frame. A request that is only counted has only H and E, and so has the number
+of unwritten calls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENCODING = b"content-encoding"
 
 
 class _Copy:
-    """The copy of a body: decoded, without secrets, and up to a bound."""
+    """The copy of a body that is written: decoded, without secrets, and up to a largest size."""
 
     def __init__(self, kind: bytes, encoding: bytes, file: SpoolFile, secrets: Secrets) -> None:
         self.cleaner = Cleaner(secrets)
@@ -57,8 +57,8 @@ class _Copy:
             self._write(self.cleaner.clean(piece))
 
     def end(self, found: JsonDict, is_whole: bool = True) -> None:
-        """Write the rest. Add to `found` if the body is cut, lost secrets, or cannot be decoded. A
-        second time changes nothing.
+        """Write the rest of the body. Add to `found` whether the body was cut, had secrets, or
+        could not be decoded. A second call does nothing.
         """
         if self._is_ended:
             return
@@ -80,7 +80,9 @@ class _Copy:
 
 
 def _harmless(method: Callable[Concatenate[Recording, P], None]) -> Callable[..., None]:
-    """Let a fault of the recording end the recording, and not the call. Nothing follows its end."""
+    """Let an error in the recording end only the recording, and not the call. After the end, calls
+    of the method do nothing.
+    """
 
     @wraps(method)
     def tried(self: Recording, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -95,8 +97,10 @@ def _harmless(method: Callable[Concatenate[Recording, P], None]) -> Callable[...
 
 
 class Recording:
-    """Records one call in a file of the spool, piece by piece. For a call that has already ended,
-    `times` are the time of its start and its duration in seconds.
+    """Records one call in a file of the spool, piece by piece.
+
+    `times` is for a call that has already ended: the time of its start, and its duration in
+    seconds.
     """
 
     def __init__(
@@ -130,7 +134,9 @@ class Recording:
         self._file.flush()
 
     def _begin(self) -> _Copy:
-        """Write the head of the request. This waits for its first piece, which is on its way."""
+        """Write the head of the request. The file gets the head together with the first piece of
+        the body.
+        """
         beginning = _beginning(self._head, self._provider)
         self._file.begin(b'{"at": %a, %s' % (self._at, beginning))
         encoding = self._head.header(_ENCODING)
@@ -139,8 +145,8 @@ class Recording:
 
     @_harmless
     def answer(self, answer: Answer) -> None:
-        """Write the head of the answer. The head reaches the file together with the first piece of
-        the body.
+        """Write the head of the answer. The file gets the head together with the first piece of the
+        body.
         """
         self._secrets = secrets_of_answer(answer.headers, self._secrets)
         encoding = answer.values.get(_ENCODING, b"")
@@ -163,7 +169,7 @@ class Recording:
 
     @_harmless
     def end(self, how: str, error: str = "") -> None:
-        """Write how the call ended, before the last bytes are passed back to the client."""
+        """Write how the call ended. This happens before the client gets the last bytes."""
         self._end(how, error)
 
     def _end(self, how: str, error: str = "") -> None:
@@ -179,7 +185,7 @@ class Recording:
 
 @lru_cache(maxsize=64)
 def _beginning(head: RequestHead, provider: str) -> bytes:
-    """Return what is kept of the head of a request, as JSON without its first brace."""
+    """Return the stored values of a request's head, as JSON without its first brace."""
     secrets = head.secrets
     found: JsonDict = {
         "path": secrets.removed_from(head.path),
@@ -193,8 +199,8 @@ def _beginning(head: RequestHead, provider: str) -> bytes:
 
 
 def _json(first: bytes, more: JsonMap) -> bytes:
-    """Return a JSON object, whose first members are written already. Mostly there are no others:
-    this takes a fifth of the time of `json.dumps`, while a client waits.
+    """Return a JSON object with the members `more`, after members that are already written. If
+    `more` is empty, this is faster than `json.dumps`.
     """
     return b"{%s, %s" % (first, json.dumps(more)[1:].encode()) if more else b"{%s}" % first
 
@@ -205,8 +211,8 @@ def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
 
 
 def count_passed(file: SpoolFile, head: RequestHead) -> None:
-    """Write to the file that a request passed without being recorded, so that the request is
-    counted. The request's name is its method and its path.
+    """Write to the file that a request passed without being recorded. The request is then counted
+    under its method and path.
     """
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())

@@ -18,20 +18,22 @@ _NAME = 100
 
 
 def call_of_path(path: str) -> str:
-    """Return the kind of model call that a POST to this path makes, or ""."""
+    """Return which kind of model call a POST to this path is; "" if none."""
     plain = path.strip("/")
     return next((kind for kind, pattern in _CALLS.items() if pattern.fullmatch(plain)), "")
 
 
 def model_of_path(path: str) -> str:
-    """Return the model, or the deployment of Azure, that a path names; "" if none."""
+    """Return the model that a path names; for Azure, the deployment. "" if the path names no
+    model.
+    """
     found = _MODEL.search(path)
     return (found[1] or found[2]) if found else ""
 
 
 def name_of(method: str, path: str) -> str:
-    """Return the name under which unrecorded requests are counted: `POST /v1/files/…/content`. IDs
-    and names of models are replaced by `…`.
+    """Return the name under which an unrecorded request is counted, such as `POST
+    /v1/files/…/content`. IDs and names of models become `…`.
     """
     return f"{method} {'/'.join(map(_plain, path.split('/')))}"[:_NAME]
 

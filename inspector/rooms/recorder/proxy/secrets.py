@@ -1,4 +1,4 @@
-"""Recognizes secrets in headers and query strings, and removes them from bytes.
+"""Finds secrets in headers and query strings, and removes them from bytes.
 
 These values are secrets:
 
@@ -7,8 +7,8 @@ These values are secrets:
   `x-api-key`;
 - in other headers, each word that looks like a key.
 
-A secret has at least `LEAST` characters. Schemes such as "Bearer", names, and the placeholder keys
-of local servers are not secrets.
+A secret has at least `LEAST` characters. No secrets are schemes such as "Bearer", names, and the
+placeholder keys of local servers.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def secrets_of(headers: Headers, target: bytes = b"") -> Secrets:
 
 
 def secrets_of_answer(headers: Headers, known: Secrets) -> Secrets:
-    """Return the `known` secrets of a request, and the cookies and tokens in the headers of its
-    answer.
+    """Return the `known` secrets of a request together with those of its answer: cookies and tokens
+    in the answer's headers.
     """
     found: set[str] = set()
     for name, value in headers:
@@ -137,13 +137,15 @@ def _of_request(name: bytes, value: bytes) -> Iterator[str]:
 
 @lru_cache(maxsize=512)
 def _is_key(name: str) -> bool:
-    """Whether a header or a parameter is named like a key: X-Api-Key, access_token."""
+    """Return whether a header or a parameter is named like a key: X-Api-Key, access_token."""
     parts = {*_BETWEEN.split(name)}
     return bool(parts & _KEYS) and "idempotency" not in parts
 
 
 def _credentials(text: str) -> Iterator[str]:
-    """Yield the value behind a scheme; of a list of parameters, those that look like keys, too."""
+    """Yield the credentials after a scheme such as "Bearer". Of a list of parameters, yield also
+    the values that look like keys.
+    """
     scheme, _, rest = text.partition(" ")
     value = rest.strip() if rest and scheme.lower() in _SCHEMES else text
     yield value
@@ -152,8 +154,8 @@ def _credentials(text: str) -> Iterator[str]:
 
 
 def _keys_in(word: str) -> Iterator[str]:
-    """Yield a word that looks like a key, or its parts between slashes that do: a name of a program
-    with its version has a slash, and so may a key.
+    """Yield a word that looks like a key, or those of its parts between slashes that do. A slash
+    can be part of a key, or separate a program from its version.
     """
     if looks_like_key(word) and not _VERSION.fullmatch(word):
         yield word
@@ -162,8 +164,10 @@ def _keys_in(word: str) -> Iterator[str]:
 
 
 def looks_like_key(text: str) -> bool:
-    """Return whether a text looks random like a key: long, and often changing between lower case,
-    upper case and digits. `3f2a…` and `sk-proj-x8Gq…` do, `claude-3-5-sonnet-20241022` does not.
+    """Return whether a text looks random like a key: long, with frequent changes between lower
+    case, upper case and digits.
+
+    `3f2a…` and `sk-proj-x8Gq…` look like keys, `claude-3-5-sonnet-20241022` does not.
     """
     plain = _OTHERS.sub("", text)
     if len(plain) < LEAST or plain.isdecimal():
@@ -181,7 +185,7 @@ def _is_secret(text: str) -> bool:
 
 
 class Secrets:
-    """A set of secrets. It also has each secret in the forms in which JSON and URLs escape it."""
+    """A set of secrets, each also in the spellings of JSON and URLs."""
 
     def __init__(self, values: frozenset[bytes]) -> None:
         self.values = values
@@ -194,8 +198,8 @@ class Secrets:
         return bool(self.values)
 
     def possible_in(self, data: bytes) -> list[bytes]:
-        """Return the secrets that may be in these bytes, the longest first. Secrets that are
-        certainly not in the bytes are left out, so that fewer secrets must be searched for.
+        """Return the secrets that these bytes may contain, the longest first. A fast check excludes
+        most other secrets.
         """
         if self._blocks is None:
             return self._all
@@ -223,17 +227,17 @@ _made = lru_cache(maxsize=64)(Secrets)
 
 
 class Cleaner:
-    """Removes secrets from a stream of bytes. `removed` counts the removals."""
+    """Removes secrets from a stream of bytes. `removed` is the number of removals."""
 
     def __init__(self, secrets: Secrets) -> None:
         self.secrets, self.removed = secrets, 0
         self._pending = b""
 
     def clean(self, data: bytes, is_last: bool = False) -> bytes:
-        """Return the bytes of the stream that can be passed on now, without secrets.
+        """Add bytes to the stream, and return the bytes that are ready, without secrets.
 
-        The last bytes are held back until more bytes arrive or the stream ends, because a secret
-        may begin there.
+        The last bytes are held back until the next call, because a secret may begin there. With
+        `is_last`, nothing is held back.
         """
         if not self.secrets:
             return data
@@ -256,11 +260,11 @@ class Cleaner:
 
 
 class Fingerprints:
-    """Lengths and salted digests of a request's secrets, by which the secrets can be found in a
-    text and removed. The secrets themselves are not stored.
+    """Lengths and salted digests of a request's secrets. With them, the secrets can be found in a
+    text and removed, although the secrets themselves are not stored.
 
-    This is needed for texts that are joined later from streamed pieces, because a secret can be
-    divided between pieces.
+    Streamed answers need this. A secret can be divided between two pieces, and is only found when
+    the pieces are joined.
     """
 
     def __init__(self, salt: str, digests: Mapping[str, Sequence[str]]) -> None:
@@ -291,7 +295,9 @@ class Fingerprints:
         return text, places
 
     def _cleaned(self, word: str, size: int) -> tuple[str, int]:
-        """Remove the secrets of this length from a word."""
+        """Remove the secrets of `size` characters from a word. Return the word, and the number of
+        removals.
+        """
         n = count = 0
         while n <= len(word) - size:
             if self._digest(word[n : n + size].encode("latin1", "replace")) in self._digests[size]:
@@ -306,7 +312,9 @@ class Fingerprints:
 
 
 def _blocks(secrets: Iterable[bytes]) -> dict[int, set[int]]:
-    """Return the first blocks of secrets at each offset, with the places of their secrets."""
+    """Return the first block of each secret at each offset, with the indexes of the secrets that
+    have this block.
+    """
     found: dict[int, set[int]] = {}
     for n, secret in enumerate(secrets):
         for offset in range(_BLOCK):
@@ -316,7 +324,7 @@ def _blocks(secrets: Iterable[bytes]) -> dict[int, set[int]]:
 
 
 def _spellings(secret: bytes) -> set[bytes]:
-    """Return a secret as it is, and as JSON and URLs write it."""
+    """Return a secret as it is, and as JSON and URLs spell it."""
     text = secret.decode("latin1")
     inside = json.dumps(text)[1:-1]
     found = {inside, inside.replace("/", "\\/"), quote(secret, safe="")}

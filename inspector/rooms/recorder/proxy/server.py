@@ -26,9 +26,10 @@ logger = logging.getLogger("chatmemory.recorder")
 
 
 class Proxy:
-    """The proxy server, which records calls in the folder `spool`. All requests go to `upstream`.
-    If `upstream` is None, each request goes to the provider that the request's headers and path
-    indicate.
+    """The proxy server, which records calls in the folder `spool`.
+
+    All requests go to `upstream`. If this is None, headers and path of a request decide to which
+    provider it goes.
     """
 
     def __init__(self, spool: Path, upstream: Upstream | None = None) -> None:
@@ -51,16 +52,16 @@ class Proxy:
         return context
 
     def stop(self) -> None:
-        """Let `serve` return. Another thread or a signal handler may call this."""
+        """Let `serve` return. May be called by another thread or a signal handler."""
         self.is_stopping = True
         with suppress(OSError):
             os.write(self._waker, b"s")
 
     def serve(self, listening: socket.socket, hand_over: HandOver | None = None) -> None:
-        """Answer connections until `stop` is called, or until `hand_over` is done. Return when the
-        calls in progress have ended.
+        """Answer connections until `stop` is called, or until `hand_over` is done. Then let calls
+        in progress end, and return.
 
-        If this recorder was killed, `hand_over` gives the socket to the proxy of the next recorder.
+        `hand_over` gives the socket to a new recorder, if this recorder was killed.
         """
         listening.setblocking(False)
         with listening:
@@ -75,7 +76,9 @@ class Proxy:
         self.finish(0 if self.is_stopping else IDLE_SECONDS)
 
     def _ready(self, listening: socket.socket, hand_over: HandOver | None) -> list[int]:
-        """Wait for connections, a signal and the next recorder. Return the numbers of files."""
+        """Wait for a connection, a signal or a new recorder. Return the file descriptors that have
+        data.
+        """
         poll = select.poll()
         for number in (listening.fileno(), self._woken, *(hand_over.files if hand_over else ())):
             poll.register(number, select.POLLIN)
@@ -109,8 +112,8 @@ class Proxy:
     def finish(self, patience: float = 0) -> None:
         """Wait until the calls in progress have ended, and close all connections.
 
-        Connections without a call stay open for `patience` seconds, because a client may be about
-        to send its next request.
+        A connection without a call stays open for `patience` seconds: its client may be about to
+        send a request.
         """
         self.is_stopping = True
         with self._changed:

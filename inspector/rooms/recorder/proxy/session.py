@@ -1,9 +1,8 @@
-"""Serves the connection of a client: passes each request on to a provider, and passes the answer
-back in chunks.
+"""Serves the connection of a client: passes requests on to providers, and passes answers back in
+chunks.
 
-Each client connection has its own thread. So a call does not wait while another call is read,
-recorded, and has its secrets removed. The thread has its own connections to providers, which are
-closed with the client's connection.
+Each client connection has its own thread, so that no call waits for another call. The thread has
+its own connections to providers. They are closed together with the client's connection.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ class _ClientGone(Exception):
 
 
 class _UpstreamGone(Exception):
-    """The upstream takes no more of the request."""
+    """The provider does not accept the rest of the request."""
 
 
 class _Broken(Exception):
-    """The upstream has closed the connection. It `is_stale` if it was open before the request, and
-    no byte of the answer has come.
+    """The provider has closed the connection. `is_stale` means that an older connection was used
+    and no byte of the answer has come: the request can be sent again.
     """
 
     def __init__(self, why: str, is_stale: bool = False) -> None:
@@ -64,8 +63,8 @@ class _Broken(Exception):
 
 
 class _Connection:
-    """A connection to an upstream, with the client that waits for its answers. Raises _Broken if
-    the connection cannot be opened.
+    """A connection to a provider, and the client that waits for its answers. Raises _Broken if the
+    connection cannot be opened.
     """
 
     def __init__(self, to: Upstream, tls: ssl.SSLContext | None, client: socket.socket) -> None:
@@ -90,17 +89,17 @@ class _Connection:
         self._poll.register(self._client, events)
 
     def has_data(self) -> bool:
-        """Return whether decrypted bytes are waiting, which a poll of the socket does not see."""
+        """Return whether decrypted bytes are waiting. Polling the socket does not show them."""
         return isinstance(self.socket, ssl.SSLSocket) and self.socket.pending() > 0
 
     def is_idle(self) -> bool:
-        """Return whether the connection is open and has received nothing since its last answer."""
+        """Return whether the connection is open and has received nothing since the last answer."""
         return not self.has_data() and self.socket.fileno() not in dict(self._poll.poll(0))
 
     def wait(self) -> None:
         """Wait until the provider has sent data. Raises _ClientGone if the client disconnects.
 
-        Data from the client does not end the wait, because it is the next request.
+        Data from the client is its next request, and does not end the wait.
         """
         if self.has_data():
             return
@@ -119,7 +118,9 @@ class _Connection:
             raise _UpstreamGone from error
 
     def read(self) -> None:
-        """Read the part of the answer that has arrived. Raises _Broken."""
+        """Read the part of the answer that has arrived. Raises _Broken if the provider closed the
+        connection.
+        """
         is_stale = self.is_used and not self.reader.has_begun
         try:
             data = self.socket.recv(READ)
@@ -149,8 +150,8 @@ class Session:
         self._has_begun = False  # the answer that is passed back
 
     def end_if_idle(self) -> None:
-        """End the connection unless a call is in progress. A request that has already arrived is
-        still answered.
+        """Close the connection unless a call is in progress. A request that has already arrived is
+        answered first.
         """
         with self._turn, suppress(OSError):
             if not self._is_busy:
@@ -176,7 +177,7 @@ class Session:
             self._close()
 
     def _close(self) -> None:
-        """Close the connection so that the client reads all that was sent to it."""
+        """Close the connection. The client can still read all that was sent."""
         with suppress(OSError):
             self._client.shutdown(socket.SHUT_WR)
         self._client.close()
@@ -184,7 +185,9 @@ class Session:
     # Reading the client
 
     def _next(self) -> ClientRequest | None:
-        """Return the next request once its head has come; None if the client has left."""
+        """Return the next request when its head has arrived; None if the client has
+        disconnected.
+        """
         waiting = self._reader.requests
         while not (waiting and waiting[0].head is not NO_HEAD):
             data = self._client.recv(READ)
@@ -244,7 +247,7 @@ class Session:
         return None
 
     def _refuse(self, status: int, why: str) -> None:
-        """Answer a request that is not passed on. The connection ends."""
+        """Reject a request with a status and a reason, and close the connection."""
         body = json.dumps({"error": {"type": "recorder_error", "message": why}}).encode()
         headers = [
             (b"Content-Type", b"application/json"),
@@ -260,7 +263,7 @@ class Session:
                 pass
 
     def _read_rest(self, request: ClientRequest, recording: Recording | None) -> None:
-        """Read the rest of a body that is not passed on, so that it is recorded."""
+        """Read and record the rest of a body that is no longer passed on."""
         with suppress(_ClientGone, Malformed):
             while True:
                 if recording:
@@ -272,7 +275,11 @@ class Session:
     # Passing a request on
 
     def _pass_on(self, request: ClientRequest, to: Upstream, recording: Recording | None) -> bool:
-        """Pass a request on, and its answer back; once more if the connection was stale."""
+        """Pass a request on, and pass the answer back. Try a second time if the connection to the
+        provider was stale.
+
+        Return whether the client's connection stays open.
+        """
         connection = self._connected(to)
         try:
             return self._exchange(connection, request, to, recording)
@@ -282,7 +289,7 @@ class Session:
             return self._exchange(self._connected(to), request, to, recording)
 
     def _connected(self, to: Upstream) -> _Connection:
-        """Return a connection to an upstream; the previous one if it is still open."""
+        """Return a connection to a provider: the previous connection if it is still open."""
         known = self._upstream.pop(to, None)
         if known and known.is_idle():
             known.is_used = True
@@ -298,8 +305,8 @@ class Session:
         to: Upstream,
         recording: Recording | None,
     ) -> bool:
-        """Pass a request on and its answer back. Return whether the client's connection stays
-        open. Raises _Broken.
+        """Pass a request on over a connection, and pass the answer back. Return whether the
+        client's connection stays open. Raises _Broken.
         """
         is_kept = False
         connection.reader.begin(request.head.method)
@@ -322,7 +329,9 @@ class Session:
         to: Upstream,
         recording: Recording | None,
     ) -> None:
-        """Send what has come of a request, and the rest as it comes. Raises _UpstreamGone."""
+        """Send the request as it arrives. Raises _UpstreamGone if the provider does not accept the
+        rest.
+        """
         unsent = request.length.join(passed_head(request.head, to))
         is_chunked = request.head.is_chunked
         again = b"".join(request.kept)
@@ -354,9 +363,9 @@ class Session:
         request: ClientRequest,
         recording: Recording | None,
     ) -> bool:
-        """Pass an answer back. Return whether the client's connection stays open.
+        """Pass an answer back as it arrives. Return whether the client's connection stays open.
 
-        Bytes that arrive together are recorded before any is passed on.
+        Bytes are recorded before they are passed back.
         """
         answer = connection.reader.answer
         stays_open = is_chunked = False
@@ -386,7 +395,9 @@ class Session:
 
 
 def _needs_chunks(answer: Answer, request: ClientRequest) -> bool:
-    """Whether an answer has a body whose length is not known at its beginning."""
+    """Return whether an answer must be sent in chunks: it has a body, and its length is not known
+    at the beginning.
+    """
     has_body = request.head.method != b"HEAD" and answer.status not in (204, 304)
     return has_body and CONTENT_LENGTH not in answer.values
 
@@ -401,7 +412,7 @@ def _answer_head(answer: Answer, request: ClientRequest, is_chunked: bool, is_en
 
 
 def _has_data(client: socket.socket) -> bool:
-    """Whether bytes of a client wait; False if it has left."""
+    """Return True if bytes of a client are waiting, and False if the client has disconnected."""
     try:
         return client.recv(1, socket.MSG_PEEK) != b""
     except OSError:

@@ -69,9 +69,10 @@ class Command(DatabaseCommand):
 
 
 def _store_until(stopping: Event, supervisor: Supervisor, folder: Path) -> None:
-    """Store calls until a signal comes, and end within 5 seconds, whatever waits.
+    """Store calls until the command is stopped. Then end within 5 seconds.
 
-    Answers in flight go on in their proxy. Calls that still wait are stored at the next start.
+    Calls in progress continue in their proxy. Calls that are not stored yet are stored at the next
+    start.
     """
     from inspector.rooms.recorder import spool, storing  # slow to import, while calls wait
 
@@ -92,7 +93,7 @@ def _store_until(stopping: Event, supervisor: Supervisor, folder: Path) -> None:
 
 
 def _end_within(seconds: float) -> None:
-    """Let this process end after so many seconds, also on a machine that leaves it no time."""
+    """End this process after some seconds, whatever it is doing then."""
     timer = Timer(seconds, os._exit, (0,))
     timer.daemon = True
     timer.start()
