@@ -1,9 +1,9 @@
-"""Advice on which policy fits a conversation, as every page shows it: as a card, and as effects in
-previews of changes.
+"""Advice on which policy fits a conversation: as a card for pages, and as the effect of a policy
+before it is set.
 
-The figures come from the installed feature that measures conversations; without it, there is no
-advice. Prices are those of the provider in use. Sending everything is advised only if everything
-fits into the context window of the models in use.
+A room measures conversations; without this room, there is no advice. Prices are those of the
+provider in use. Sending everything is advised only if the prompt fits into the context window of
+all models in use.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ _known: dict[tuple[object, ...], tuple[Figures | None, Advice]] = {}
 
 
 def models_in_use() -> list[str]:
-    """Return the names of the models in use that somebody has chosen, in alphabetical order."""
+    """Return the names of the models that somebody has marked as in use, in alphabetical order."""
     return sorted({each for names in (providers_in_use() or {}).values() for each in names})
 
 
 def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
-    """Return the goals that an advised policy must reach on this site, such as the least saving.
+    """Return what a policy must achieve on this site to be advised, such as the least saving.
     `context` is the context window in tokens, by default the smallest of the models in use.
 
-    With `spares_users`, no user may have to repeat anything under the advised policy.
+    With `spares_users`, only policies are advised under which no user has to repeat a fact.
     """
     saving = inspector_configuration().LEAST_SAVING / 100
     takes = context or smallest_prompt(models_in_use())
@@ -65,9 +65,12 @@ def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> G
 
 @dataclass(frozen=True)
 class AdviceCard:
-    """Presents the advice about one or several conversations. For a single conversation, the card
-    has its `memory_id`, and `of_client` tells whether a client decides its window. `kept` is one
-    more option, from `keeping` or `beside`.
+    """Presents the advice about one or several conversations.
+
+    - `memory_id`: the ID of a single conversation; "" for several.
+    - `of_client`: whether a client decides the window of the single conversation.
+    - `kept`: a further option whose cost the card compares with the cost today, or None; see
+      `beside`.
     """
 
     advice: Advice
@@ -94,10 +97,8 @@ class AdviceCard:
 
     @property
     def cost_of_today(self) -> str:
-        """A sentence on how much more or less today's policy costs than sending everything; "" if
-        the cost is unknown.
-
-        The sentence also says why, if the reason was measured.
+        """A sentence that compares the cost of today's policy with sending everything, with the
+        reason if it was measured. "" if the cost is unknown.
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
@@ -113,7 +114,7 @@ class AdviceCard:
     @property
     def how_much_more(self) -> str:
         """How much more today's policy costs: `11 % more than sending everything at OpenAI’s
-        prices`. The reason is added if it was measured.
+        prices`. The reason follows if it was measured.
 
         "" if today's policy costs no more, or if the cost is unknown.
         """
@@ -126,27 +127,29 @@ class AdviceCard:
 
     @property
     def policy(self) -> str:
-        """The advised policy as text, for the button that sets it; "" if no change is advised."""
+        """The advised policy as text, for the button that sets the policy; "" if no change is
+        advised.
+        """
         pick = self.advice.pick
         return pick.text if pick and self.advice.is_change else ""
 
     @property
     def verb(self) -> str:
-        """The label of the button that previews the advised policy; "" if none is advised."""
+        """The label of the button that previews the advised policy; "" if no change is advised."""
         pick = self.advice.pick
         return words.policy_verb(pick.policy) if pick else ""
 
     @property
     def repair_url(self) -> str:
-        """The URL that repairs a rejected window; "" if the window is not rejected, or if repairs
-        are not installed.
+        """The URL of the repair if a provider would reject the window; else "". Also "" if no room
+        for repairs is installed.
         """
         is_refused = self.advice.verdict is Verdict.REFUSED
         return page_url("repair", self.memory_id) if is_refused and self.memory_id else ""
 
     @property
     def to_copy(self) -> str:
-        """The policy that a client could use, as text to copy; "" unless a client decides the
+        """The advised policy as text to copy into the code of a client; "" if no client decides the
         window.
         """
         pick = self.advice.pick
@@ -154,8 +157,8 @@ class AdviceCard:
 
     @property
     def is_worth_a_line(self) -> bool:
-        """Whether the conversation page shows the card: a change is advised, or today's policy
-        loses facts or costs more than sending everything.
+        """Whether the conversation page shows the card: if a change is advised, or if today's
+        policy loses facts or costs more than sending everything.
         """
         today = self.advice.today
         if today is not None and (today.lost or today.cost >= DEARER):
@@ -164,14 +167,14 @@ class AdviceCard:
 
     @cached_property
     def adopt_url(self) -> str:
-        """The URL that previews and sets a policy. "" for several conversations, or if a client
+        """The URL that previews a policy and sets it. "" for several conversations, and if a client
         decides the window.
         """
         return page_url("adopt", self.memory_id) if self.memory_id and not self.of_client else ""
 
     def keeping(self, policy: Policy) -> AdviceCard:
-        """Return this card with the figures of one more policy, such as a policy whose limit keeps
-        a fact. Figures that the advice does not have are measured now.
+        """Return this card with a further policy as `kept`, such as a policy whose limit would have
+        kept a fact. Its figures are measured now if the advice lacks them.
         """
         option = self.advice.at(policy)
         if option is None and (preview := preview_of({self.memory_id: policy})):
@@ -179,15 +182,15 @@ class AdviceCard:
         return self.beside(option)
 
     def beside(self, option: Option | None) -> AdviceCard:
-        """Return this card with one more option: a policy with its figures, or None if the figures
-        are unknown. The properties `keeps` and `offers_kept` are about this option.
+        """Return this card with `option` as `kept`. An option is a policy with its figures; None if
+        these are unknown.
         """
         return replace(self, kept=option)
 
     @property
     def keeps(self) -> str:
-        """A sentence that compares the cost of `kept` with the cost today; "" if the cost is
-        unknown.
+        """A sentence that compares the cost of the option `kept` with the cost today; "" if the
+        cost is unknown.
         """
         kept, today = self.kept, self.advice.today
         if kept is None:
@@ -199,27 +202,25 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether pages may offer the option `kept`; see `offers`."""
+        """Whether pages may offer the policy of `kept`; see `offers`."""
         return not self.of_client if self.kept is None else self.offers(self.kept)
 
     def offers(self, option: Option) -> bool:
-        """Return whether pages may offer an option: no client decides the window, and no other
-        option is better in every way.
+        """Return whether pages may offer the policy of an option. They may not if a client decides
+        the window, or if another option is better in every way.
         """
         return not self.of_client and not self.advice.is_dominated(option)
 
     @property
     def offers_pin(self) -> bool:
-        """Whether pages may offer to pin a message. Pages do so only if sending everything would
-        not fit into the model's context window.
+        """Whether pages may offer to pin a message: only if sending everything does not fit into
+        the context window.
         """
         return self.advice.everything is not None and not self.advice.everything.fits
 
     @property
     def others(self) -> list[OtherWay]:
-        """The options that the card shows besides the advised policy, each a policy with its
-        figures.
-        """
+        """The good options besides the advised policy, which the card shows, too."""
         return [OtherWay(self.advice, each) for each in self.advice.others]
 
     @property
@@ -229,7 +230,7 @@ class AdviceCard:
 
 @dataclass(frozen=True)
 class OtherWay:
-    """Presents an option that a card shows besides the advised policy: its name and its effect."""
+    """Presents a good option besides the advised policy: its name and its effect."""
 
     advice: Advice
     option: Option
@@ -248,10 +249,9 @@ class OtherWay:
 
 
 def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard | None:
-    """Return the advice about one conversation; None if no installed feature measures
-    conversations.
+    """Return the advice about one conversation; None if no room measures conversations.
 
-    By default, the prices are those of the provider in use.
+    Without `prices`, the prices are those of the provider in use.
     """
     prices = prices or ChosenPrices.read({})
     found = measured([memory_id], rules=prices.rules)
@@ -263,8 +263,8 @@ def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard 
 
 
 def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
-    """Return the advice about one conversation. The latest ones are known, for a page that is
-    loaded again and again while the figures stay the same object.
+    """Return the advice about one conversation. The latest results are cached, for pages that are
+    loaded repeatedly.
     """
     about = (
         one.id,
@@ -286,7 +286,7 @@ def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
 
 
 def advice_of(view: ConversationState) -> AdviceCard | None:
-    """Return the advice about the conversation of a page, read once for each page."""
+    """Return the advice about the conversation of a page. It is read once for each page."""
     if "advice" not in view.read:
         view.read["advice"] = advice_on(view.memory.id)
     found: AdviceCard | None = view.read["advice"]
@@ -294,18 +294,19 @@ def advice_of(view: ConversationState) -> AdviceCard | None:
 
 
 def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
-    """Return the policy to set so that a conversation uses `policy`; see `policy_to_set`. Raises
-    MemoryNotFound, InvalidValue.
+    """Return the policy to set, so that the conversation then uses `policy`; see `policy_to_set`.
+    Raises MemoryNotFound, and InvalidValue if a client decides the window.
     """
     in_force = conversations.policy(memory_id)
     return policy_to_set(policy, None if ids_of_clients([memory_id]) else in_force)
 
 
 def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
-    """Return the policy to set so that a conversation uses `policy`. A `policy` of None means
-    sending everything: the result is the policy in force, with a limit that only measures.
+    """Return the policy to set, so that a conversation then uses `policy`. Usually, this is
+    `policy` itself. None means sending everything: then return the policy `in_force` with a limit
+    that only measures.
 
-    Raises InvalidValue if a client decides the window. The caller then gives None as `in_force`.
+    Raises InvalidValue if `in_force` is None, because then a client decides the window.
     """
     if in_force is None:
         raise InvalidValue("Only your client can change what memory holds.")
@@ -314,8 +315,8 @@ def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of other policies on conversations, shown before they are set. `policies` has the
-    previewed policy of each measured conversation, by conversation ID.
+    """The effect that new policies would have, shown before they are set. `policies` has the new
+    policy of each measured conversation, by conversation ID; None means sending everything.
     """
 
     effect: Effect
@@ -324,24 +325,24 @@ class Preview:
 
     @cached_property
     def sums(self) -> list[tuple[str, str]]:
-        """The facts held and the cost, each as a pair of name and value."""
+        """The totals of the effect, such as facts held and cost, as pairs of name and value."""
         return words.effect_sums(self.effect)
 
     @property
     def warning(self) -> str:
-        """A warning that sending everything is better, or that some conversations would cost more
-        than sending everything; "" if neither is true.
+        """A warning that sending everything is better, or that some conversations would then cost
+        more than sending everything. "" without such a reason.
         """
         return words.effect_warning(self.effect)
 
     @property
     def unread(self) -> Sequence[str]:
-        """The ids of the conversations whose figures are not known yet."""
+        """The IDs of the conversations whose figures are not computed yet."""
         return self.effect.measured.left_out.get(LeftOut.UNREAD, ())
 
     @property
     def unknown(self) -> str:
-        """A sentence on why the effect is not known, to show instead of the effect."""
+        """A sentence on why the effect is unknown. Pages show it in place of an unknown effect."""
         return words.unknown_effect(self.effect)
 
     @property
@@ -355,12 +356,12 @@ def preview_of(
     *,
     spares_dominated: bool = False,
 ) -> Preview | None:
-    """Return the effect of setting new policies; None if no installed feature measures
-    conversations.
+    """Return the effect of setting new policies; None if no room measures conversations.
 
-    `policies` maps a conversation ID to its new policy; None means sending everything. By default,
-    the prices are those of the provider in use. With `spares_dominated`, a policy is replaced by
-    None if sending everything is better in every way.
+    `policies` has the new policy of each conversation, by ID; None means sending everything.
+    Without `prices`, the prices are those of the provider in use.
+
+    With `spares_dominated`, a policy becomes None if sending everything is better in every way.
     """
     prices = prices or ChosenPrices.read({})
     limits = {id: each for id, each in policies.items() if each is not None}

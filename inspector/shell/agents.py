@@ -1,9 +1,8 @@
-"""Building blocks of the tools for coding agents: the agent that calls a tool, and the tool's
+"""What rooms need to offer tools to coding agents: the agent that calls a tool, and the tool's
 answer.
 
-A tool is a function that a room (feature) offers; see `SiteRoom.tools`. The first argument of the
-function is the agent. Agents are shown the function's docstring and its other arguments. A tool
-only reads, and never writes.
+A tool is a function of a room; see `SiteRoom.tools`. The first argument is the agent. The coding
+agent is shown the docstring and the other arguments. Tools only read.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ TEXT = 400  # characters of a message in an answer
 
 
 class Answer:
-    """The answer of a tool for a coding agent: lines of text, JSON, and the URL of the page that
-    shows the same.
+    """The answer of a tool: lines of text, values for JSON, and the URL of the page that shows the
+    same.
     """
 
     def __init__(self, words: Iterable[str], url: str | None, **values: object) -> None:
@@ -32,23 +31,29 @@ class Answer:
 
 @dataclass(frozen=True)
 class Agent:
-    """A coding agent that may read some conversations: those of its `scope`. `site` is the URL of
-    the inspector.
+    """A coding agent that calls a tool. `scope` says which conversations the agent may read. `site`
+    is the URL of the inspector.
     """
 
     site: str
     scope: Scope
 
     def visible(self, conversation: str) -> str:
-        """Return the id of a conversation. Raises MemoryNotFound if the agent may not see it."""
+        """Return the given conversation ID if the agent may read the conversation. Otherwise raise
+        MemoryNotFound.
+        """
         return self.scope.visible(conversation)
 
     def page_of(self, memory_id: str, **query: int | str | None) -> str | None:
-        """Return the URL of a conversation's page with these parameters."""
+        """Return the URL of a conversation's page with the parameters `query`; None if the page is
+        not installed.
+        """
         return self.page("conversation", memory_id, **query)
 
     def page(self, route: str, *arguments: str, **query: int | str | None) -> str | None:
-        """Return the URL of a page with these parameters, or None if the page is not installed."""
+        """Return the URL of a page with the parameters `query`; None if the page is not
+        installed.
+        """
         path = page_url(route, *arguments)
         if not path:
             return None
@@ -57,13 +62,15 @@ class Agent:
 
 
 def check_words(text: str, what: str) -> None:
-    """Raise InvalidValue for a text that is too long, or that no database can store."""
+    """Raise InvalidValue for a text that is too long, or that no database can store. `what` names
+    the text in the error.
+    """
     check_text(text, what)
     if len(text) > TEXT:
         raise InvalidValue(f"{what} can have at most {TEXT} characters, but has {len(text):,}")
 
 
 def short(text: str) -> str:
-    """Return the beginning of a text on one line, with "…" if it is cut."""
+    """Return the beginning of a text on one line. If the text is cut, "…" follows."""
     words = " ".join(text[: 2 * TEXT].split())
     return words if len(words) <= TEXT else f"{words[:TEXT]}…"

@@ -1,6 +1,4 @@
-"""Reads the filter of conversations from the URL of a page about many conversations, such as the
-lab.
-"""
+"""Reads which conversations a URL chooses, for pages about many conversations such as the lab."""
 
 from __future__ import annotations
 
@@ -22,12 +20,15 @@ IDS_MAX = 50  # conversations that a URL names by their ids
 
 @dataclass(frozen=True)
 class ChosenConversations:
-    """A filter of conversations, read from the parameters of a URL. An empty parameter does not
-    filter.
+    """A filter of conversations from the parameters of a URL. An empty value does not filter.
 
-    `q` are words to search, and `prefix` is the beginning of IDs. `since` is a date: the
-    conversations were active on this day or later. `flagged` is the name of a flag, and `ids` are
-    IDs with commas between them. `problem` describes an error in the URL, or is "".
+    - `q`: words to search.
+    - `label`: a label.
+    - `prefix`: the beginning of the ID.
+    - `since`: a date. The conversation was active on this day or later.
+    - `flagged`: the name of a flag.
+    - `ids`: IDs with commas between them.
+    - `problem`: what is wrong in the URL, or "".
     """
 
     q: str = ""
@@ -70,7 +71,9 @@ class ChosenConversations:
 
     @property
     def words(self) -> str:
-        """A description of the filter, to follow the word "conversations"."""
+        """The filter in words, such as `with the label plan:pro`. They follow the word
+        "conversations".
+        """
         parts = [
             self.q and f"that match “{self.q}”",
             self.label and f"with the label {self.label}",
@@ -86,19 +89,19 @@ FIELDS = ("q", "label", "prefix", "since", "flagged", "ids")
 
 
 def text_of_ids(ids: Iterable[str]) -> str:
-    """Return ids as the parameter `ids` of a URL: with commas between them, and with each comma
-    within an id escaped.
+    """Return IDs as the URL parameter `ids`: separated by commas. A comma within an ID is
+    escaped.
     """
     return ",".join(quote(each, safe="") for each in ids)
 
 
 def ids_in(text: str) -> list[str]:
-    """Return the ids in the parameter `ids` of a URL."""
+    """Return the IDs in the URL parameter `ids`; see `text_of_ids`."""
     return [searchable(unquote(each)) for each in text.split(",") if each]
 
 
 def date_in(text: str) -> datetime | None:
-    """Return the start of a day that somebody entered as `2026-01-31`, in UTC, or None."""
+    """Return the start of a day such as `2026-01-31`, in UTC. Return None for any other text."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
@@ -106,7 +109,9 @@ def date_in(text: str) -> datetime | None:
 
 
 def wrong_number(parameters: Mapping[str, str], names: Iterable[str]) -> str:
-    """Return a sentence about the first invalid number in a URL, or ""."""
+    """Return a sentence about the first of the parameters `names` that is not a valid number; "" if
+    all are valid.
+    """
     for name in names:
         if parameters.get(name) and number_in_text(parameters[name], DIGITS) is None:
             return f"{name} must be a whole number with at most {DIGITS} digits"

@@ -1,5 +1,5 @@
-"""A small bar chart: for each of several days, the number of conversations in which a problem
-began.
+"""A small bar chart with a bar for each day: in how many conversations a problem began on that
+day.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):
-    """The bar of a day: its position, its top and its height. `is_new` is True for today if a
-    problem began today. `is_marked` is True if a policy changed on this day.
+    """The bar of a day: its position, top and height. `is_new` marks the bar of today, if a problem
+    began today. `is_marked` marks the day of a policy change.
     """
 
     left: int
@@ -23,8 +23,8 @@ class Bar(NamedTuple):
 
 
 def bars_of(days: Sequence[int], marked: int | None = None) -> list[Bar]:
-    """Return a bar for each number in `days`, today last. `marked` is the index of the day on which
-    a policy changed.
+    """Return a bar for each number in `days`, today last. `marked` is the index of the day of a
+    policy change, or None.
     """
     most, last = max(*days, 1), len(days) - 1
     heights = [HEIGHT * count / most if count else 1 for count in days]

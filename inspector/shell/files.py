@@ -1,4 +1,4 @@
-"""Downloads of numbers as CSV or JSON, which the lab and the comparison of policies offer."""
+"""Downloads of numbers as CSV or JSON, for the lab and for comparisons of policies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def json_file(rows: Rows, name: str) -> HttpResponse:
 
 
 def no_numbers(problem: str) -> HttpResponse:
-    """Return a plain-text error with status 422, instead of a file with numbers."""
+    """Return a plain-text response with status 422, which says why there is no file with
+    numbers.
+    """
     return HttpResponse(f"{sentence(problem)}\n", "text/plain; charset=utf-8", status=422)
 
 
@@ -38,8 +40,8 @@ def _file(content: str, type: str, name: str) -> HttpResponse:
 
 
 def _cell(value: object) -> object:
-    """A value for a spreadsheet: an apostrophe keeps a text from being read as a formula, which may
-    also begin with a full-width sign.
+    """Return a value for a spreadsheet. A text that could be read as a formula gets an apostrophe
+    in front.
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
 

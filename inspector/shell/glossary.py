@@ -1,4 +1,4 @@
-"""The glossary of the pages, read from glossary.toml: each term has one meaning."""
+"""The terms of the glossary, read from glossary.toml."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Term(NamedTuple):
-    """A term, its meaning as a sentence, and its other names in the API or in tables."""
+    """A term and its meaning. `also` are its other names in the API or in tables, or ""."""
 
     name: str
     meaning: str

@@ -1,4 +1,4 @@
-"""The highlights that a room (feature) puts on the conversation page."""
+"""The highlights that a room adds to the conversation page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Highlights:
-    """What a room (feature) highlights on the conversation page, such as a searched phrase.
+    """What a room highlights on the conversation page, such as a searched phrase.
 
-    The page marks `phrase` in texts, and outlines the messages in `rows`; the history is scrolled
-    to the last of them. `band` has the ranges of steps to mark on the timeline, and `words`
-    describe these ranges. Links of the page keep the URL parameters in `kept`.
+    - `phrase`: marked in texts.
+    - `rows`: messages with an outline. The page scrolls the history to the last of them.
+    - `band`: ranges of steps to mark on the timeline. `words` describe them.
+    - `kept`: URL parameters that links of the page keep.
     """
 
     phrase: str = ""

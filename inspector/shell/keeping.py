@@ -1,5 +1,7 @@
-"""The server's thread that computes derived data soon after conversations have changed. The thread
-also empties SQLite's log if an erasure could not empty the log.
+"""The server's thread of keepers, which computes derived data soon after conversations have
+changed.
+
+After an erasure, the thread also empties SQLite's write-ahead log, if the erasure could not.
 """
 
 from __future__ import annotations
@@ -25,13 +27,12 @@ logger = logging.getLogger(__name__)
 
 
 class KeeperThread(Thread):
-    """A thread that computes derived data, in rounds, until it is stopped. A failure is logged
-    once, and the thread tries again. Between rounds, the thread has no connection to the database.
+    """A thread that computes derived data in rounds until it is stopped. A failure is logged once,
+    and the next round tries again. Between rounds, the thread has no database connection.
 
-    `also` are functions that are called after each round, such as to count what pages show. A
-    server that limits the number of simultaneous requests gives `place`. A round enters the context
-    manager that `place` returns, and so counts as a request. The number of database connections
-    thus stays within the limit.
+    The functions in `also` are called after each round. On servers that limit the number of
+    requests at a time, a round counts as a request: it runs within the context manager that `place`
+    returns.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class KeeperThread(Thread):
         memory_changed.disconnect(self._wake)
 
     def _keep(self) -> bool:
-        """Keep rows for a while. Return whether there are more."""
+        """Compute derived data for a while. Return whether more has to be computed."""
         try:
             has_more = self._rounds.keep_some(AT_A_STRETCH)
             empty_leftover_log()
@@ -83,6 +84,6 @@ class KeeperThread(Thread):
         self._changed.set()
 
     def stop(self) -> None:
-        """Let the thread end after its current conversation."""
+        """Let the thread end after the present conversation."""
         self._stopped.set()
         self._changed.set()

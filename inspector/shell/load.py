@@ -1,5 +1,5 @@
-"""Signals about a server process: the number of its requests, and its end. Rooms (features) listen
-to them.
+"""Signals of a server process: a request is rejected, the numbers of waiting and of working
+requests change, or the process ends. Rooms receive them.
 """
 
 from __future__ import annotations

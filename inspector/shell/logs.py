@@ -1,8 +1,7 @@
-"""Log lines as text or as JSON, each with the ID of the request that it belongs to.
+"""Log lines as text or as JSON. A line has the ID of its request.
 
-No line quotes a message of a conversation (docs/adr/0017). An error is logged by its type and its
-positions in the code, because its text may quote a message. The ADR also explains why no library is
-used.
+No line quotes a message of a conversation (docs/adr/0017). The text of an error can quote one, so
+errors are logged by type and position in the code. The ADR also says why no library is used.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a log record as one JSON object: time, level, logger, message, request_id, the plain
-    values of `extra=`, and the error with its causes.
+    """Formats a log record as a JSON object: time, level, logger, message, request_id, the plain
+    values of `extra=`, and an error with its causes.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -57,7 +56,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a log record as a line, followed by indented lines for the error and its causes."""
+    """Formats a log record as a line of text. Indented lines follow for an error and its causes."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -71,9 +70,9 @@ class TextFormatter(logging.Formatter):
 
 
 def logging_settings(style: str, log_changes: bool) -> dict[str, object]:
-    """Return Django's LOGGING setting for lines on stderr. `style` is "json" or "text".
+    """Return the value of Django's LOGGING for log lines on stderr. `style` is "json" or "text".
 
-    Warnings and errors are always logged; with `log_changes`, each request and each change too.
+    Warnings and errors are always logged. With `log_changes`, requests and changes are logged, too.
     """
     formatters = {"json": JsonFormatter, "text": TextFormatter}
     level = "INFO" if log_changes else "WARNING"
@@ -93,7 +92,7 @@ def logging_settings(style: str, log_changes: bool) -> dict[str, object]:
 
 
 def choose_request_id(offered: str) -> str:
-    """Return the ID that the client has sent if it is well-formed, otherwise a new ID."""
+    """Return the request ID that a client `offered`. If it is not well-formed, return a new ID."""
     return offered if _WELL_FORMED.fullmatch(offered) else secrets.token_hex(8)
 
 
@@ -111,9 +110,9 @@ def log_request(method: str, route: str, status: int, seconds: float, actor: str
 
 
 def _first_line(record: logging.LogRecord) -> str:
-    """Return the first line of the message, with errors replaced by their types.
+    """Return the first line of a log message. Errors in it are replaced by their types.
 
-    Further lines could quote an error, as in asyncio's messages, or imitate a log line.
+    Other lines are left out: they could quote an error, or imitate a log line.
     """
     message, args = str(_without_errors(record.msg)), record.args
     if isinstance(args, tuple):
@@ -126,7 +125,9 @@ def _without_errors(value: object) -> object:
 
 
 def _plain_extras(record: logging.LogRecord) -> dict[str, object]:
-    """Return the plain values of `extra=`. Objects are left out: their text may quote a message."""
+    """Return the plain values of `extra=`. Objects are left out, because their text could quote a
+    message.
+    """
     return {
         name: value
         for name, value in vars(record).items()

@@ -1,4 +1,4 @@
-"""The main menu: its own items, and those of rooms (features)."""
+"""The main menu, with the items of rooms."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OWN = (
 
 
 def menu_of(request: HttpRequest) -> Iterator[tuple[MenuItem, bool]]:
-    """Yield the menu items that the reader may see, in order, each with whether it is the current
-    item.
+    """Yield the menu items that the reader may see, in order. The second value says whether the
+    item is the current page.
     """
     items = [*OWN, *(item for room in rooms() for item in room.menu)]
     for item in sorted(items, key=lambda item: item.place):

@@ -1,5 +1,5 @@
-"""A value for when a message that left memory was needed again. A room (feature) computes this
-value for the conversation page.
+"""When a message was needed again after it left memory, as a room tells it to the conversation
+page.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class NextNeed(NamedTuple):
-    """When the selected message was needed again after it left memory: in an `incident`, because of
-    a `fact`. Both are None if the message was not needed.
+    """When the selected message was needed again after it left memory: the `incident`, and the
+    repeated `fact`. Both are None if the message was not needed.
 
-    Incidents are known up to step `until`.
+    `until` is the step up to which incidents have been searched.
     """
 
     incident: Incident | None

@@ -1,6 +1,6 @@
-"""HTML files that open from disk: they contain their styles and scripts, and contact no server.
+"""HTML files that work from disk. They contain their styles and scripts, and contact no server.
 
-Their Content-Security-Policy allows these styles and scripts by their digests.
+Their Content-Security-Policy allows only these styles and scripts, by digest.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 
 def inlined(styles: Sequence[str], script: str) -> dict[str, SafeString]:
-    """Return the variables `style`, `script` and `policy` for the template of a file. `policy` is
-    the Content-Security-Policy. The arguments are names of static files.
+    """Return variables for the template of such a file: the texts `style` and `script`, and the
+    Content-Security-Policy as `policy`. The arguments are names of static files.
     """
     style, code = "".join(map(static_text, styles)), static_text(script)
     policy = (
@@ -36,7 +36,9 @@ def static_text(name: str) -> str:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that only its owner may read. Raises OSError, also if the file exists."""
+    """Write a new file that only its owner may read. Raises OSError, also if the file exists
+    already.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

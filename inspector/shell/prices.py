@@ -1,4 +1,4 @@
-"""Prices of prompts as URL parameters of pages, with the cache prices of a provider as a preset."""
+"""Prices of prompts in the URLs of pages: those of a provider, or the reader's own."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ONE = Decimal(1)
 
 
 class UsualCache(NamedTuple):
-    """The prompt cache whose prices apply if a URL names no provider. `model` is the model in use,
-    or "" if the model is unknown.
+    """The prompt cache whose prices apply if a URL names no provider. `model` is the model in use;
+    "" if the model is unknown.
     """
 
     provider: str = USUAL
@@ -37,8 +37,10 @@ OPENAI = UsualCache()
 
 
 def usual() -> UsualCache:
-    """Return the cache of the first provider in use whose cache prices are known, or else of
-    OpenAI. The cache has a model only if exactly one model of the provider is in use.
+    """Return the cache of the first provider in use that has cache prices; without any, the cache
+    of OpenAI.
+
+    The cache has a model only if exactly one model of the provider is in use.
     """
     use = providers_in_use() or {}
     found = next((name for name in use if name in CACHES), None)
@@ -49,8 +51,8 @@ def usual() -> UsualCache:
 
 
 class Preset(NamedTuple):
-    """A choice of cache prices: those of a provider, or the reader's own. `label` is the text of
-    the choice, and `words` describe the prices.
+    """A choice of cache prices on a page: those of a provider, or the reader's own. `label` is the
+    text of the choice, and `words` the prices in words.
     """
 
     name: str
@@ -61,12 +63,13 @@ class Preset(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenPrices:
-    """The prices of a million tokens that a URL chooses, and the provider whose cache prices apply.
+    """The prices in a URL, for a million tokens each. `provider` is the provider whose cache prices
+    apply.
 
-    `cached` is the price of tokens read from the prompt cache, and `write` is the price of tokens
-    written to the cache. A missing price of these two is computed from the input price, by the
-    ratio of the provider's prices. `source` and `as_of` are the source and the date of the reader's
-    own prices. `usual` is the cache whose prices apply if the URL names no provider.
+    - `cached`, `write`: the prices of tokens read from and written to the prompt cache. If they are
+      missing, they follow from the input price, in the ratio of the provider's prices.
+    - `source`, `as_of`: where the reader's own prices come from, and their date.
+    - `usual`: the cache whose prices apply if the URL names no provider.
     """
 
     input: Decimal | None = None
@@ -102,8 +105,8 @@ class ChosenPrices:
 
     @cached_property
     def chosen(self) -> Provider | None:
-        """The provider whose cache prices apply, with the prices of the model in use; None for the
-        reader's own prices.
+        """The provider whose cache prices apply, with the prices of the model in use. None if the
+        reader's own prices apply.
         """
         found = providers().get(self.provider)
         is_usual = found is not None and self.usual.provider == self.provider
@@ -115,7 +118,9 @@ class ChosenPrices:
 
     @property
     def prices(self) -> Prices:
-        """The prices to calculate with. Without an input price, the input price counts as 1."""
+        """The prices to calculate with. A missing input price counts as 1, so that costs are
+        relative.
+        """
         whole = self.input or ONE
         cached, write = self.cached, self.write
         if self.chosen:
@@ -127,13 +132,13 @@ class ChosenPrices:
 
     @property
     def named(self) -> Prices:
-        """The prices with their source in words, for sentences of advice."""
+        """The prices to calculate with, together with the words of `prices_of`."""
         return replace(self.prices, source=self.prices_of)
 
     @property
     def prices_of(self) -> str:
-        """Whose prices these are: `OpenAI’s prices of 1 Nov 2026`; "" if tokens are compared, not
-        costs.
+        """Whose prices these are, in words: `OpenAI’s prices of 1 Nov 2026`. "" without prices,
+        when pages compare tokens instead of costs.
         """
         as_of = self.as_of or (written(self.chosen.as_of, "date") if self.chosen else "")
         whose = self.source or (self.chosen.label.partition(",")[0] if self.chosen else "")
@@ -152,8 +157,8 @@ class ChosenPrices:
         return self.input is not None
 
     def money(self, tokens: Decimal, times: float) -> str:
-        """Return the cost of `tokens` at the input price, multiplied by `times`, such as `€2.43`;
-        "" without an input price.
+        """Return what `tokens` cost at the input price, multiplied by `times`: `€2.43`. Return ""
+        without an input price.
         """
         if self.input is None:
             return ""
@@ -194,7 +199,7 @@ def _shares(provider: Provider) -> str:
 
 
 def price_in(text: str) -> Decimal | None:
-    """Return the price that somebody entered, or None if the text is not a price."""
+    """Return the price that somebody entered as text; None if the text is not a price."""
     try:
         number = Decimal(text.strip().replace(",", ".")) if len(text) < 20 else None
     except InvalidOperation:
@@ -203,7 +208,7 @@ def price_in(text: str) -> Decimal | None:
 
 
 def wrong_price(parameters: Mapping[str, str]) -> str:
-    """Return a sentence about the first invalid price in a URL, or ""."""
+    """Return a sentence about the first invalid price in a URL; "" if all are valid."""
     for name in PRICES:
         if parameters.get(name) and price_in(parameters[name]) is None:
             return f"the {name} price must be a number below {MILLION:,}, such as 2.50"

@@ -1,7 +1,7 @@
-"""The hooks of a room: methods by which a feature adds to the site's pages and to agents' tools.
-Pages call them within the page's database snapshot.
+"""The hooks of the site: the methods by which a room adds to pages and to the tools of coding
+agents.
 
-docs/rooms.md describes each hook.
+Pages call the hooks within their database snapshot. docs/rooms.md describes each hook.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ RecordAnswer = Callable[[str, str, int, float], None]
 class MenuItem:
     """A link of the main menu to a route. Items are sorted by `place`.
 
-    - `others` are further routes at which this item is shown as the current item.
-    - An item with a `permission` is shown only to people who have the permission.
-    - People who are not signed in see only items with `is_public`.
-    - `icon` is the name of a symbol in the sprite.
-    - An item with `is_seldom` is in the menu *More*, because people seldom need it.
+    - `others`: further routes for which this item is the current item.
+    - `permission`: only people with this permission see the item.
+    - `is_public`: whether people who are not signed in see the item.
+    - `icon`: the name of a symbol in the sprite.
+    - `is_seldom`: whether the item is in the menu *More*.
     """
 
     label: str
@@ -61,8 +61,8 @@ class MenuItem:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A template of a room (feature). The template gets the context of the page around it, and the
-    values in `context`.
+    """A template of a room. It gets the values in `context`, and the context of the page around
+    it.
     """
 
     template: str
@@ -71,12 +71,11 @@ class Fragment:
 
 @dataclass(frozen=True)
 class View:
-    """What a room (feature) shows on the conversation page instead of a stored step, such as a
-    simulation.
+    """What a room shows on the conversation page instead of a stored step, such as a simulation.
 
-    A given `caption` replaces the caption of the step, and a given `panel` its panel. `tried` are
-    URL parameters that lead to this view, and that links within the page keep. With `is_lasting`,
-    links to the live page and forms of other features keep them, too.
+    - `caption`, `panel`: shown instead of the step's own, unless None.
+    - `tried`: URL parameters of this view, which links within the page keep.
+    - `is_lasting`: whether the link to the live page and the forms of other rooms keep them, too.
     """
 
     state: ConversationState
@@ -87,9 +86,10 @@ class View:
 
 
 class Place(StrEnum):
-    """Positions on the conversation page where rooms (features) can add parts.
+    """The positions on the conversation page where rooms can add parts.
 
-    Parts above or below the text of a step stay there when a room's panel replaces this text.
+    ABOVE_STEP and BELOW_STEP are around the text of a step. They remain when a room shows its own
+    panel instead of this text.
     """
 
     FIELDS = "fields"  # hidden fields of the room's forms: the step, the selection
@@ -111,12 +111,13 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Part(Fragment):
-    """A part that a room (feature) adds to the conversation page, at a `place`. Parts at the same
-    place are sorted by `order`.
+    """A part that a room adds to the conversation page at a `place`. Parts at the same place are
+    sorted by `order`.
 
-    `dots` has dots for the timeline: by step, the CSS class of the dot. With `asks_to_be_seen`, a
-    phone shows the panel first. With `awaits`, the part waits for derived data, and the page is
-    updated when the data is stored.
+    - `dots`: CSS classes of dots on the timeline, by step.
+    - `asks_to_be_seen`: whether a phone shows the panel first.
+    - `awaits`: whether the part waits for derived data. The page is then updated when the data is
+      stored.
     """
 
     place: Place = Place.CARD
@@ -128,8 +129,8 @@ class Part(Fragment):
 
 @dataclass(frozen=True)
 class Badge(Fragment):
-    """A badge in a row of the overview: a template of a room (feature). Agents, who see no
-    templates, read its `words`.
+    """A badge of a room in a row of the overview. `words` say the same to coding agents, which see
+    no HTML.
     """
 
     words: str = ""
@@ -137,10 +138,11 @@ class Badge(Fragment):
 
 @dataclass(frozen=True)
 class HitBeside:
-    """A hit of a search in a text that is not in history, but that a room (feature) keeps, such as
-    a recorded request.
+    """A hit of a search in a text that a room stores beside the history, such as a recorded
+    request.
 
-    `where` says what the text is, such as `sent in call 3, not in history`, and `url` is its page.
+    `where` says what the text is, such as `sent in call 3, not in history`. `url` is the page of
+    the text.
     """
 
     text: str
@@ -150,10 +152,10 @@ class HitBeside:
 
 @dataclass(frozen=True)
 class FeedEntry(Fragment):
-    """An entry in the feed of the overview, about an event at a step. `moment` is its time in
-    microseconds since 1970.
+    """An entry of a room in the feed of the overview, about an event at a step. `moment` is the
+    time in microseconds since 1970.
 
-    Entries with `is_first` are sorted before all others.
+    Entries with `is_first` come before all others.
     """
 
     moment: int = 0
@@ -163,7 +165,9 @@ class FeedEntry(Fragment):
 
 @dataclass(frozen=True)
 class Muted:
-    """A muted cause: who muted it, when, and its conversation count at that time."""
+    """When and by whom a cause was muted. `count` is how many conversations had the cause at that
+    time.
+    """
 
     count: int
     by: str
@@ -171,8 +175,8 @@ class Muted:
 
 
 class Listed(Protocol):
-    """The list of conversations on the overview: its URL parameters, its filter, and links to other
-    lists.
+    """The list of conversations that the overview shows: its URL parameters, its filter, and links
+    to other lists.
     """
 
     @property
@@ -195,12 +199,12 @@ class Listed(Protocol):
 
 @dataclass(frozen=True)
 class Told:
-    """What a room (feature) found about a kind of problem (a flag): whether a change of a policy or
-    label helped.
+    """Whether a change of a policy or label helped against a problem (a flag), as a room found.
 
-    `effect` is a sentence about the change. `closed_at` is the time at which the problem ended, or
-    None. `is_again` means that the problem had ended and then began again. `is_shown` tells whether
-    the overview still shows a problem that has ended.
+    - `effect`: a sentence about the change.
+    - `closed_at`: when the problem ended, or None.
+    - `is_again`: whether the problem had ended and began again.
+    - `is_shown`: whether the overview still shows a problem that has ended.
     """
 
     effect: str = ""
@@ -211,9 +215,10 @@ class Told:
 
 @dataclass(frozen=True)
 class RoomCause:
-    """A cause that a room (feature) found itself, with its `line` on the overview. People mute the
-    cause by its `name`. `count` is the number of conversations with the cause, and `href` is the
-    URL of their list.
+    """A cause on the overview that a room adds, and that is not a flag. `line` is its line on the
+    overview. `name` is needed to mute the cause.
+
+    `count` is the number of conversations with the cause, and `href` the URL of their list.
     """
 
     name: str
@@ -228,15 +233,14 @@ class RoomCause:
 
 @dataclass(frozen=True)
 class OverTime:
-    """The parts of the overview that a room (feature) adds about changes over time.
+    """What a room adds to the overview about changes over time.
 
-    - `strip` is the table over time, which is shown above the causes.
-    - `causes` are further causes that the room has found.
-    - `told` says whether a change helped, by the name of a flag, or of a part of a flag.
-    - `facets` are the values that the overview offers for its filters, by the name of the filter.
-      Each value comes with its number of conversations, and with words if they differ from the
-      value.
-    - `at` is the time at which these numbers were computed.
+    - `strip`: the table over time, shown above the causes.
+    - `causes`: further causes that the room found.
+    - `told`: whether a change helped, by the name of a flag or of a part of a flag.
+    - `facets`: the values to offer for each filter, by the filter's name. Each is a value, its
+      number of conversations, and its words if they differ from the value.
+    - `at`: when these numbers were computed.
     """
 
     strip: Fragment
@@ -247,8 +251,8 @@ class OverTime:
 
 
 class SiteRoom(kernel.Room):
-    """The base class of a room's (feature's) configuration, with the hooks of the site. Pages show
-    its `verbose_name`.
+    """The base class for the configuration of a room that adds to the site. Its methods are hooks:
+    a room overrides those that it needs. Pages show the room's `verbose_name`.
     """
 
     urls: str = ""  # a module whose `urlpatterns` are in the namespace "inspector"
@@ -266,24 +270,23 @@ class SiteRoom(kernel.Room):
     def observing(
         self, method: str, headers: Mapping[str, str]
     ) -> AbstractContextManager[RecordAnswer] | None:
-        """Return a context manager that surrounds a request; None if the room does not observe the
-        request. The context manager yields a function that records the answer.
+        """Return a context manager that surrounds a request. It yields a function, which is called
+        with the answer. Return None if the room does not observe requests.
         """
         return None
 
     def application(self, scope: Scope) -> Application | None:
-        """Return an ASGI application if the room answers this request instead of Django; otherwise
-        None.
+        """Return an ASGI application that answers this request instead of Django; None for all
+        other requests.
         """
         return None
 
     def view(self, view: ConversationState) -> View | None:
-        """Return what the page shows instead of a stored step, if the URL asks for it; otherwise
-        None.
+        """Return what the page shows instead of a stored step, if the URL asks for this. Otherwise
+        return None.
 
-        `view.query.room_parameters` has the URL parameters of the room as text. `view.read` has
-        values that the room has already read for this page. If the method raises an exception, the
-        request fails.
+        `view.query.room_parameters` has the room's URL parameters as text. `view.read` has what the
+        room has read for this page already. An exception makes the request fail.
         """
         return None
 
@@ -293,76 +296,74 @@ class SiteRoom(kernel.Room):
         policies: Mapping[str, Policy] | None = None,
         rules: CacheRules | None = None,
     ) -> Sequence[Measured] | None:
-        """Return the figures of conversations, from which advice is derived; None if the room
+        """Return the figures of conversations from which advice is derived. Return None if the room
         measures nothing.
 
-        With `policies` by conversation ID, return the figures of these policies. `rules` are the
-        rules of a prompt cache, by default the cache of the provider in use.
+        `policies` asks for the figures of other policies, by conversation ID. `rules` are those of
+        a prompt cache; without them, the cache of the provider in use counts.
         """
         return None
 
     def next_need(self, view: ConversationState) -> NextNeed | None:
-        """Return when the selected message, `view.selection.row`, was next needed. Return None if
+        """Return when the selected message was needed again after it left memory. Return None if
         the room does not know.
 
-        The message left memory by the change `view.selection.left_by`.
+        The message is `view.selection.row`; it left by the change `view.selection.left_by`.
         """
         return None
 
     def selects(self, parameters: Mapping[str, str]) -> int | None:
-        """Return the number of the message that the room's URL parameters select, or None. The
-        message may not exist.
+        """Return the number of the message that the room's URL parameters select; None if they
+        select none. There may be no message with this number.
         """
         return None
 
     def marks(self, view: ConversationState) -> Highlights | None:
-        """Return what the room highlights on the page, or None. The page calls this before it reads
-        the history, because the history is scrolled to the highlights.
+        """Return what the room highlights on the page, or None. The page has not read the history
+        yet, because it scrolls the history to the highlights.
         """
         return None
 
     def parts(self, view: ConversationState) -> Iterable[Part]:
-        """Yield parts of the conversation page. `view.is_simulated` tells whether the page shows a
-        simulation or a replay, and `view.selection.row` is the selected message.
+        """Yield the room's parts of the conversation page. `view.is_simulated` is True for a
+        simulation or a replay. `view.selection.row` is the selected message, or None.
         """
         return ()
 
     def questions(self) -> Iterable[Fragment]:
-        """Yield questions to show on the overview above its causes."""
+        """Yield questions to the reader, which the overview shows above its causes."""
         return ()
 
     def narrowing(self, name: str, value: str) -> Q | None:
-        """Return the database condition for a filter of the overview that the room provides, such
-        as the provider; None for other filters.
+        """Return the database condition for a filter of the overview, such as `provider`. Return
+        None if the filter is not the room's.
         """
         return None
 
     def cases_on(self, day: str, flag: str) -> Mapping[str, int] | None:
-        """Return, by conversation ID, the number of cases of a flag on a day, such as `2026-11-28`.
-        Return None if the room does not know past cases of the flag.
+        """Return how many cases of a flag began on a day such as `2026-11-28`, by conversation ID.
+        Return None if the room does not know the past cases of the flag.
         """
         return None
 
     def over_time(self, listed: Listed, at_once: bool = False) -> OverTime | None:
-        """Return the parts of the overview that show the listed conversations over time; None if
-        the room has no such parts.
+        """Return what the overview shows about the listed conversations over time. Return None if
+        the room has nothing for this.
 
-        With `at_once`, figures that are not stored yet are computed. This takes longer, and is only
-        for a request that asks for these parts alone.
+        With `at_once`, figures that are not stored are computed now. This takes long, so that only
+        a request for these parts alone asks for it.
         """
         return None
 
     def muted(self) -> Mapping[str, Muted]:
-        """Return the causes that people have muted on the overview, by the name of a flag or of a
-        `RoomCause`.
-        """
+        """Return the muted causes of the overview, by the name of a flag or of a `RoomCause`."""
         return {}
 
     def hits_beside(self, words: str, memory_ids: Sequence[str]) -> Mapping[str, HitBeside]:
-        """Return, by conversation ID, the best hit of a search among texts that the room keeps in
-        addition to the history.
+        """Return the best hit of a search in texts that the room stores beside the history, by
+        conversation ID.
 
-        `memory_ids` are conversations in which no message has the words.
+        Only the conversations in `memory_ids` are searched: no message of theirs has the words.
         """
         return {}
 
@@ -371,7 +372,7 @@ class SiteRoom(kernel.Room):
         return {}
 
     def cells(self, rows: Sequence[MemoryRow]) -> Mapping[str, Mapping[str, Fragment]]:
-        """Return the cells of the room's `columns` in the overview: by column name, then by
+        """Return cells for the room's columns of the overview: by name of the column, then by
         conversation ID. Called once for all rows.
         """
         return {}

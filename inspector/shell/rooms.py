@@ -1,7 +1,6 @@
-"""The installed rooms (features) of the site, and the functions by which pages and agents call
-their hooks.
+"""The installed rooms of the site, and functions that call their hooks for pages and agents.
 
-If a hook fails, the error is logged, and the page shows one line: the room is not available.
+If a hook fails, the error is logged, and the page says in a line that the room is not available.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def rooms() -> Iterator[SiteRoom]:
 
 
 def _first(answer: Callable[[SiteRoom], Item | None]) -> Item | None:
-    """Return the answer of the first room that has one, or None."""
+    """Return the first answer of a room that is not None; None if there is none."""
     found = map(answer, rooms())
     return next((each for each in found if each is not None), None)
 
@@ -67,7 +66,7 @@ def urlpatterns() -> list[URLPattern | URLResolver]:
 
 
 def page_url(route: str, *arguments: str) -> str:
-    """Return the URL of a page, or "" if the feature with this page is not installed."""
+    """Return the URL of a page; "" if the room with this page is not installed."""
     try:
         return reverse(f"inspector:{route}", args=arguments)
     except NoReverseMatch:
@@ -75,12 +74,12 @@ def page_url(route: str, *arguments: str) -> str:
 
 
 def parameters() -> dict[str, type]:
-    """Return the rooms' parameters in the URL of the conversation page."""
+    """Return the types of the URL parameters that rooms add to the conversation page, by name."""
     return {name: kind for room in rooms() for name, kind in room.parameters.items()}
 
 
 def rooms_on(request: HttpRequest) -> list[SiteRoom]:
-    """Return the rooms whose styles and scripts the requested page loads."""
+    """Return the rooms whose styles and scripts the requested page needs."""
     match = request.resolver_match
     if match is None:
         return []
@@ -93,14 +92,14 @@ def rooms_on(request: HttpRequest) -> list[SiteRoom]:
 
 
 def tools() -> list[Callable[..., object]]:
-    """Return the tools that coding agents may call."""
+    """Return the tools of all rooms for coding agents."""
     return [tool for room in rooms() for tool in room.tools()]
 
 
 @contextmanager
 def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
-    """Enter the context managers of all rooms that observe a request, and yield a function that
-    passes the answer to all of them.
+    """Let all rooms observe a request. Yield a function to call with the answer, which passes the
+    answer to these rooms.
     """
     with ExitStack() as stack:
         surrounding = (room.observing(method, headers) for room in rooms())
@@ -114,17 +113,23 @@ def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]
 
 
 def application_of(scope: Scope) -> Application | None:
-    """Return the ASGI application of the room that answers a request instead of Django, or None."""
+    """Return the ASGI application of a room that answers this request instead of Django. Return
+    None if Django answers.
+    """
     return next(filter(None, (room.application(scope) for room in rooms())), None)
 
 
 def view(view: ConversationState) -> View | None:
-    """Return what the first responsible room shows instead of a stored step, or None."""
+    """Return what a room shows instead of a stored step, from the first room for which the URL
+    asks. None if the page shows the stored step.
+    """
     return next((shown for room in rooms() if (shown := room.view(view))), None)
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return when the selected message was next needed, from the first room that knows, or None."""
+    """Return when the selected message was needed again after it left memory, from the first room
+    that knows. None if no room knows.
+    """
     return next((need for room in rooms() if (need := room.next_need(view))), None)
 
 
@@ -133,19 +138,23 @@ def measured(
     policies: Mapping[str, Policy] | None = None,
     rules: CacheRules | None = None,
 ) -> Sequence[Measured] | None:
-    """Return the figures of conversations from the room that measures them; None without such a
-    room.
+    """Return the figures of conversations for advice, from the first room that measures; None
+    without such a room.
     """
     return _first(lambda room: room.measured(ids, policies, rules))
 
 
 def selected(parameters: Mapping[str, str]) -> int | None:
-    """Return the number of the message that the URL parameters of a room select, or None."""
+    """Return the number of the message that the URL parameters of a room select; None if they
+    select none.
+    """
     return _first(lambda room: room.selects(parameters))
 
 
 def marks(view: ConversationState) -> Highlights:
-    """Return the highlights of the first room that has any. A failing room has none."""
+    """Return the highlights of the first room that has some; without any, empty highlights. A room
+    that fails is skipped.
+    """
     for room in rooms():
         try:
             if found := room.marks(view):
@@ -159,17 +168,14 @@ def marks(view: ConversationState) -> Highlights:
 
 
 def parts(view: ConversationState) -> list[Part]:
-    """Return the parts of the conversation page from all rooms. For a room that fails, a line says
-    so.
-    """
+    """Return the parts of all rooms for the conversation page. If a room fails, a line says so."""
     return _of_each(partial(Part, place=Place.REPORT), lambda room: room.parts(view))
 
 
 def hits_beside(words: str, rows: Sequence[OverviewRow]) -> dict[str, HitBeside]:
-    """Return, by conversation ID, the hits of a search in texts that rooms keep in addition to the
-    history.
+    """Return hits of a search in texts that rooms store beside the history, by conversation ID.
 
-    Only conversations in which no message has the words are searched.
+    Only conversations without a hit in a message are searched.
     """
     ids = [row.memory.id for row in rows if row.mention is None]
     found: dict[str, HitBeside] = {}
@@ -182,8 +188,8 @@ def hits_beside(words: str, rows: Sequence[OverviewRow]) -> dict[str, HitBeside]
 
 
 def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
-    """Return the badges of all rooms for rows of the overview, by conversation ID. A room that
-    fails has none.
+    """Return the badges of all rooms for rows of the overview, by conversation ID. If a room fails,
+    its badges are left out.
     """
     found: dict[str, list[Badge]] = {row.id: [] for row in rows}
     for room in rooms():
@@ -203,7 +209,7 @@ def columns() -> list[ListColumn]:
 
 
 def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
-    """Return the cells of `columns()` by conversation ID. The cells of a room that fails
+    """Return the cells for the `columns()` of rooms, by conversation ID. If a room fails, its cells
     are None.
     """
     found: dict[str, Mapping[str, Fragment]] = {}
@@ -220,36 +226,36 @@ def cells(rows: Sequence[MemoryRow]) -> dict[str, list[Fragment | None]]:
 
 
 def questions() -> list[Fragment]:
-    """Return the questions that rooms ask on the overview."""
+    """Return the questions to the reader that rooms add to the overview."""
     return _of_each(Fragment, lambda room: room.questions())
 
 
 def narrowing(name: str, value: str) -> Q | None:
-    """Return the database condition for a filter from the room that provides it; None for unknown
-    filters.
+    """Return the database condition for a filter of the overview, from the room that has the
+    filter. None for an unknown filter.
     """
     return _first(lambda room: room.narrowing(name, value))
 
 
 def cases_on(day: str, flag: str) -> Mapping[str, int] | None:
-    """Return, by conversation ID, how many cases of a flag began on a day. The first room that
-    knows the past cases of the flag answers; None if no room knows them.
+    """Return how many cases of a flag began on a day, by conversation ID, from the first room that
+    knows past cases of this flag. None if no room does.
 
-    Cases that have ended since that day are counted, too.
+    Cases that have ended since then count, too.
     """
     return _first(lambda room: room.cases_on(day, flag))
 
 
 def value_columns() -> dict[str, str]:
-    """Return the database columns that have the values of filters, by the name of the filter. Rooms
-    declare these columns of derived data.
+    """Return the database columns with the values of filters, by the filter's name. They are
+    columns of derived data that rooms declare.
     """
     return {name: column for room in rooms() for name, column in room.value_columns.items()}
 
 
 def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
-    """Return the parts of the overview that show conversations over time, from the first room that
-    has any; None if no room has any.
+    """Return what the overview shows about conversations over time, from the first room that has
+    this. None if no room does.
     """
     for room in rooms():
         try:
@@ -261,19 +267,23 @@ def over_time(listed: Listed, at_once: bool = False) -> OverTime | None:
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes from all rooms, by the name of a flag or of a `RoomCause`."""
+    """Return the muted causes of the overview, by the name of a flag or of a `RoomCause`."""
     return {name: mute for room in rooms() for name, mute in room.muted().items()}
 
 
 def news(size: int) -> list[FeedEntry]:
-    """Return the entries of all rooms for the feed of the overview."""
+    """Return the latest entries of all rooms for the overview's feed, at most `size` of each
+    room.
+    """
     return _of_each(FeedEntry, lambda room: room.news(size))
 
 
 def _of_each(
     make: Callable[[str, Mapping[str, object]], Item], hook: Callable[[SiteRoom], Iterable[Item]]
 ) -> list[Item]:
-    """Return the answers of all rooms. If a room fails, make a line that it is not available."""
+    """Return the answers of all rooms to a hook. For a room that fails, `make` makes a line that
+    says so.
+    """
     found: list[Item] = []
     for room in rooms():
         try:

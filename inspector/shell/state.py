@@ -1,5 +1,5 @@
-"""The state of a conversation page, from which the page and its features build all parts without
-further queries.
+"""What a conversation page shows, read from the database at once. The page and the rooms build
+their parts from this state.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ ReadValues = dict[str, Any]  # by the name that a room has given: of any type
 
 @dataclass(frozen=True)
 class KeepingLimit:
-    """The limit that would have kept a message in memory until the message was next needed. The
-    limit would have to be in force from the first message on.
+    """The limit that would have kept a message in memory until it was needed again, had it applied
+    from the first message on.
 
-    `need` says when the message was needed; None if no needs are known. `step` is the step of this
-    need. For a message that was not needed, `step` is the step that the page shows. `policy` is the
-    policy in force at `step`, and `message_count` the number of messages in history by then.
-
-    `keeping` has the limit, or is None if the limit is unknown. For a long history, it is unknown
-    until somebody asks for it: then `deferred` is the number of messages to replay.
-
-    A replay ignores some changes: `leaves_out_changes` means that memory was cleared or set as a
-    whole, and `leaves_out_pins` that messages were pinned.
+    - `need`: when the message was needed; None if no room knows.
+    - `step`: the step of this need. Without a need, the step that the page shows.
+    - `policy`, `message_count`: the policy, and the number of messages in history, at `step`.
+    - `keeping`: the limit; None if it is unknown.
+    - `deferred`: if the history is too long to find the limit unasked, the number of messages to
+      replay; else 0.
+    - `leaves_out_changes`: whether memory was cleared or set as a whole, which a replay ignores.
+    - `leaves_out_pins`: whether messages were pinned, which a replay ignores.
     """
 
     seq: int
@@ -61,13 +60,13 @@ class KeepingLimit:
 
     @property
     def needed(self) -> Incident | None:
-        """The incident in which the message was needed, or None."""
+        """The incident in which the message was needed again; None if there is none."""
         return self.need.incident if self.need else None
 
     @property
     def is_within_limit(self) -> bool:
-        """Whether the limit in force would have sufficed, if it had been in force from the start
-        and nothing had been pinned.
+        """Whether the limit in force is large enough. The message has left for another reason: for
+        example, the limit was smaller before, or other messages were pinned.
         """
         limit = self.keeping.limit if self.keeping else None
         return limit is not None and limit <= self.policy.limit
@@ -77,13 +76,15 @@ class KeepingLimit:
 class ConversationQuery:
     """The URL parameters of a conversation page.
 
-    `at` is the step to show (None: the newest), and `msg` the selected message (-2: the second
-    draft of a simulation). `before` and `after` bound the shown part of the history. `other` is a
-    step to compare with; only differences in messages with a number above `past` are listed.
-
-    `replay` asks for the limit that would have kept the selected message, even in a long history.
-    `open` has the names of unfolded sections: folded sections are neither computed nor rendered.
-    `room_parameters` has the parameters of rooms (features) as text, by name.
+    - `at`: the step to show; None for the newest step.
+    - `msg`: the number of the selected message; -2 for the second draft of a simulation.
+    - `before`, `after`: bounds of the shown part of the history.
+    - `other`: a step to compare with.
+    - `past`: only differences in messages with a greater number are listed.
+    - `replay`: whether to find the limit that would have kept the selected message, even in a long
+      history.
+    - `open`: the names of unfolded sections. Other sections are not computed.
+    - `room_parameters`: the parameters of rooms as text, by name.
     """
 
     at: int | None = None
@@ -97,19 +98,22 @@ class ConversationQuery:
     room_parameters: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int | None:
-        """Return the number in a room's parameter, or None if it is missing or no number."""
+        """Return the number in a parameter of a room; None if the parameter is missing or is not a
+        number.
+        """
         text = self.room_parameters.get(name, "")
         return int(text) if text.isascii() and text.isdecimal() else None
 
 
 @dataclass(frozen=True)
 class ShownStep:
-    """The step that a page shows, with the steps around it.
+    """The step that a page shows, and steps around it.
 
-    - `n` is its number. `detail` is None at step 0.
-    - `samples` are the steps of the timeline.
-    - `evictions` are the nearest steps before and after `n` at which a message left memory.
-    - `compared` is the window of another step, to compare with.
+    - `n`: the number of the step.
+    - `detail`: its changes; None at step 0.
+    - `samples`: the steps on the timeline.
+    - `evictions`: the nearest steps before and after `n` at which a message left memory.
+    - `compared`: the window at another step to compare with, or None.
     """
 
     n: int
@@ -123,11 +127,12 @@ class ShownStep:
 class ShownMessages:
     """The messages that a page shows.
 
-    - `part` is the slice of the window's rows to show. A system message at the beginning is shown
-      apart. `history` is the shown part of the history.
-    - `texts` has the beginnings of texts, and `calls` the IDs of the tool calls that messages make
-      or answer, both by seq.
-    - `marks` are the highlights of a room (feature).
+    - `part`: which rows of the window are shown. A system message at the beginning is shown
+      separately.
+    - `history`: the shown part of the history.
+    - `texts`: the beginnings of texts, by seq.
+    - `calls`: the IDs of the tool calls that a message makes or answers, by seq.
+    - `marks`: the highlights of a room.
     """
 
     part: slice
@@ -139,15 +144,15 @@ class ShownMessages:
 
 @dataclass(frozen=True)
 class WindowContents:
-    """The messages of a window that differ from plain messages of the history. A key is the number
-    of a message.
+    """What is special about messages in the window. The keys are seqs.
 
-    - `injected` are the messages that a client put into memory, and that are not in the history.
-    - `original_tokens` has the original token counts of messages whose count in the window differs.
-    - `cleared` has the placeholders of the cleared tool results in the window.
-    - `summaries` are the summaries in the window or selected, with the messages that they cover.
-    - `media` are the messages with images, audio, video or files.
-    - `index` is the index of exact terms, or None.
+    - `injected`: messages that a client put into memory, and that are not in history.
+    - `original_tokens`: token counts in the history, where they differ from those in the window.
+    - `cleared`: the placeholders of cleared tool results.
+    - `summaries`: the summaries in the window, and a selected summary, each with the messages that
+      it replaced.
+    - `media`: messages with images, audio, video or files.
+    - `index`: the index of exact terms, or None.
     """
 
     injected: frozenset[int] = frozenset()
@@ -160,15 +165,14 @@ class WindowContents:
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected message, `row`, and why it is in memory or not. `row` is None if no message is
+    """The selected message (`row`), and why it is in memory or not. `row` is None if no message is
     selected.
 
-    - `left_by` is the change by which the message left, or None while the message is in memory.
-    - `clearing` is the change that cleared the message, if the message is a cleared tool result.
-    - `would_keep` is the limit that would have kept the message.
-    - `without_index` says when the message would have left if memory had no index, or is "".
-    - If the message is redacted, `left_summaries` are the summaries that cover the message and are
-      not redacted.
+    - `left_by`: the change by which the message left; None while it is in memory.
+    - `clearing`: the change that cleared the message, if it is a cleared tool result.
+    - `would_keep`: the limit that would have kept the message.
+    - `without_index`: when the message would have left without the index, in words; or "".
+    - `left_summaries`: for a redacted message, the summaries of it that are not redacted.
     """
 
     row: MessageDetail | None = None
@@ -181,12 +185,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class SimulatedChanges:
-    """The changes that a page shows instead of stored changes. `changes` is None if the page shows
-    what is stored.
+    """The changes of a simulation or replay. `changes` is None if the page shows what is stored.
 
-    `drafts` are the messages that are added. If a limit is tried without drafts, `trim` is the
-    eviction that the limit would cause at the next add. `outlook` says what else the changes do.
-    `is_replay` means that the page shows the history under another limit from the first message on.
+    - `drafts`: the messages that the simulation adds.
+    - `trim`: without drafts, what a tried limit would evict at the next add.
+    - `outlook`: what else follows from the changes.
+    - `is_replay`: whether the page shows the history under another limit from the first message on.
     """
 
     changes: tuple[ChangeResult, ...] | None = None
@@ -201,12 +205,11 @@ STORED = SimulatedChanges()
 
 @dataclass(frozen=True)
 class ConversationState:
-    """The state of a conversation at a step, as a page shows it.
+    """What a page shows of a conversation at a step.
 
-    - `stored` is the conversation as it is stored at the step. `window` is the window that the page
-      shows: the stored window, or the result of a simulation.
-    - `read` has values that rooms (features) have read for the page, by name, so that they are read
-      only once.
+    - `stored`: the stored conversation at this step.
+    - `window`: the window that the page shows: the stored window, or the result of a simulation.
+    - `read`: values that rooms have read for this page, by name, so that they are read once.
     """
 
     query: ConversationQuery
@@ -226,7 +229,7 @@ class ConversationState:
 
     @property
     def is_policy_unknown(self) -> bool:
-        """Whether the policy in force is unknown: the page shows step 0, and step 1 changed the
+        """Whether the policy at the shown step is unknown: at step 0, if step 1 changed the
         policy.
         """
         first = self.step.samples.part[:1]
@@ -238,8 +241,8 @@ class ConversationState:
 
     @cached_property
     def change(self) -> ChangeResult | None:
-        """The change of the shown step; in a simulation, the change that all drafts make together,
-        or the tried limit alone. None at step 0.
+        """The change of the shown step; None at step 0. In a simulation, all its changes as one, or
+        the eviction by the tried limit.
         """
         if self.simulation.changes is None:
             return self.step.detail.change if self.step.detail else None
@@ -247,8 +250,8 @@ class ConversationState:
 
     @cached_property
     def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
-        """The simulated changes, each with its arithmetic line by line. Computed once, because many
-        evictions take a while.
+        """The simulated changes, each with its arithmetic in lines. Cached, because many evictions
+        take long.
         """
         return [(change, receipt(change)) for change in self.simulation.changes or ()]
 
@@ -259,32 +262,29 @@ class ConversationState:
 
     @cached_property
     def evicted(self) -> dict[int, int]:
-        """The numbers of the evicted messages, each with its position in the eviction: 0 for the
-        first.
+        """The numbers of the messages that the change evicts, each with its position in the order
+        of eviction: 0 for the first.
 
-        Empty for a change that only replaces messages in place, such as a tool result that is
-        cleared.
+        Empty for a change that only replaces messages in place, such as clearing a tool result.
         """
         evicted = () if self.change is None or self.change.only_replaces else self.change.evicted
         return {each.seq: position for position, each in enumerate(evicted)}
 
     @property
     def indexed(self) -> Mapping[int, tuple[str, ...]]:
-        """The exact terms that the index in memory lists, by the numbers of the messages that
-        contained them.
-        """
+        """The exact terms in the index, by the number of the message that said them."""
         index = self.contents.index
         return index.terms if index else {}
 
     @property
     def is_index_new(self) -> bool:
-        """Whether the index was made by a simulation and is not stored."""
+        """Whether a simulation made the index, so that it is not stored."""
         index = self.contents.index
         return index is not None and index.seq not in self.stored.window.seqs
 
     @property
     def waiting_call(self) -> int | None:
-        """The number of the message whose tool calls still await results at the end of the window,
+        """The number of a message at the end of the window whose tool calls still wait for results,
         or None.
         """
         rows = self.window.in_order
@@ -299,7 +299,7 @@ class ConversationState:
 
 
 def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
-    """Return several changes as one change, or None without changes."""
+    """Return several changes as one change; None if there are none."""
     if len(changes) < 2:
         return changes[0] if changes else None
     effective = [change for change in changes if not change.ignored] or changes

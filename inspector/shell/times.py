@@ -1,4 +1,4 @@
-"""Formats times for pages: `28 Nov, 07:06`. All words for times are made here."""
+"""Times in words for all pages: `28 Nov, 07:06`."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ FORMS = {
 
 
 def written(at: datetime | date | int, *forms: str) -> str:
-    """Format a time in some of `FORMS`, joined by commas: `written(at, "day", "minute")` is `28
+    """Return a time in words. `forms` are names in `FORMS`: `written(at, "day", "minute")` is `28
     Nov, 07:06`.
 
-    A datetime and an int (seconds since 1970) are shown in the site's time zone.
+    The words are in the site's time zone. An int is in seconds since 1970.
     """
     return formatted(there(at), *forms)
 
 
 def formatted(local: datetime | date, *forms: str) -> str:
-    """Format a time like `written`, but do not convert it to the site's time zone."""
+    """Return a time in words like `written`, but in its own time zone."""
     return ", ".join([format(local, FORMS[form]) for form in forms])
 
 
 def there(at: datetime | date | int) -> datetime | date:
-    """Return a time in the site's time zone. A date, or a time without a zone, is unchanged."""
+    """Convert a time to the site's time zone. A date, or a time without a zone, stays as it is."""
     if isinstance(at, int):
         return datetime.fromtimestamp(at, timezone.get_default_timezone())
     return timezone.localtime(at) if isinstance(at, datetime) and at.tzinfo else at
 
 
 def time_left(seconds: int | None) -> str:
-    """Return how long something still takes, in words: `90 s`, `3 minutes`. "" if nobody knows."""
+    """Return how long something still takes, in words: `90 s`, `3 minutes`. Return "" for None and
+    0.
+    """
     if not seconds:
         return ""
     return f"{seconds:,} s" if seconds < 2 * MINUTE else f"{round(seconds / MINUTE):,} minutes"

@@ -53,9 +53,7 @@ for _filter in (
 
 @register.simple_tag
 def flag_words(name: str) -> str:
-    """Return the words for a flag (a reason why conversations need attention), for use within a
-    line.
-    """
+    """Return the words of a flag for use within a line, by the flag's name."""
     return flag_named(name).words.lower()
 
 
@@ -65,7 +63,7 @@ _LINK = 'href="{0}" hx-get="{0}"'
 
 
 def _drawn(template_name: str, **context: object) -> SafeString:
-    """A small template's markup, without the final line break."""
+    """Return the markup of a small template, without its final line break."""
     context["sprite"] = static("inspector/sprite.svg")
     markup = render_to_string(f"inspector/shared/{template_name}", context)
     return mark_safe(markup.removesuffix("\n"))  # noqa: S308
@@ -74,17 +72,15 @@ def _drawn(template_name: str, **context: object) -> SafeString:
 @register.simple_tag
 @cache
 def icon(name: str, css: str = "i") -> SafeString:
-    """Return the markup of an icon. Icons are cached, because a page draws hundreds of icons of a
-    few kinds.
-    """
+    """Return the markup of an icon. The markup is cached, because a page has hundreds of icons."""
     return _drawn("_icon.html", name=name, css=css)
 
 
 @register.simple_tag
 @cache
 def shape(name: str) -> SafeString:
-    """Return the markup of the glyph for a kind of message, by which the kind is recognized without
-    its colour.
+    """Return the markup of the shape for a kind of message. Readers recognize the kind without
+    colour.
     """
     return _drawn("_shape.html", name=name)
 
@@ -95,11 +91,11 @@ _OF_READER = {"csrf_token": "\0csrf", "here": "\0here"}
 
 @register.simple_tag(takes_context=True)
 def drawn(context: Context, template_name: str, **values: object) -> SafeString:
-    """Return the markup of a template. The template sees `values`, and for the reader `csrf_token`
-    and `here`, the URL of the page.
+    """Return the markup of a template with `values`. The template also gets `csrf_token`, and
+    `here`: the URL of the page.
 
-    Markup is cached by `values`. So the values may not have words of messages, which would stay in
-    the cache after an erasure.
+    The markup is cached by `values`. They must have no words of messages, which would stay in the
+    cache after an erasure.
     """
     request = getattr(context, "request", None)
     own = {} if request is None else {"here": request.get_full_path()}
@@ -117,8 +113,10 @@ def drawn(context: Context, template_name: str, **values: object) -> SafeString:
 def drawn_once(
     template_name: str, values: tuple[tuple[str, object], ...], gaps: tuple[str, ...], site: object
 ) -> str:
-    """Return the cached markup of a template, with gaps for what differs from reader to reader:
-    `gaps` are their names. `site` is the part of the cache's key that decides the URLs of pages.
+    """Return the cached markup of a template. Values that differ from reader to reader become gaps,
+    to be filled later; `gaps` are their names.
+
+    `site` is only a part of the cache's key: what decides the URLs of pages.
     """
     return render_to_string(template_name, {**dict(values), **{n: _OF_READER[n] for n in gaps}})
 
@@ -126,19 +124,18 @@ def drawn_once(
 @register.filter
 def fields(rows: Iterable[object]) -> list[dict[str, object]]:
     """Return each row as a dictionary of its fields. Templates read dictionaries faster than
-    objects, because they look up a key before an attribute.
+    objects.
     """
     return [vars(row) for row in rows]
 
 
 @register.simple_tag
 def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "") -> SafeString:
-    """Return the markup of many rows of one class, with `between` between two rows. The class
-    attribute `drawn` names the fields that the template of a row gets. The template also gets
-    `text` and `href` if the row has them.
+    """Return the markup of many rows of one class, with `between` between two rows. The template of
+    a row gets the fields that the class lists in `drawn`, and `text` and `href`.
 
-    Rows are cached, except for rows with words of a message, which would stay in the cache after an
-    erasure. The class attribute `has_words` names the fields that may have such words.
+    Rows are cached. Not cached are rows with a value in the fields that the class lists in
+    `has_words`: words of messages would stay in the cache after an erasure.
     """
     if not rows:
         return SafeString("")
@@ -157,7 +154,9 @@ def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "")
 
 
 def _escaped(text: str) -> str:
-    """A text as markup. A page has hundreds, and `conditional_escape` asks each for more."""
+    """Return a text as markup. This is faster than `conditional_escape`, which matters for hundreds
+    of texts.
+    """
     is_markup = isinstance(text, SafeString) or not _ESCAPED.search(text)
     return text if is_markup else escape(text)
 
@@ -166,12 +165,11 @@ def _escaped(text: str) -> str:
 def drawn_row(
     template_name: str, names: tuple[str, ...], values: tuple[object, ...], types: tuple[type, ...]
 ) -> str:
-    """Return the cached markup of a row, with gaps in place of its text and its URL. These may
-    contain words of a message or of a search, which would stay in the cache after an erasure.
+    """Return the cached markup of a row, with gaps for its text and its URL. These can have words
+    of a message or a search, which must not stay in the cache after an erasure.
 
-    The pages of neighbouring steps have most rows in common. `names` and `values` are the fields of
-    the row, and `types` the types of the values. Equal values of another type, such as a safe
-    string, make other markup.
+    `names`, `values` and `types` are those of the row's fields. Equal values of different types,
+    such as a safe string, can have different markup.
     """
     fields = dict(zip(names, values, strict=True))
     return render_to_string(template_name, {**fields, **_GAPS}).strip()
@@ -180,27 +178,29 @@ def drawn_row(
 @register.simple_tag
 @cache
 def mark(name: str, is_in: bool = True) -> SafeString:
-    """Return the markup of the square for a message: solid if it is in memory, otherwise hollow."""
+    """Return the markup of the square for a message: solid if the message is in memory, else
+    hollow.
+    """
     return _drawn("_mark.html", name=name, shape=shape(name), is_in=is_in)
 
 
 @register.inclusion_tag("inspector/shared/_columns.html")
 def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, object]:
-    """Return the context for the header of a table: the names of its columns, and the label of its
-    button (`verb`).
+    """Return the context for the header of a table: the names of its columns. `verb` is the label
+    of the button in the header, or "".
     """
     return {"names": [*names, *more], "verb": verb}
 
 
 @register.simple_tag
 def manage_command(command: str) -> str:
-    """Return a management command as people type it where the site runs."""
+    """Return a management command as people type it on this installation."""
     return f"{inspector_configuration().MANAGE} {command}"
 
 
 @register.simple_tag(takes_context=True)
 def chosen_display(context: Context) -> SafeString:
-    """Return the HTML attributes of a page for the reader's theme and display switches."""
+    """Return the HTML attributes of the page for the reader's theme and display switches."""
     request = getattr(context, "request", None)
     if request is None:
         return mark_safe("")
@@ -214,9 +214,9 @@ def chosen_display(context: Context) -> SafeString:
 def to(
     page: ShownPage, at: int | None = None, keeps: bool = True, **chosen: int | str | None
 ) -> SafeString:
-    """Return the HTML attributes of a link to another view of the page: its URL, also for HTMX.
+    """Return the HTML attributes of a link to another view of the page, with and without HTMX.
 
-    `at` is the step, by default the shown step. With `keeps`, the URL keeps the parameters of
+    `at` is the step; None for the shown step. With `keeps`, the URL keeps the parameters of
     highlights. `chosen` are further URL parameters.
     """
     return format_html(_LINK, page.link(page.at if at is None else at, keeps, **chosen))
@@ -224,8 +224,8 @@ def to(
 
 @register.inclusion_tag("inspector/conversation/_fold.html")
 def fold(page: ShownPage, name: str, title: str) -> dict[str, object]:
-    """Return the context for the heading of a section: a link that unfolds the section, or folds it
-    again.
+    """Return the context for the heading of a section, which is a link that unfolds or folds the
+    section.
     """
     is_open = name in page.state.query.open
     return {"name": name, "title": title, "href": page.fold_link(name), "is_open": is_open}
@@ -233,7 +233,7 @@ def fold(page: ShownPage, name: str, title: str) -> dict[str, object]:
 
 @register.simple_tag(takes_context=True)
 def top_bar(context: Context) -> SafeString:
-    """Return the bar above each page: the menu with the items that the reader may see."""
+    """Return the bar at the top of each page, with the menu items that the reader may see."""
     request = getattr(context, "request", None)
     if request is None:
         return drawn(context, "inspector/shared/_topbar.html", theme="dark")
@@ -249,8 +249,8 @@ def top_bar(context: Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def head_files(context: Context) -> SafeString:
-    """Return the markup that loads style sheets and scripts: those of each page, and those that the
-    rooms (plug-in features) on this page need.
+    """Return the markup that loads the style sheets and scripts of the page, including those of
+    rooms.
     """
     request = getattr(context, "request", None)
     shown = [] if request is None else rooms_on(request)
@@ -264,7 +264,7 @@ def head_files(context: Context) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def fragment(context: Context, shown: Fragment) -> SafeString:
-    """Return a room's template, rendered with the page's context. Rooms are plug-in features."""
+    """Return a template of a room, rendered with the context of the page."""
     template = context.template.engine.get_template(shown.template)  # type: ignore[union-attr]  # a template that is rendered has an engine
     with context.push(**shown.context):
         return template.render(context)
@@ -272,13 +272,13 @@ def fragment(context: Context, shown: Fragment) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def fragments(context: Context, shown: Iterable[Fragment]) -> SafeString:
-    """Return the rendered templates of several rooms (plug-in features), in their order."""
+    """Return templates of rooms in their order, rendered with the context of the page."""
     return SafeString("".join(fragment(context, each) for each in shown))
 
 
 @register.simple_tag(takes_context=True)
 def absolute(context: Context, address: str) -> str:
-    """Return a URL of this site with its host, as other programs need it."""
+    """Return a URL of this site with its host, for use in other programs."""
     request = getattr(context, "request", None)
     return address if request is None else str(request.build_absolute_uri(address))
 
@@ -291,8 +291,8 @@ def sort_link(query: ShownPage, key: str) -> str:
 
 @register.simple_tag
 def message_choice(seq: int) -> SafeString:
-    """Return the HTML attributes `name` and `value` of a button that selects a message. A negative
-    `seq` selects a simulated draft.
+    """Return the HTML attributes of a button that selects a message. A negative `seq` selects a
+    draft of a simulation.
     """
     ((name, number),) = chosen(seq).items()
     return mark_safe(f'name="{name}" value="{number}"')  # noqa: S308
@@ -311,8 +311,8 @@ def signed(number: int) -> str:
 
 @register.filter
 def row_text(text: str, page: ShownPage) -> str:
-    """Return a text cut to the length of a row, with marks around the phrase that the page
-    highlights, such as searched words.
+    """Return the beginning of a text, as long as a row shows. The phrase that the page highlights
+    is marked.
     """
     return history.shown(text, page.marks.phrase)
 
@@ -324,9 +324,7 @@ def pretty_json(value: object) -> str:
 
 @register.simple_tag
 def clock(moment: datetime, *forms: str) -> SafeString:
-    """Return the markup of a time in some of the forms of `times.written`, with the site's time
-    zone.
-    """
+    """Return the markup of a time with the site's time zone. `forms` are names in `times.FORMS`."""
     words = f"{written(moment, *forms)} {written(moment, 'zone')}"
     local = timezone.localtime(moment)
     return format_html('<time datetime="{}">{}</time>', local.isoformat(timespec="seconds"), words)
@@ -334,28 +332,28 @@ def clock(moment: datetime, *forms: str) -> SafeString:
 
 @register.filter("written")
 def written_as(moment: datetime | date, form: str) -> str:
-    """Return a time in one of the forms of `times.written`."""
+    """Return a time in words. `form` is a name in `times.FORMS`."""
     return written(moment, form)
 
 
 @register.filter
 def day_or_time(moment: datetime) -> str:
-    """Return when something began: 11:08 if that was today, else 24 Nov."""
+    """Return the time `11:08` if it was today, otherwise the day `24 Nov`."""
     return written(moment, "minute" if is_today(moment) else "day")
 
 
 @register.simple_tag
 def query_with(query: ShownPage, **changes: str) -> str:
-    """Return the query string of a list with `changes` to its filters. All other filters stay."""
+    """Return the query string of a list, with `changes` to its filters."""
     return str(query.link(**changes))
 
 
 @register.filter
 def ends(text: str) -> tuple[str, str]:
-    """Return a long id in two parts: a page may shorten the first part, and always shows the
-    second.
+    """Return an ID in two parts: a page can cut the first part, and always shows the second. The
+    second part of a short ID is "".
 
-    A blank id is put in quotes, or nobody could click it.
+    A blank ID gets quotation marks, so that people can click it.
     """
     text = text if text.strip() else f"“{text}”"
     tail = ENDS_TAIL if len(text) > 2 * ENDS_TAIL else 0
@@ -364,9 +362,7 @@ def ends(text: str) -> tuple[str, str]:
 
 @register.filter
 def middle(text: str, most: int) -> str:
-    """Return an id shortened to `most` characters in the middle, because both ends
-    distinguish ids.
-    """
+    """Shorten an ID to `most` characters by cutting its middle, because IDs differ at both ends."""
     if len(text) <= most:
         return text
     tail = most // 3
@@ -375,7 +371,9 @@ def middle(text: str, most: int) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """Return how long ago a time was: now, 8 s ago, 2 min ago, 3 h ago, then the date."""
+    """Return how long ago a time was: `now`, `8 s ago`, `2 min ago`, `3 h ago`. For an earlier
+    time, return the date.
+    """
     seconds = int((timezone.now() - moment).total_seconds())
     for limit, unit, words in ((5, 1, "now"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < limit:

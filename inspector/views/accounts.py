@@ -1,4 +1,4 @@
-"""Signs people in and out, and stores their theme and the display switches for a projector."""
+"""Signs people in and out, and stores their theme and their display switches in cookies."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ YEAR = 365 * 24 * 3600
 
 @method_decorator(login_not_required, name="dispatch")
 class SignIn(LoginView):
-    """The sign-in page. It asks for name and password, unless the project has a sign-in page of its
-    own, which may require more.
+    """The sign-in page, with name and password. If the project has its own sign-in page, redirect
+    to that page.
     """
 
     template_name = "inspector/accounts/sign_in.html"
@@ -51,10 +51,10 @@ class SignOut(LogoutView):
 @never_cache
 @login_not_required
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in the account of a sign-in link, if the link is unused and the request comes from this
-    machine.
+    """Sign in the account of a sign-in link. The link must be unused, and the request must come
+    from this machine.
 
-    For somebody who is already signed in, a used link works, too.
+    Somebody who is signed in already is redirected to the overview by any link.
     """
     user = use_token(token) if is_local(request) else None
     if user is None and request.user.is_authenticated:
@@ -76,8 +76,8 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_not_required
 def display(request: HttpRequest) -> HttpResponse:
-    """Turn a display switch on or off, and redirect to the page given as `next`. The switches are
-    large type, and the marks of messages that leave next.
+    """Turn a display switch on or off, and redirect to the page given as `next`. One switch is for
+    large type, the other marks the messages that leave next.
     """
     name = request.POST.get("switch", "")
     if name not in DISPLAYS:
@@ -87,7 +87,9 @@ def display(request: HttpRequest) -> HttpResponse:
 
 
 def _remember(request: HttpRequest, name: str, value: str) -> HttpResponse:
-    """Keep a value in a cookie, or delete the cookie of an empty one, and go back."""
+    """Store a value in a cookie, and redirect to the page given as `next`. An empty value deletes
+    the cookie.
+    """
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure()):
         back = reverse("inspector:overview")

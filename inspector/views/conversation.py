@@ -39,15 +39,15 @@ OPEN_LENGTH = 100  # characters
 
 @require_safe
 def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show a conversation at a step (`?at=`), with a selected message (`?msg=`). `?time=` leads to
-    the step at a time, and `?client_id=` to the message with a client's ID.
+    """Show a conversation. The URL parameters are:
 
-    `?with=` compares with another step; differences are listed for messages with a number above
-    `?past=`. `?before=` and `?after=` page through the history. `?replay=1` computes the limit that
-    would have kept the selected message in a long history. `?open=` names the unfolded sections.
-
-    Rooms (plug-in features of the page) have parameters of their own, which may select a message or
-    a draft of a simulation (`?draft=`).
+    - `at`, `time`: the step to show, or a time to find the step.
+    - `msg`, `client_id`: the number or the client's ID of the selected message.
+    - `with`, `past`: a step to compare with, for messages with a number above `past`.
+    - `before`, `after`: the part of a long history to show.
+    - `replay=1`: in a long history, find the limit that would have kept the selected message.
+    - `open`: the names of unfolded sections.
+    - parameters of rooms, such as `draft` for a simulation.
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
@@ -72,7 +72,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Pin or unpin a message, then show the page with it selected."""
+    """Pin a message, or unpin it with `pinned=no`. Then show the page with the message selected."""
     change = services.unpin if request.POST.get("pinned") == "no" else services.pin
     change(memory_id, seq, actor=actor_of(request))
     return redirect(conversation_url(memory_id, msg=seq))
@@ -80,11 +80,11 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> HttpResponse:
-    """Show the effect of leaving a term out of the index. If the term was left out before, show the
-    effect of listing it again. A POST makes this change, and shows the message that said the term.
+    """Show the effect of leaving a term out of the index, or of listing it again if it was left
+    out. A POST makes this change, and shows the message that said the term.
 
-    `seq` is the number of an index message, and `number` is the term's place in the index, so that
-    no URL contains the term.
+    `seq` is the number of the index. `number` is the position of the term in the index, so that no
+    URL contains the term.
     """
     memory = conversations.memory(memory_id)
     row = index_row(memory_id, seq, number)
@@ -105,11 +105,11 @@ def index_term(request: HttpRequest, memory_id: str, seq: int, number: int) -> H
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form for a summary. A POST previews the compaction, or with the field `store` stores
-    it.
+    """Show the form for a summary. A POST previews the compaction. With the field `store`, a POST
+    stores it.
 
-    The form names the chosen messages by their numbers, so that they stay the same if messages have
-    come or left meanwhile.
+    The form names the messages to replace by number. So they stay the same while other messages
+    arrive or leave.
     """
     memory, preview = conversations.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)
@@ -138,7 +138,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _query(request: HttpRequest) -> ConversationQuery:
-    """Read the parameters of an address."""
+    """Read the parameters of a URL."""
     draft = _number(request, "draft")
     return ConversationQuery(
         at=_number(request, "at"),
@@ -154,13 +154,13 @@ def _query(request: HttpRequest) -> ConversationQuery:
 
 
 def _unfolded(request: HttpRequest) -> frozenset[str]:
-    """Return the names of the sections that an address unfolds."""
+    """Return the names of the sections that the URL unfolds."""
     names = request.GET.get("open", "")[:OPEN_LENGTH].split()
     return frozenset(name for name in names if name.isascii() and name.isalpha())
 
 
 def _room_parameters(request: HttpRequest) -> dict[str, str]:
-    """Return the parameters that rooms own. Raises Http404 for text where a number must be."""
+    """Return the URL parameters of rooms. Raises Http404 for a text where a number is needed."""
     kinds = {name: kind for name, kind in rooms.parameters().items() if name in request.GET}
     for name, kind in kinds.items():
         if kind is int:
@@ -169,8 +169,8 @@ def _room_parameters(request: HttpRequest) -> dict[str, str]:
 
 
 def _sought_url(request: HttpRequest, memory_id: str) -> str:
-    """Return the URL of the step at a time, or of a client's message, which is shown at its arrival
-    unless a step or time is given.
+    """Return the URL of the page for a time or for a client's message ID. The message is shown at
+    the step that added it, unless the URL has a step or a time.
     """
     parameters = {name: str(text) for name, text in request.GET.items()}
     time, client_id = parameters.pop("time", ""), parameters.pop("client_id", "")
@@ -183,8 +183,8 @@ def _sought_url(request: HttpRequest, memory_id: str) -> str:
 
 
 def _moment(text: str) -> datetime:
-    """Return a time, in the site's zone unless it has another, at the end of its second: pages show
-    whole seconds.
+    """Return the end of the second that a text names, because pages show whole seconds. Without a
+    time zone, the site's time zone counts.
     """
     try:
         moment = parse_datetime(text)

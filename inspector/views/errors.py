@@ -1,8 +1,7 @@
-"""Error pages, with the cause and the next step. For URLs of the API, the errors are problem
-details.
+"""Error pages with the cause and the next step; for URLs of the API, problem details.
 
-For such URLs, Django calls these views only if no view of the API could respond, such as for a URL
-without a route.
+Django calls these views for a URL of the API only if no view of the API could answer, such as for
+an unknown URL.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _SERVER_ERROR = Problem(
 
 
 def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None:
-    """Return the page for an error that a view or its template raised, or None for an unexpected
+    """Return the page for an error in a view or a template. Return None for an unexpected
     exception, which is a bug.
     """
     if isinstance(exception, (Http404, MemoryNotFound, MessageNotFound, StepNotFound)):
@@ -74,7 +73,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def _problem_page(request: HttpRequest, error: Problem, **context: object) -> HttpResponse:
-    """Show the page for the status of an error, or return problem details for URLs of the API."""
+    """Return the error page for a problem; for URLs of the API, problem details."""
     if is_api(request.path):
         return error.to_http_response()
     page = f"inspector/errors/{error.status}.html"
@@ -82,9 +81,7 @@ def _problem_page(request: HttpRequest, error: Problem, **context: object) -> Ht
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Show 403 for a form that was sent by another site, or from a page that was opened before
-    signing in.
-    """
+    """Show 403 for a form from another site, or from a page that was opened before signing in."""
     return render(request, "inspector/errors/csrf.html", status=403)
 
 
@@ -104,8 +101,8 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_allowed(request: HttpRequest, refusal: HttpResponse) -> HttpResponse:
-    """Show a page for status 405, such as when somebody opens the URL of a form. `refusal` is
-    Django's response.
+    """Show a page for status 405, such as when somebody opens the URL of a form. `refusal` is the
+    response that Django made.
     """
     page = render(request, "inspector/errors/405.html", status=405)
     page.headers["Allow"] = refusal.headers["Allow"]
@@ -113,7 +110,9 @@ def not_allowed(request: HttpRequest, refusal: HttpResponse) -> HttpResponse:
 
 
 def _missing(request: HttpRequest, exception: Exception | None) -> str:
-    """Return a sentence about the missing thing, with a short id; empty for a whole URL."""
+    """Return the sentence of the exception about the missing thing, with its ID shortened. Return
+    "" if the URL itself is unknown.
+    """
     if exception is None or isinstance(exception, Resolver404):
         return ""
     found = request.resolver_match.kwargs if request.resolver_match else {}
@@ -122,7 +121,9 @@ def _missing(request: HttpRequest, exception: Exception | None) -> str:
 
 
 def _missing_example(request: HttpRequest, exception: Exception | None) -> str:
-    """Return the id of an example conversation that is not stored; lessons lead to them."""
+    """Return the ID of the missing conversation if it is one of the examples, to which lessons
+    link; else "".
+    """
     if not isinstance(exception, MemoryNotFound) or not request.resolver_match:
         return ""
     memory_id: str = request.resolver_match.kwargs.get("memory_id", "")
@@ -130,7 +131,7 @@ def _missing_example(request: HttpRequest, exception: Exception | None) -> str:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Show 500, or 503 with Retry-After during an outage of the database."""
+    """Show 500. During an outage of the database, show 503 with Retry-After."""
     found = outage(sys.exc_info()[1])
     if found is not None:
         return _database_outage(request, found)
@@ -138,7 +139,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
-    """Show 503, or return it as problem details for URLs of the API."""
+    """Return the page for status 503; for URLs of the API, problem details."""
     if is_api(request.path):
         return database_problem(found).to_http_response()
     html = _page_of_node(request, found) if found.is_of_node else None
@@ -148,8 +149,8 @@ def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
 
 
 def _page_of_node(request: HttpRequest, found: Outage) -> str | None:
-    """Return the page for a node that is down, with its name and with links that still work; None
-    if the database no longer responds.
+    """Return the page for a database node that is down, with links that still work. Return None if
+    no database answers.
     """
     try:
         context = {"outage": found, "nodes": unreachable_nodes()}

@@ -23,11 +23,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 200 if the database can be read, otherwise 503. The answer has a note if nothing can
-    be stored.
+    """Answer 200 if the database can be read, else 503. A note says if nothing can be stored.
 
-    A cluster of databases counts as ready while one node is down, because the conversations on
-    other nodes are available.
+    A cluster with one node down answers 200, because the conversations on other nodes are
+    available.
     """
     try:
         unreachable = unreachable_nodes()

@@ -46,8 +46,8 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """Show a page of the conversations that match the URL's filter. If none are stored, show how to
-    begin.
+    """Show the conversations that match the filter in the URL, one page of them. If nothing is
+    stored, show how to begin.
     """
     context = _page(OverviewQuery.read(request.GET.dict())) | _feed()
     context["is_empty"] = not context["rows"] and not any_memory()
@@ -57,7 +57,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
 
 
 def _has_only_examples(request: HttpRequest, context: PageContext) -> bool:
-    """Return whether there is nothing but the examples, and nobody has ended the tour."""
+    """Return whether all stored conversations are examples, and the tour has not been ended."""
     listed = {row.memory.id for row in context["rows"]}
     is_all = len(listed) == context["total"] and not context["query"].parameters
     return bool(listed) and is_all and listed <= demo.ids() and not is_ended(request)
@@ -65,7 +65,7 @@ def _has_only_examples(request: HttpRequest, context: PageContext) -> bool:
 
 @require_POST
 def end_tour(request: HttpRequest) -> HttpResponse:
-    """End the tour for good in this browser, and show the page without the tour."""
+    """End the tour for this browser, and show the page without it."""
     to = request.POST.get("next", "")
     allowed = {request.get_host()}
     is_safe = url_has_allowed_host_and_scheme(to, allowed, require_https=request.is_secure())
@@ -78,11 +78,10 @@ def end_tour(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def now(request: HttpRequest) -> HttpResponse:
-    """Show the parts of an overview that are updated live: its numbers, its rows, and the latest
-    evictions.
+    """Show the parts of the overview that change live: numbers, rows, and the latest evictions.
 
-    `?id=` names the conversations whose rows an open page has, so that they stay in their order.
-    Evictions after `?seen=` are marked as new.
+    `?id=` names the conversations in the rows of the open page, which keep their order. Evictions
+    after `?seen=` are marked as new.
     """
     query = OverviewQuery.read(request.GET.dict())
     listed = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
@@ -93,8 +92,8 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def over_time(request: HttpRequest) -> HttpResponse:
-    """Show the chart over time of a filtered list. The page requests the chart after the list,
-    because the chart takes longer.
+    """Show the table over time for a filtered list. The page requests it after the list, because it
+    takes longer.
     """
     query = OverviewQuery.read(request.GET.dict())
     found = rooms.over_time(query, at_once=True)
@@ -106,7 +105,7 @@ def over_time(request: HttpRequest) -> HttpResponse:
 def add_demo(request: HttpRequest) -> HttpResponse:
     """Store the example conversations that an empty overview offers.
 
-    Redirects to the conversation named in the form field `example`, otherwise to the overview.
+    Redirect to the example in the form field `example`; without this field, to the overview.
     """
     demo.load()
     example = request.POST.get("example", "")
@@ -116,7 +115,9 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 
 
 def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> PageContext:
-    """Return the context of a page. Changes during the read are newer than its `moment`."""
+    """Return the context of the overview. A change with a time after `moment` may be missing in
+    it.
+    """
     moment = newest_change()
     headlines = current_headlines(moment, query)
     if headlines.counted.filters:
@@ -158,7 +159,9 @@ def _page(query: OverviewQuery, listed: Sequence[str] = ()) -> PageContext:
 
 
 def _found(query: OverviewQuery) -> CursorPage[OverviewRow]:
-    """Return the page at the cursor, or the first one if the cursor is invalid."""
+    """Return the conversations at the cursor of the URL. If the cursor is invalid, return the first
+    page.
+    """
     page = partial(overview_page, query.which, ordering=query.ordering, size=PAGE_SIZE)
     try:
         return page(cursor=query.cursor)
@@ -173,7 +176,7 @@ def _feed(last_seen: int | None = None) -> PageContext:
 
 @require_safe
 def open_conversation(request: HttpRequest) -> HttpResponse:
-    """Redirect to the conversation with the id that somebody typed, without a search."""
+    """Redirect to the conversation with the ID that somebody typed."""
     memory_id = request.GET.get("id", "").strip()
     if not is_id(memory_id):
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
@@ -231,12 +234,12 @@ def _ask(request: HttpRequest, chosen: Sequence[MemoryRow], form: BulkForm) -> H
 
 
 def _shown(form: BulkForm) -> MemoryFilter:
-    """Return the selection of the overview to which the form returns."""
+    """Return the filter of the overview to which the form returns."""
     return OverviewQuery.read(QueryDict(form.back[1:]).dict()).which
 
 
 def _chosen(form: BulkForm) -> list[MemoryRow]:
-    """Return the chosen conversations without those deleted meanwhile. Raises ValidationError."""
+    """Return the chosen conversations that still exist. Raises ValidationError."""
     if not form.cleaned_data["every"]:
         return memories(form.ids)
     which = _shown(form)
@@ -250,7 +253,9 @@ def _refused(request: HttpRequest, form: BulkForm, problem: str) -> HttpResponse
 
 
 def _export(request: HttpRequest, memory_ids: Sequence[str]) -> HttpResponseBase:
-    """Send JSON Lines, one conversation each, in LangChain4j's format, which the import reads."""
+    """Send a file of JSON Lines in LangChain4j's format, one conversation a line. The import can
+    read this file.
+    """
     response = streamed(request, _exported(memory_ids), "application/jsonl")
     response["Content-Disposition"] = 'attachment; filename="conversations.jsonl"'
     return response

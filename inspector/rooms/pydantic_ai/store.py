@@ -1,4 +1,4 @@
-"""Pydantic AI's ConversationStore over the memories of a Django project.
+"""Pydantic AI's ConversationStore over the memories of a Django project:
 
 memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
 conversations = ChatMemoryConversationStore(memories.get)

@@ -32,8 +32,8 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
     """Return the policies of conversations with the option *start at a user message* turned on, by
     conversation ID.
 
-    Conversations that need no change are left out: those whose policy has the option already, and
-    those whose clients decide the window.
+    Left out are conversations whose clients decide the window, and those whose memory starts at a
+    user message anyway.
     """
     in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
     return {

@@ -76,7 +76,7 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _usual(memory_id: str) -> str:
-    """Return the first provider in use of a conversation."""
+    """Return the first provider in use for a conversation, or "openai"."""
     return next(iter(choices().of(memory_id).providers), "openai")
 
 
@@ -88,7 +88,7 @@ def _query_values(request: HttpRequest, memory: MemoryRow) -> dict[str, object]:
 
 
 def _places(preview: writes.RepairPreview) -> dict[str, list[dict[str, object]]]:
-    """Return the messages of both windows as rows, marked if they leave, come or move."""
+    """Return the rows of both windows, marked if their messages leave, arrive or move."""
     before = [seq for seq, _ in preview.before]
     after = [seq for seq, _ in preview.after if seq is not None]
     at_fault = {preview.before[at][0] for each in preview.findings for at in each.positions}
@@ -113,7 +113,7 @@ def _line(message: ChatMessage) -> str:
 
 @require_POST
 def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse:
-    """Undo the repair of a step, then show the conversation."""
+    """Undo the repair that `step` made, then show the conversation."""
     writes.undo_repair(memory_id, step, actor=actor_of(request))
     return redirect(conversation_url(memory_id))
 
@@ -123,7 +123,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
     """Show a preview of the repairs of all conversations with the same cause.
 
     A POST with the `versions` of the previewed conversations repairs them. With `snap`, their
-    policies are also changed, so that memory starts at a user message after each trim.
+    policies also get the option *start at a user message*.
     """
     asked = request.POST or request.GET
     visit = Visit.read(asked.dict())
@@ -166,7 +166,7 @@ def repair_many(request: HttpRequest) -> HttpResponse:
 
 
 def _mendable(asked: QueryDict, visit: Visit) -> list[str]:
-    """Return the conversations with one of the rules of the form, which share a cure."""
+    """Return the IDs of the conversations that break one of the rules in the form or the URL."""
     rules = [rule for rule in asked.getlist("rule") if rule in RULES] or [visit.rule]
     found = [ill_ids(replace(visit.which, rule=rule), AT_ONCE) for rule in rules]
     return list(dict.fromkeys(id for ids in found for id in ids))[:AT_ONCE]
@@ -174,11 +174,11 @@ def _mendable(asked: QueryDict, visit: Visit) -> list[str]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def raise_limits(request: HttpRequest) -> HttpResponse:
-    """Show the conversations whose limit is too small for their largest turn, each with a policy
-    that is large enough.
+    """Show the conversations whose limit is smaller than their largest turn, each with a policy to
+    set instead.
 
-    The new policy has a higher limit. If sending everything is better in every way, the new policy
-    sends everything. A POST with the shown policies in `policies` sets them.
+    This policy has a higher limit, or sends everything if that is better in every way. A POST with
+    the shown `policies` sets them.
     """
     if "policies" in request.POST:
         return _made_room(request)
@@ -202,7 +202,7 @@ def raise_limits(request: HttpRequest) -> HttpResponse:
 
 
 def _made_room(request: HttpRequest) -> HttpResponse:
-    """Set the policies that the page has shown."""
+    """Set the policies that the page has shown, and show the result."""
     shown = shown_policies(request.POST["policies"], AT_ONCE)
     policies = {memory_id: policy_from_text(text) for memory_id, (text, _) in shown.items()}
     versions = {memory_id: version for memory_id, (_, version) in shown.items()}
@@ -212,15 +212,15 @@ def _made_room(request: HttpRequest) -> HttpResponse:
 
 
 def without_clients(memory_ids: list[str]) -> list[str]:
-    """Return the given conversations without those whose client writes the window. The next list of
-    such a client would undo a repair.
+    """Return the given IDs without the conversations whose client writes the window: the client's
+    next list would undo a repair.
     """
     theirs = ids_of_clients(memory_ids)
     return [memory_id for memory_id in memory_ids if memory_id not in theirs]
 
 
 def _example(made: writes.Repairs, provider: str) -> dict[str, object] | None:
-    """Return the first repair, message by message, or None."""
+    """Return the first repair message by message, as an example; None without repairs."""
     first = next(iter(made.done), None)
     if first is None:
         return None
@@ -230,7 +230,9 @@ def _example(made: writes.Repairs, provider: str) -> dict[str, object] | None:
 
 @require_POST
 def undo_many(request: HttpRequest) -> HttpResponse:
-    """Undo repairs and policy changes that were made together, each by a further step."""
+    """Undo repairs and policy changes that were made together. Each conversation gets a further
+    step for this.
+    """
     steps = shown_versions(request.POST.get("steps", "{}"), AT_ONCE)
     policies = shown_policies(request.POST.get("policies", "{}"), AT_ONCE)
     actor = actor_of(request)

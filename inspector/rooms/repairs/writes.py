@@ -31,12 +31,14 @@ NOTE = 255
 
 @dataclass(frozen=True)
 class RepairPreview:
-    """A preview of a repair for a provider. `version` is the version of the conversation.
+    """A preview of the repair of a window for a provider.
 
-    `before` and `after` are the messages of the window, as pairs of number and message. A
-    placeholder has None instead of a number. `findings` are the present problems of the window, and
-    `left` are the problems after the repair. `done` describes the repair in sentences, and
-    `summary` in a few words. A repair is impossible if the provider would still reject the window.
+    - `version`: the version of the conversation.
+    - `before`, `after`: the messages of the window, as pairs of number and message. A placeholder
+      has None as number.
+    - `findings`: the problems of the window now.
+    - `left`: the problems that remain after the repair.
+    - `done`: the changes of the repair, as sentences. `summary` has them in a few words.
     """
 
     provider: str
@@ -50,12 +52,14 @@ class RepairPreview:
 
     @property
     def refused(self) -> Sequence[Finding]:
-        """The remaining problems because of which the provider would still reject the window."""
+        """The remaining problems for which the provider would still reject the window. If there are
+        any, the window cannot be repaired.
+        """
         return [each for each in self.left if each.severity == "refused"]
 
     @property
     def leaving(self) -> int:
-        """The number of messages that leave memory."""
+        """The number of messages that the repair removes from memory."""
         return len({seq for seq, _ in self.before} - {seq for seq, _ in self.after})
 
     @property
@@ -80,12 +84,12 @@ def repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Repair the window for a provider, as one step. The note of the step describes the changes and
-    gives the reason.
+    """Repair the window for a provider, as one step. The note of the step has the changes and the
+    `reason`.
 
-    Placeholders for tool results are not part of the history. Raises MemoryNotFound, InvalidValue,
-    VersionConflict, and NotRepairable if there is nothing to do, or if the provider would still
-    reject the window.
+    Placeholders for tool results are not in history. Raises MemoryNotFound, InvalidValue and
+    VersionConflict. Raises NotRepairable if nothing has to be repaired, or if the provider would
+    still reject the window.
     """
 
     def change(recorder: Recorder) -> ChangeResult:
@@ -104,12 +108,13 @@ def undo_repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Undo the repair of a step by a further step: removed messages return to their positions, and
-    placeholders leave.
+    """Undo the repair that `step` made, by a further step. Removed messages return to their
+    positions, and placeholders leave.
 
-    Messages that have left or arrived since then are not affected. Raises MemoryNotFound,
-    StepNotFound, InvalidValue (the step is not a repair) and VersionConflict. Raises NotRepairable
-    if nothing of the repair is left to undo, or if the returning messages would exceed the limit.
+    Other messages stay as they are now, even those that arrived after the repair. Raises
+    MemoryNotFound, StepNotFound, VersionConflict, and InvalidValue if the step is not a repair.
+    Raises NotRepairable if nothing is left to undo, or if the returning messages would exceed the
+    limit.
     """
     note = _note(reason, f"Undone: the repair of step {step:,}.")
     plan = planned(
@@ -122,7 +127,7 @@ def undo_repair(
 
 
 def _undone(recorder: Recorder, step: int) -> Transition:
-    """Return the transition that undoes the repair of a step."""
+    """Return the transition that undoes the repair which `step` made."""
     memory = recorder.memory
     repaired_at = find_step(memory, step)
     old = _loaded(recorder)
@@ -140,8 +145,8 @@ def _note(reason: str, words: str) -> str:
 
 
 def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry]) -> None:
-    """Raise NotRepairable if messages would come back into a window that is then over its limit:
-    others would leave for them, or everything in memory would be pinned.
+    """Raise NotRepairable if the returning messages would exceed the limit. Otherwise the limit
+    would evict other messages for them.
     """
     if not can_decide(policy) or policy.meters_only:
         return
@@ -158,9 +163,11 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 class Repairs:
     """The results or previews of repairing several conversations. The keys are conversation IDs.
 
-    `done` describes each repair, and `refused` says why a conversation was not repaired. `versions`
-    has the version of each conversation before the repair. `steps` has the number of the step that
-    each repair added. `leaving` is the total number of messages that leave memory.
+    - `done`: what each repair changed.
+    - `refused`: why a conversation was not repaired.
+    - `versions`: the version of each conversation before its repair.
+    - `steps`: the step that each repair added.
+    - `leaving`: how many messages leave memory, in all conversations together.
     """
 
     done: dict[str, Sequence[str]]
@@ -181,8 +188,8 @@ def repair_all(
 ) -> Repairs:
     """Repair conversations, each in its own transaction. With `dry_run`, only preview the repairs.
 
-    `versions` maps conversation IDs to expected versions: a conversation with another version is
-    not repaired. Conversations deleted meanwhile are left out.
+    `versions` has the versions that somebody has seen, by conversation ID. A conversation with
+    another version is not repaired. Conversations deleted meanwhile are left out.
     """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}
@@ -212,8 +219,8 @@ def repair_all(
 
 
 def newest_repair(memory_id: str) -> int | None:
-    """Return the number of the newest step if this step is a repair, otherwise None. A repair can
-    only be undone exactly while no later step exists.
+    """Return the newest step if it is a repair, else None. Pages offer to undo only such a repair,
+    because later steps could have moved its messages.
     """
     memory = find_memory(memory_id)
     newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)
@@ -221,7 +228,9 @@ def newest_repair(memory_id: str) -> int | None:
 
 
 def _planned(recorder: Recorder, provider: str) -> tuple[RepairPreview, list[Entry], list[Entry]]:
-    """Return the plan, the current window, and the entries that it would have."""
+    """Return the preview of a repair, the entries of the window, and the entries after the
+    repair.
+    """
     memory, stored = recorder.memory, _loaded(recorder)
     old, _ = recovered(stored, recorder.policy)
     messages, numbers = _messages(old), [each.seq for each in old]
@@ -251,8 +260,8 @@ def _planned(recorder: Recorder, provider: str) -> tuple[RepairPreview, list[Ent
 def _with_interrupted(
     new: list[Entry], stored: Iterable[Entry], seen: Iterable[Entry]
 ) -> list[Entry]:
-    """Return a repaired window with the interrupted tool calls that the model does not see, each
-    behind the message that it was behind.
+    """Return the repaired window with the interrupted tool calls that the model does not see. Each
+    follows the same message as before.
     """
     shown, kept = {*seen}, {*new}
     behind: dict[Entry | None, list[Entry]] = {}
@@ -279,7 +288,7 @@ _WORDS = {
 
 
 def _summary(provider: str, done: Sequence[tuple[str, int]]) -> str:
-    """`Repaired for OpenAI: placeholder result for #7 added.`"""
+    """Return a summary such as `Repaired for OpenAI: placeholder result for #7 added.`"""
     of_kind: dict[str, list[int]] = {}
     for kind, seq in done:
         of_kind.setdefault(kind, []).append(seq)

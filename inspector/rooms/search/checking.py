@@ -1,8 +1,8 @@
 """Checks SQLite's search index while a ledger is verified.
 
-Only missing and surplus messages are found. The index does not store the words of a message, so
-that words cannot be compared with the text. PostgreSQL searches the texts themselves (see
-`search`), so that nothing can be missing or wrong.
+The check finds messages that the index lacks, and messages that only the index has. It does not
+compare words, because the index does not store the texts. PostgreSQL needs no check: its index
+belongs to the texts themselves (see `search`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from inspector.rooms.search.sqlite import SqliteIndex
 class IndexCheck(LedgerCheck):
     """Checks the search index of a conversation while its ledger is verified.
 
-    The index is checked last. Verification stops at the first error, and an altered row is more
+    This check comes last. Verification stops at the first error, and an altered row is more
     important than a gap in the index.
     """
 
@@ -24,8 +24,8 @@ class IndexCheck(LedgerCheck):
 
 
 def check_index(memory_id: str) -> None:
-    """Raise Contradicted if the index lacks a message of a conversation, or has a message that does
-    not exist.
+    """Raise Contradicted if the index lacks a message of a conversation, or has a message that is
+    not in history.
     """
     index = search.index()
     if not isinstance(index, SqliteIndex):

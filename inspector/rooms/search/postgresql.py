@@ -1,9 +1,9 @@
 """The search index of PostgreSQL: trigrams (three characters in a row) of the extension pg_trgm.
-PostgreSQL uses this index by itself for conditions on texts.
+PostgreSQL uses the index by itself for conditions on texts.
 
-The index has the texts of messages without case, accents, spaces, and separators such as the dash
-in AB-12. A text that the index finds is then compared with the searched words. Without the
-extension, a search reads every text.
+The index has the texts without case, accents, spaces, and separators such as the dash in AB-12. So
+each text that the index finds is compared with the searched words. Without the extension, a search
+reads all texts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ _ALTERED_BY_JSON = declared_pattern(r'[:"\\\x00-\x1f]')
 
 
 class _Near(Func):
-    """Whether a squashed text is like a pattern, which the index finds."""
+    """Whether a text without case, accents, spaces and separators is like a pattern. The index
+    answers this.
+    """
 
     output_field = BooleanField()
 
@@ -78,11 +80,11 @@ class _Near(Func):
 
 
 class PostgresqlIndex(TextIndex):
-    """Searches with PostgreSQL's index, which the database itself keeps complete."""
+    """Searches with the index of PostgreSQL, which needs no triggers."""
 
     def matching_messages(self, words: str) -> QuerySet[Model]:
-        """Return the messages that contain the words. The index yields candidates, and then the
-        text of each candidate is compared with the words.
+        """Return the messages that contain the words. The index finds candidates, whose texts are
+        compared with the words.
         """
         return self.read(words).filter(self._near(beginning("text"), sought_words(words)))
 
@@ -99,12 +101,11 @@ class PostgresqlIndex(TextIndex):
         return None if self._is_common(words, most) else super().few(words, most)
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return, by conversation ID, the numbers of the latest messages that contain the words: up
-        to `most` for each conversation.
+        """Return the numbers of the latest messages that contain the words, by conversation ID: at
+        most `most` for each conversation.
 
         The index is used only for rare words in long conversations. For a frequent word, the index
-        could list very many messages, and PostgreSQL does not know in advance which words are
-        frequent.
+        would list very many messages.
         """
         reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
         return self.latest(
@@ -112,11 +113,10 @@ class PostgresqlIndex(TextIndex):
         )
 
     def _is_common(self, words: str, most: int) -> bool:
-        """Return whether, by a sample of messages, far more than `most` have the words.
+        """Estimate from a sample whether far more than `most` messages contain the words.
 
-        The index would first list all of them. PostgreSQL does not know the number of messages
-        before the first ANALYZE, and never on the coordinator of a cluster, where the table itself
-        is empty: it is computed from the conversations.
+        The number of all messages comes from PostgreSQL, or from the conversations if PostgreSQL
+        does not know it: before the first ANALYZE, and on the coordinator of a cluster.
         """
         with self.connection.cursor() as cursor:
             cursor.execute(_NUMBER)
@@ -135,8 +135,8 @@ class PostgresqlIndex(TextIndex):
     def named(self, words: str) -> Q:
         """Return the condition for conversations with the words in their ID or labels.
 
-        Labels are indexed as JSON text, in which some characters are escaped, such as quotation
-        marks. So the index is asked for the longest part of a word without such a character.
+        Labels are stored as JSON, which escapes some characters, such as quotation marks. The index
+        therefore searches the longest part of a word without such a character.
         """
         condition = super().named(words)
         for word in sorted(words.split(), key=len)[-MOST_PARTS:]:
@@ -161,7 +161,9 @@ class PostgresqlIndex(TextIndex):
             self.run(f"DROP INDEX IF EXISTS {name}")
 
     def _try(self, *statements: str) -> None:
-        """Execute statements. A database user who may not install the extension has no index."""
+        """Execute statements. Do nothing if the database user is not allowed to, such as to install
+        the extension.
+        """
         try:
             with database.atomic(self.connection.alias):
                 self.run(*statements)

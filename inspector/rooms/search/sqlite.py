@@ -1,22 +1,19 @@
-"""The search index of SQLite, which finds messages by the trigrams (three characters in a row) of
-the searched words.
+"""The search index of SQLite: trigrams (three characters in a row) of the texts of messages.
 
-The index is an FTS5 table that does not store the texts ("contentless"), and no positions of
-trigrams. So each text that the index finds is compared with the searched words. Texts are indexed
-without case, accents, and separators such as the dash in AB-12. The ID and the labels of a
-conversation are indexed together, as message 0.
+The index is an FTS5 table that stores neither texts ("contentless") nor positions. So each text
+that the index finds is compared with the searched words. Texts are indexed without case, accents,
+and separators such as the dash in AB-12. ID and labels of a conversation are indexed as its message
+0.
 
-VACUUM may change the row IDs of messages, so that the row IDs of the index come from a separate
-table.
+VACUUM can change the row IDs of messages. So the index has row IDs from a separate table.
 
-Triggers update the index, even after the search feature was removed, so that no erased text stays
-in the index. The triggers call a function of this library (`search.conditions`): a program without
-the function cannot change messages. To remove a row from the index, FTS5 needs the words of the
-row. The triggers make these words from the values before the change.
+Triggers update the index. They stay when the search is uninstalled, so that no erased text stays in
+the index. They call a function of this library (`search.conditions`): programs without this
+function cannot change messages. FTS5 can only remove a row whose words it is given. The triggers
+take these words from the row before the change.
 
-A change first inserts its messages, and then counts them in the conversation's row. The trigger on
-this row indexes all new messages at once. A trigger for each message would take five times as long,
-because FTS5 writes to its tables at the end of each statement.
+A change inserts its messages, and then updates the conversation's row. The trigger on this row
+indexes all new messages at once. One trigger for each message would take five times as long.
 """
 # ruff: noqa: S608 - all parts of the statements are constants of this file
 
@@ -59,13 +56,13 @@ _FOUND_BESIDE = """(SELECT chatmemory_has({text}, %s) FROM {table} m
 
 
 def _names_of(row: str) -> str:
-    """Return the SQL for the names of a conversation's row: its id, and its labels in lines."""
+    """Return the SQL for the indexed names of a conversation: its ID, and its labels one a line."""
     return f"""{row}.id || char(10) || coalesce((SELECT group_concat(key || ':' || value, char(10))
         FROM json_each({row}.labels) WHERE key <> '{DIGEST_LABEL}'), '')"""
 
 
 def _put(table: str, memory_id: str, seq: str, text: str, which: str) -> tuple[str, str]:
-    """Return the statements that index the rows of a table that the index lacks."""
+    """Return the SQL statements that add the missing rows of a table to the index."""
     text = f"chatmemory_squashed({as_bytes(text)})"
     return (
         f"""INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq)
@@ -84,7 +81,9 @@ def _put_messages(which: str) -> tuple[str, str]:
 
 
 def _put_beside(table: str, which: str) -> tuple[str, str]:
-    """Return the statements for the texts beside history, whose seqs in the index are below 0."""
+    """Return the SQL statements that add missing texts beside the history, such as requests of
+    recorded calls. In the index, their seqs are negative.
+    """
     return _put(table, "m.memory_id", "-m.n", beginning_of("m.text"), which)
 
 
@@ -93,7 +92,7 @@ def _put_names(which: str) -> tuple[str, str]:
 
 
 def _take(memory_id: str, seq: str, text: str) -> tuple[str, str]:
-    """Return the statements that remove an old row from the index."""
+    """Return the SQL statements that remove a row from the index."""
     which = f"WHERE memory_id = {memory_id} AND seq = {seq}"
     return (
         f"""INSERT INTO chatmemory_search (chatmemory_search, rowid, text)
@@ -149,7 +148,7 @@ _TRIGGERS = {
 
 
 def _triggers_beside(table: str) -> dict[str, str]:
-    """Return the triggers of the texts beside history."""
+    """Return the triggers for texts beside the history, such as requests of recorded calls."""
     new = _put_beside(table, "m.memory_id = new.memory_id AND m.n = new.n")
     return {
         "beside": _trigger(f"INSERT ON {table}", *new),
@@ -173,8 +172,8 @@ EMPTY = (
 
 
 class SqliteIndex(TextIndex):
-    """Searches with SQLite's index. Words shorter than a trigram are searched by reading
-    all texts.
+    """Searches with the index of SQLite. For words shorter than three characters, all texts are
+    read.
     """
 
     def condition(self, words: str) -> Q:
@@ -213,8 +212,8 @@ class SqliteIndex(TextIndex):
         return found
 
     def _places(self, sought: Sought, most: int) -> list[tuple[str, int]] | None:
-        """Return the messages with what is sought, or None if there are too many, or if the words
-        are too short.
+        """Return the messages that contain what is sought. Return None if there are more than
+        `most`, or if the words are too short for the index.
         """
         trigrams = trigrams_of(sought)
         if not trigrams:
@@ -226,7 +225,7 @@ class SqliteIndex(TextIndex):
         return places if len(places) <= most else None
 
     def _found(self, trigrams: str, sought: Sought) -> tuple[str, list[str]]:
-        """Return the statement that finds the places of words, and its parameters."""
+        """Return the SQL query that finds messages, and its parameters."""
         names, text = as_bytes(_names_of("m")), as_bytes(beginning_of("m.text"))
         model = model_beside()
         beside = _FOUND_BESIDE.format(text=text, table=model._meta.db_table) if model else "FALSE"
@@ -242,8 +241,8 @@ class SqliteIndex(TextIndex):
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Create the triggers that update the index. Do nothing if there is no index, such as after
-        its migration was undone.
+        """Create the triggers that update the index. Do nothing if there is no index: if its
+        migration was undone.
         """
         if PLACES not in self._table_names():
             return
@@ -263,12 +262,13 @@ class SqliteIndex(TextIndex):
             self.run(*(_put_beside(table, "TRUE") if table else ()))
 
     def repair(self, memory_id: str) -> int:
-        """Repair the index of a conversation, and return the number of repaired rows. These are the
-        rows of its messages, and the row of its ID and labels.
+        """Add the missing rows of a conversation to the index: its messages, and its ID with
+        labels. Return the number of added rows.
 
-        Each transaction indexes only a few characters, so that writers do not wait long. If the
-        index has a message that does not exist, the whole index is rebuilt. Removing only this
-        message would need its words, and they are gone.
+        If the index has a message that does not exist, the whole index is rebuilt first: one row
+        can only be removed with its words, which are gone.
+
+        Each transaction adds only a few characters, so that other writers do not wait long.
         """
         if self.wrong(memory_id) is not None:
             self.rebuild()
@@ -284,16 +284,18 @@ class SqliteIndex(TextIndex):
         return repaired
 
     def missing(self, memory_id: str) -> int | None:
-        """Return the number of the first message that the index lacks, or None if the index is
+        """Return the number of the first message that the index lacks; None if the index is
         complete.
 
-        The number 0 stands for the conversation's ID and labels. A negative number stands for a
-        text that is kept beside the history, such as a request of a recorded call.
+        0 stands for the conversation's ID and labels. A negative number stands for a text beside
+        the history, such as a request of a recorded call.
         """
         return self._first(_MISSING, memory_id)
 
     def wrong(self, memory_id: str) -> int | None:
-        """Return the number of the first message in the index that is not in history, or None."""
+        """Return the number of the first message that the index has, but not the history; None if
+        there is none.
+        """
         return self._first(_WRONG, memory_id)
 
     def _first(self, sql: str, memory_id: str) -> int | None:
@@ -306,7 +308,9 @@ class SqliteIndex(TextIndex):
         return found[0] if found else None
 
     def _change(self, statements: Sequence[str], values: Sequence[str | int]) -> int:
-        """Execute statements as one transaction, and return the most rows that one changed."""
+        """Execute statements in one transaction. Return the number of rows that the largest of them
+        changed.
+        """
         counts: list[int] = []
         with database.atomic(self.connection.alias), self.connection.cursor() as cursor:
             for statement in statements:
@@ -336,11 +340,11 @@ def _conversations(places: Sequence[tuple[str, int]] | None) -> list[str] | None
 
 
 def trigrams_of(sought: Sought) -> str:
-    """Return the FTS5 query for texts that have the trigrams of the sought text; "" if the sought
-    text has no trigrams.
+    """Return the FTS5 query for texts with the trigrams of the sought text; "" if it is too short
+    for a trigram.
 
-    Of "abcdef", only "abc" and "def" are queried, because FTS5 reads a list of messages for each
-    trigram. Overlapping trigrams such as "bcd" would exclude hardly any further texts.
+    For "abcdef", the query has "abc" and "def". Overlapping trigrams such as "bcd" would take time
+    and exclude hardly any texts.
     """
     trigrams = dict[str, None]()
     for part in sought.parts:

@@ -1,3 +1,3 @@
-"""Pages for settings: the policy and labels of a conversation, default policies, and API tokens.
-The package `chatmemory` stores the settings and checks their rules.
+"""Pages for settings: policy and labels of a conversation, default policies, and API tokens. The
+package `chatmemory` stores and checks the settings.
 """

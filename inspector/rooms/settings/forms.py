@@ -33,17 +33,17 @@ def _kinds() -> list[tuple[str, str]]:
 
 
 def _fill(data: QueryDict, name: str, value: object) -> None:
-    """Put a value of a field into data as a browser sends it: a box without a tick is left out."""
+    """Put a field's value into form data as a browser sends it. An unticked box is left out."""
     data.pop(name, None)
     if value is not None and value is not False:
         data[name] = "on" if value is True else str(value)
 
 
 class PolicyForm(forms.Form):
-    """The fields of a policy: its kind, its limit, its estimator, and the options of the kind.
+    """The fields of a policy: kind, limit, estimator, and the options of this kind.
 
-    The chosen kind decides which options the form has. `options_of` is the kind whose options the
-    page showed. After a change of kind, all options begin with their defaults.
+    `options_of` is the kind whose options the page has shown. If somebody chooses another kind, the
+    options of that kind get their defaults.
     """
 
     kind = forms.ChoiceField(choices=_kinds, widget=select())
@@ -65,7 +65,9 @@ class PolicyForm(forms.Form):
         return data
 
     def _add_options(self, kind: type[Policy], stored: Mapping[str, object]) -> list[str]:
-        """Add a field for each option of a kind that a form can show, and return their names."""
+        """Add a field for each option of a kind, and return the names of these options. Options
+        that no form can show are left out.
+        """
         types = {name: type for name, type in caller_options(kind).items() if has_field(type)}
         types.pop("estimator")
         for name, type in types.items():
@@ -74,7 +76,7 @@ class PolicyForm(forms.Form):
         return list(types)
 
     def _with_defaults(self, data: QueryDict) -> QueryDict:
-        """Return sent data in which the options have the values with which they begin."""
+        """Return form data with the default of each option."""
         data = data.copy()
         for field in self._options:
             _fill(data, field.html_name, field.initial)
@@ -82,17 +84,19 @@ class PolicyForm(forms.Form):
 
     @property
     def switches(self) -> list[forms.BoundField]:
-        """The fields of options that can only be on or off."""
+        """The fields of the options that are on or off."""
         return [each for each in self._options if isinstance(each.field, forms.BooleanField)]
 
     @property
     def is_switched(self) -> bool:
-        """Whether any on/off option is on."""
+        """Whether any of the options in `switches` is on."""
         return any(each.value() for each in self.switches)
 
     @property
     def choices(self) -> list[forms.BoundField]:
-        """The fields of options that take a value, such as a number, and are not only on or off."""
+        """The fields of the options with a value, such as a number. Options that are on or off are
+        in `switches`.
+        """
         return [each for each in self._options if not isinstance(each.field, forms.BooleanField)]
 
     @property
@@ -113,14 +117,13 @@ class PolicyForm(forms.Form):
 
 
 class SettingsForm(PolicyForm):
-    """The form of a conversation's policy and labels. It shows the stored or the entered values.
+    """The form for a conversation's policy and labels. Labels are two lists of the same length:
+    `name` and `value`. A label without a name is left out.
 
-    A form with an empty kind leaves the policy as it is. The form offers this if the client decides
-    the window, or if the kind of the policy is not installed. Labels are sent as two lists of the
-    same length, `name` and `value`. A label with an empty name is left out.
+    With the kind "", the policy stays as it is. This is offered if the client decides the window,
+    or if the policy's kind is not installed.
 
-    `seen` is the digest of the settings that the page showed. If somebody has changed the settings
-    since, the present settings have another digest.
+    `seen` is the digest of the settings that the page has shown; see `is_outdated`.
     """
 
     seen = forms.CharField(required=False, max_length=64)
@@ -137,7 +140,7 @@ class SettingsForm(PolicyForm):
             self._offer_to_keep(policy)
 
     def _offer_to_keep(self, policy: Policy | None) -> None:
-        """Offer to keep a policy that the form cannot show."""
+        """Offer to keep the present policy, which the form cannot show."""
         name = (
             f"Keep {policy.kind}, which is not installed" if policy else "The client decides memory"
         )
@@ -156,9 +159,7 @@ class SettingsForm(PolicyForm):
         return data
 
     def data_with(self, limit: str) -> QueryDict:
-        """Return what the form would send if only the limit of the stored settings were changed to
-        `limit`.
-        """
+        """Return form data with the stored settings, except for another `limit`."""
         data = QueryDict(mutable=True)
         data["limit"], data["options_of"] = limit, self.options_of
         for field in (self["kind"], self["estimator"], *self._options):
@@ -189,8 +190,8 @@ class SettingsForm(PolicyForm):
 
 
 class DefaultPolicyForm(PolicyForm):
-    """The form of a default policy: a prefix of conversation IDs, which may be empty, and the
-    fields of the policy.
+    """The form for a default policy: its fields, and the beginning of the IDs that get the policy.
+    An empty beginning stands for all IDs.
     """
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
@@ -209,8 +210,8 @@ class DefaultPolicyForm(PolicyForm):
 
 
 class WrittenPolicyForm(forms.Form):
-    """The form of a default policy as text: a prefix of conversation IDs, which may be empty, and a
-    policy such as `message_window:20`.
+    """The form for a default policy as text, such as `message_window:20`, and the beginning of the
+    IDs that get the policy. An empty beginning stands for all IDs.
     """
 
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
@@ -224,8 +225,8 @@ class WrittenPolicyForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """The form for a new API token. With empty `days`, the token never expires. A role is offered
-    only to a person who has all of its permissions.
+    """The form for a new API token. Without `days`, the token never expires. Only roles whose
+    permissions the person has are offered.
     """
 
     name = forms.CharField(max_length=100)

@@ -1,4 +1,4 @@
-"""The table of muted causes, which are hidden in a folded part of the overview."""
+"""The table of muted causes, which the overview shows folded."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from chatmemory.managers import TableManager
 
 
 class MutedCause(models.Model):
-    """A cause (a reason for attention, such as facts that left memory) that somebody muted on the
-    overview. The cause stays folded until its number of conversations has grown by half.
+    """A cause that somebody muted on the overview. It is shown again when 1.5 times as many
+    conversations have it.
     """
 
     flag = models.CharField(max_length=64, primary_key=True)

@@ -1,5 +1,5 @@
-"""Mutes causes (reasons for attention) on the overview, for everybody. A muted cause is shown again
-when its number of conversations has grown by half.
+"""Mutes causes on the overview, for everybody. A muted cause is shown again when 1.5 times as many
+conversations have it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from inspector.shell.room import Muted, RoomCause
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes by name. The name is that of a flag, or of a cause that a room
-    (feature) found.
+    """Return the muted causes by name. A name is that of a flag, or of a cause that a room adds to
+    the overview.
     """
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
@@ -27,10 +27,10 @@ def muted() -> dict[str, Muted]:
 
 
 def mute(name: str, actor: str = "") -> None:
-    """Mute a cause by its name: the name of a flag, or of a cause that a room (feature) found.
-    Raises InvalidValue if no cause has the name.
+    """Mute a cause. `name` is that of a flag, or of a cause that a room adds to the overview.
+    Raises InvalidValue for an unknown name.
 
-    The cause is shown again when its number of conversations has grown by half.
+    The cause is shown again when 1.5 times as many conversations have it.
     """
     of_room = _cause_of_room(name)
     known = name if of_room else flag_named(name).name
@@ -46,8 +46,8 @@ def _cause_of_room(name: str) -> RoomCause | None:
 
 
 def dismiss(name: str, actor: str = "") -> None:
-    """Hide a cause that no conversation has any more. The cause is shown again when a conversation
-    has it again. Raises InvalidValue unless `name` is the name of a flag.
+    """Hide a cause that no conversation has any more. It is shown again when a conversation has it.
+    Raises InvalidValue if `name` is not the name of a flag.
     """
     flag = flag_named(name)
     with database.atomic():
@@ -56,8 +56,8 @@ def dismiss(name: str, actor: str = "") -> None:
 
 
 def unmute(name: str, actor: str = "") -> None:
-    """Show a muted cause again. Nothing changes if the cause is not muted. Raises InvalidValue if
-    no cause has the name.
+    """Show a muted cause again. Nothing happens if the cause is not muted. Raises InvalidValue for
+    an unknown name.
     """
     with database.atomic():
         is_muted = MutedCause.objects.filter(flag=name).exists()

@@ -32,10 +32,10 @@ OUTDATED = "Someone changed these settings meanwhile. Look at the new preview, t
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the settings of a conversation. A POST previews the changes of the form, and saves
-    nothing.
+    """Show the settings of a conversation. A POST shows a preview of the changed settings, and
+    saves nothing.
 
-    `?limit=` previews the same policy with this limit.
+    `?limit=` previews the present policy with this limit.
     """
     memory = conversations.memory(memory_id)
     if request.method == "POST":
@@ -77,7 +77,7 @@ def _settings_page(
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Show the form with a preview if it is valid, else with the first problem."""
+    """Show the form. Add a preview if the form is valid, else the first problem."""
     preview, recounted = None, 0
     try:
         if form.is_bound and form.is_valid() and form.policy is not None:
@@ -101,10 +101,9 @@ def _settings_page(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(request: HttpRequest) -> HttpResponse:
-    """List the default policies. A POST sets the default policy for conversation IDs that begin
-    with a prefix, and replaces a former policy for this prefix.
+    """List the default policies. A POST sets the default policy for all IDs with a given beginning.
 
-    A POST with `show` shows the options of the chosen kind, and sets nothing.
+    A POST with `show` sets nothing: it shows the options of the chosen kind.
     """
     sent = request.POST if request.method == "POST" else None
     written = WrittenPolicyForm(sent if sent and "policy" in sent else None)
@@ -134,7 +133,9 @@ def remove_policy(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def tokens(request: HttpRequest) -> HttpResponse:
-    """List all tokens, with a form for a new one. After a POST, show the secret once."""
+    """List all tokens, with a form for a new token. After a POST, show the secret of the new token,
+    once.
+    """
     form, secret = TokenForm(request.user, request.POST if request.method == "POST" else None), ""
     if form.is_valid():
         try:

@@ -1,4 +1,4 @@
-"""The REST API that simulates adding messages to a conversation."""
+"""The REST API that shows what adding messages to a conversation would do."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from chatmemory.roles import READ
 
 
 class SimulationRequest(MessagesRequest):
-    """The body of a request: the messages to simulate, under which `policy`, and after which step
-    (`at`).
+    """The body of a request: the messages to simulate, and optionally another `policy` and an
+    earlier step `at`.
     """
 
     policy = fields.PolicyField(

@@ -42,8 +42,8 @@ from chatmemory.windows.window import Entry
 
 @dataclass(frozen=True)
 class _Copied:
-    """The rows that a branch copies: the history at a step, the stays of the window, and their
-    messages.
+    """What a branch copies: the history at a step, the stays of the window, and the messages of
+    these stays.
     """
 
     history: Sequence[NewMessage]
@@ -52,9 +52,10 @@ class _Copied:
 
     @classmethod
     def at(cls, step: Step, policy: Policy) -> _Copied:
-        """Read the history and the window at a step, counted by a policy's estimator.
+        """Read the history and the window at a step. `policy` decides how redacted texts were
+        counted.
 
-        A message that is in both is the same object.
+        A message that is in history and in the window is the same object in both.
         """
         window = list(stays_at(step).select_related("message"))
         history = _history(step, window, policy)
@@ -68,7 +69,9 @@ class _Copied:
         return cls(list(history.values()), window, messages)
 
     def count(self, first: Policy, in_force: Policy) -> None:
-        """Count the tokens of history and window for `first`, and of the window for `in_force`."""
+        """Count the tokens of history and window under `first`, the policy at the step. Count the
+        window also under `in_force`, the branch's later policy.
+        """
         count_all((each.message for each in self.history), first.estimator)
         count_all(self.messages, first.estimator)
         count_all(self.messages, in_force.estimator)
@@ -83,16 +86,16 @@ def branch(
     policy: Policy | None = None,
     actor: str = "",
 ) -> list[ChangeResult]:
-    """Copy a conversation (the source) to a new conversation, then add `messages`. The copy has the
-    history and the window of the source at step `at`. Return the changes.
+    """Create a conversation with the history and the window that another conversation (the source)
+    had at step `at`. Then add `messages`. Return the changes of adding them.
 
-    The source is not changed. The column `branched_from` of the new conversation has the source's
-    ID. The label `from` only has the number of the step, because API tokens that may not see the
-    source can read labels.
+    The source is not changed. The new conversation's column `branched_from` has the source's ID.
+    Its label `from` has only the number of the step, because tokens that may not see the source can
+    read labels.
 
-    A long history is added in several transactions. Until the last transaction, other changes of
-    the new conversation raise ImportUnfinished. After an interruption, the same call continues.
-    Raises the exceptions of `simulation.simulate` and `create`.
+    A long history is added in several transactions. Until the last, other changes raise
+    ImportUnfinished. After an interruption, the same call continues. Raises the exceptions of
+    `simulation.simulate` and `create`.
     """
     new = storable_additions(messages)
     source = find_memory(memory_id)
@@ -138,7 +141,9 @@ def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, Ne
 
 
 def _copy(row: Message, tokens: int, policy: Policy, overrides: str | None = None) -> ChatMessage:
-    """Return a message. A redacted one has the token count of its original text."""
+    """Return a copy of a message. For a redacted message, the copy keeps the token count of the
+    original text.
+    """
     message = shown_message(row, overrides)
     if is_redacted(message):
         remember_tokens(message, family_named(policy.estimator), tokens)
@@ -146,7 +151,9 @@ def _copy(row: Message, tokens: int, policy: Policy, overrides: str | None = Non
 
 
 def _renumbered(message: ChatMessage, numbers: Mapping[int, int]) -> ChatMessage:
-    """Return an index with the numbers that messages have in the branch, or any other message."""
+    """Return an index with its messages' numbers in the branch. Return any other message
+    unchanged.
+    """
     index = index_of(message)
     return message if index is None or not index.rows else index.renumbered(numbers).message()
 
@@ -157,9 +164,10 @@ def _copy_history(new_id: str, copied: _Copied, stored: int, actor: str) -> None
 
 
 def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], actor: str) -> int:
-    """Create a branch, and return how much of the history an interrupted call has stored in it.
+    """Create a branch. If an interrupted call has created it, return how many messages of the
+    history are stored; else 0.
 
-    Raises MemoryExists unless it is the same branch.
+    Raises MemoryExists for another conversation with this ID.
     """
     try:
         create(new_id, policy, labels, actor)
@@ -175,8 +183,8 @@ def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], 
 
 
 def _admitting(policy: Policy) -> Policy:
-    """Return a policy that refuses no message of a history which another policy admitted, and adds
-    none: an index would take the numbers of messages.
+    """Return a policy that accepts each message of the history, and has no index. An index would
+    take the numbers of messages.
     """
     if isinstance(policy, TokenWindow) and policy.indexed_terms:
         policy = replace(policy, index_terms=0)
@@ -186,10 +194,10 @@ def _admitting(policy: Policy) -> Policy:
 def _end_branch(
     new_id: str, copied: _Copied, new: Sequence[NewMessage], policy: Policy, actor: str
 ) -> list[ChangeResult]:
-    """Give a branch with a complete history the window of its source, and add the new messages.
+    """Finish a branch whose history is complete: give it the window of its source, and add the new
+    messages. Other changes are then allowed.
 
-    After that, other changes are allowed. Raises ImportUnfinished if another process did it
-    meanwhile.
+    Raises ImportUnfinished if another process finished the branch meanwhile.
     """
     stored = len(copied.history)
     with locked_import(new_id, stored, actor=actor, note=Step.BRANCHED) as recorder:
@@ -214,9 +222,8 @@ def _end_branch(
 
 
 def _make_room(recorder: Recorder, window: Sequence[Entry]) -> None:
-    """Raise the limit so that the whole window stays, with messages that will be pinned and
-    messages that a lowered limit hides until the next add. An index with other numbers may count
-    more tokens than in the source.
+    """Raise the limit until the copied window fits. It can exceed the limit: a lowered limit evicts
+    only at the next add, and an index can have more tokens in the branch.
     """
     policy = recorder.policy
     if not can_decide(policy):

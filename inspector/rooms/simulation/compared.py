@@ -39,9 +39,9 @@ HEIGHT = 100
 class LostFact(NamedTuple):
     """A fact that had left memory before it was needed.
 
-    `source` is the number of the message that mentioned the fact, and `needed` the number of the
-    message that needed the fact. `follow` is the URL of the comparison as it was just before the
-    message `needed`, with the fact as the searched phrase.
+    `source` is the number of the message that said the fact, and `needed` that of the message that
+    needed it. `follow` is the URL of the comparison just before the message `needed`, with a search
+    for the fact.
     """
 
     text: str
@@ -69,12 +69,11 @@ class ValueRow(NamedTuple):
 class ComparedColumn:
     """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
-    `keeps` says with which smallest limit this kind of policy would keep the searched phrase, such
-    as "30 messages". `try_it` is the URL of the comparison with a policy of this limit added; "" if
-    the page does not offer this policy.
-
-    `can_use` tells whether the page offers to set the policy of the column. A policy is not offered
-    if another option is better in every way, or if a client decides the window.
+    - `keeps`: the smallest limit with which this kind of policy keeps the searched phrase, such as
+      "30 messages".
+    - `try_it`: the URL that adds a policy with this limit to the comparison, or "".
+    - `can_use`: whether the page offers to set this policy. It does not if a client decides the
+      window, or if another option is better in every way.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -166,7 +165,7 @@ class ComparePage:
         return each.prompts.bill(self.query.prices.rules)
 
     def _cost(self, each: Replay) -> Decimal | None:
-        """Return the cost of the prompts and the answers; None without an input price."""
+        """Return what prompts and answers cost; None without an input price."""
         prices = self.query.prices
         prompts = prices.prices.cost(self._bill(each)) if prices.has_money else None
         return None if prompts is None else prompts + each.prompts.output * prices.answer
@@ -180,8 +179,8 @@ class ComparePage:
         return self.found.policies[0].everything.bill(self.query.prices.rules)
 
     def offers(self, each: Replay) -> bool:
-        """Return whether the page offers to set or try a policy: no client decides the window, and
-        no other option is better in every way.
+        """Return whether the page offers a policy. It does not if a client decides the window, or
+        if another option is better in every way.
         """
         if self.card is None:
             return True
@@ -201,11 +200,10 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """The sentence on the searched phrase, in two parts: "30 messages" and "still hold “order
-        7” at …". The first part names the smallest limits that keep the phrase.
+        """A sentence about the searched phrase in two parts, such as "30 messages" and "still hold
+        “order 7” at …". The first part has the smallest limits that keep the phrase.
 
-        Both parts are "" if no phrase is searched, if nobody said the phrase, or if no limit is
-        known.
+        Both parts are "" without a searched phrase, or if no such limit is known.
         """
         kept = [each.keeps for each in self.policies if each.keeps]
         if not (self.phrase and self.found.sought.mentions and kept):
@@ -215,8 +213,8 @@ class ComparePage:
 
     @property
     def offer(self) -> str:
-        """The URL of this comparison with one more policy, whose limit keeps the searched phrase;
-        "" if the page offers no such policy.
+        """The URL that adds a policy to this comparison whose limit keeps the searched phrase; ""
+        if no such policy is offered.
         """
         if not (self.phrase and self.found.sought.mentions):
             return ""
@@ -224,7 +222,7 @@ class ComparePage:
 
     @property
     def with_pick(self) -> str:
-        """The URL of the comparison with the advised policy; "" if it is already compared."""
+        """The URL that adds the advised policy to this comparison; "" if it is compared already."""
         pick = self.card.advice.pick if self.card else None
         return self.query.plus(pick.policy) if pick else ""
 
@@ -254,15 +252,15 @@ class ComparePage:
 
     @property
     def history_path(self) -> str:
-        """The SVG path of the area that shows the whole history."""
+        """The SVG path of the area for the whole history."""
         history = self.found.history
         sums = [tokens + history.overhead for tokens in accumulate(history.tokens)]
         path = _stepped(sums, self.top)
         return f"{path}V{HEIGHT}Z" if path else ""
 
     def limit_path(self, policy: Policy | None) -> str:
-        """Return the SVG path of a limit in tokens; "" if it is outside of the chart or not in
-        tokens.
+        """Return the SVG path of a policy's limit. "" if the limit does not count tokens, or is
+        outside the chart.
         """
         if policy is None or policy.unit != "tokens" or policy.limit > self.top:
             return ""
@@ -331,7 +329,7 @@ class ComparePage:
         value_of: Callable[[Replay], int],
         choose: Callable[[list[int]], int] = min,
     ) -> ValueRow:
-        """Return a row of numbers in which the best is marked, unless all are equal."""
+        """Return a row of numbers with the best marked. If all are equal, none is marked."""
         values = list(map(value_of, self.found.policies))
         best, is_close = choose(values), len(set(values)) < 2
         cells = [Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values]
@@ -344,7 +342,7 @@ class ComparePage:
         return ValueRow("Cost of 1,000 such conversations", prices.source_words, cells)
 
     def _relative_costs(self) -> ValueRow:
-        """The cost of the prompts, of which sending everything costs 1.00."""
+        """Return the row of relative costs: sending everything costs 1.00."""
         prices = self.query.prices
         costs = [self._relative(each) for each in self.found.policies]
         least = min((cost for cost in costs if cost is not None), default=None)
@@ -361,7 +359,9 @@ class ComparePage:
         return ValueRow(name, note, cells)
 
     def _remembered(self) -> ValueRow:
-        """Whether each policy remembers the phrase at the place, and by which message."""
+        """Return the row that says by which message each policy still remembers the phrase at the
+        chosen position.
+        """
         numbers, mentions = self.found.history.numbers, self.found.sought.mentions
         cells = []
         for each in self.found.policies:
@@ -389,9 +389,8 @@ class ComparePage:
 
     @property
     def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
-        """Yield each message before the chosen position: its row, its icon, and a text for each
-        policy. The text says when the message left memory, such as "left at #12"; "" if it is still
-        in memory.
+        """Yield each message before the chosen position: its row, its icon, and one text for each
+        policy. The text is such as "left at #12", or "" while the message is in memory.
         """
         for row in self.found.rows:
             entry = self.found.history.entries[row.position]
@@ -399,8 +398,8 @@ class ComparePage:
             yield row, glyph(entry.type, entry.has_calls), places
 
     def _where(self, each: Replay, position: int) -> str:
-        """Return an empty text for a message in the window, else when it left or became a stub, or
-        that it never came in.
+        """Return what happened to a message under a policy, such as "left at #12". "" if the
+        message is in memory.
         """
         if each.has(position, self.at):
             return ""
@@ -428,7 +427,7 @@ def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
 
 
 def _keeps(each: Replay, followed: PhraseFate) -> str:
-    """Return the smallest limit of a policy's kind that holds the phrase, in words."""
+    """Return in words the smallest limit with which a policy's kind keeps the phrase."""
     keeping = followed.keeping
     if each.policy is None or keeping is None:
         return ""
@@ -439,21 +438,25 @@ def _keeps(each: Replay, followed: PhraseFate) -> str:
 
 
 def _columns(size: int) -> list[range]:
-    """Return the messages of each column: one, or several of a long history."""
+    """Return the positions of the messages in each column of a chart: several messages a column for
+    a long history.
+    """
     count = min(size, COLUMNS_MAX)
     edges = [place * size // count for place in range(count + 1)] if count else [0]
     return [range(first, last) for first, last in pairwise(edges)]
 
 
 def _stepped(values: Sequence[int], top: int) -> str:
-    """Return a path of steps; a column has the largest value of its messages."""
+    """Return an SVG path with one step for each column. A column shows the largest value of its
+    messages.
+    """
     heights = [max(values[place] for place in each) for each in _columns(len(values))]
     parts = [f"V{HEIGHT - value * HEIGHT / top:.2f}H{x}" for x, value in enumerate(heights, 1)]
     return f"M0 {HEIGHT}{''.join(parts)}" if parts else ""
 
 
 def _strip(each: Replay, at: int) -> str:
-    """Return the messages that are in the window at a place, as ranges of columns."""
+    """Return an SVG path over the columns whose messages are in the window at position `at`."""
     drawn: list[list[int]] = []
     for x, places in enumerate(_columns(len(each.history))):
         if not any(each.has(place, at) for place in places):

@@ -1,4 +1,4 @@
-"""The requests that compare policies for one conversation, and set a compared policy."""
+"""The requests that compare policies for one conversation, and set one of them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ CHANGED = "The conversation has changed meanwhile. Look at the new preview, then
 def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Compare the policies of `?policy=` for a conversation, after its first `?at=` messages.
 
-    `?phrase=` follows a phrase. `?as=csv` or `?as=json` return only the numbers. With `?find=`
-    instead of `?phrase=`, `?at=` is a step, as in the URLs of the conversation page.
+    `?phrase=` follows a phrase. `?as=csv` and `?as=json` return only the numbers. If the URL has
+    `?find=` instead of `?phrase=`, `?at=` is a step, as on the conversation page.
     """
     query = ComparisonQuery.read(memory_id, request.GET)
     if query.form and query.problem:
@@ -49,13 +49,15 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _worth_a_look(memory_id: str, card: AdviceCard | None) -> list[Policy | None]:
-    """Return the policies that are compared if none is named."""
+    """Return the policies to compare if the URL names none: the policy in force, the advised
+    policy, and sending everything.
+    """
     pick = card.advice.pick if card else None
     return [conversations.policy(memory_id), *([pick.policy] if pick else []), None]
 
 
 def _compared(request: HttpRequest, page: ComparePage, memory_id: str) -> HttpResponse:
-    """Show a comparison, or send its numbers as CSV or JSON."""
+    """Show a comparison as a page. If the URL asks for CSV or JSON, send only its numbers."""
     name = f"{memory_id}-policies"
     if page.query.form == "json":
         return json_file(page.numbers, name)
@@ -72,10 +74,10 @@ def _page(request: HttpRequest, problem: str, **context: object) -> HttpResponse
 
 @require_POST
 def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Ask for confirmation, then set the policy of the form, as one step.
+    """Show what setting a policy would change. A confirmed form sets the policy, as one step.
 
-    The form field `seen` is the digest of the policy in force that the page has shown. If somebody
-    has changed this policy meanwhile, the page asks again.
+    The form's `seen` is the digest of the policy in force when the page was shown. If it has
+    changed since, the page asks for confirmation again.
     """
     try:
         chosen = policies_from_text(request.POST.get("policy", ""))[0]
@@ -97,7 +99,7 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
 def _confirm(
     request: HttpRequest, memory_id: str, policy: Policy, problem: str = "", status: int = 200
 ) -> HttpResponse:
-    """Show the changes by a policy, and ask whether it shall be in force."""
+    """Show what a policy would change, and ask for confirmation."""
     context: dict[str, object] = {
         "memory_id": memory_id,
         "preview": preview_of({memory_id: None if policy.meters_only else policy}),

@@ -38,7 +38,7 @@ class ComparedRow:
     """A message in the table of a comparison: its position, its number, and the beginning of its
     text.
 
-    `mentions` tells whether the text contains the searched phrase.
+    `mentions` is True if the text contains the searched phrase.
     """
 
     position: int
@@ -48,10 +48,10 @@ class ComparedRow:
 
 
 class SoughtPhrase(NamedTuple):
-    """The phrase that a comparison searches for; "" if there is none.
+    """The phrase that a comparison searches for; "" if no phrase is searched.
 
-    `mentions` are the positions of the messages that contain the phrase. `fates` say how long each
-    policy keeps the phrase in memory.
+    `mentions` are the positions of the messages that contain the phrase. `fates` has for each
+    policy how long the policy keeps the phrase in memory.
     """
 
     phrase: str
@@ -63,14 +63,14 @@ class SoughtPhrase(NamedTuple):
 class Comparison:
     """A conversation under several policies. A policy of None means no limit.
 
-    - `in_force` is the conversation's own policy, if any.
-    - `said_count` is the number of all messages of the conversation. `history` may have only the
-      latest messages.
-    - `at` is the chosen position: the number of messages before it. `rows` are the last messages
-      before this position, and a few earlier messages with the phrase that is `sought`.
-    - `leaves_out_pins` is True if messages were pinned, because a replay ignores pins.
-    - `is_chosen` tells whether only the rules of the providers in use are checked. If it is False,
-      the rules of all providers are checked.
+    - `in_force`: the conversation's own policy, or None.
+    - `said_count`: the number of all messages. `history` can have fewer: only the latest.
+    - `at`: the chosen position in the history, as the number of messages before it.
+    - `rows`: the last messages before this position, and a few earlier messages with the searched
+      phrase.
+    - `leaves_out_pins`: whether messages were pinned. A replay ignores pins.
+    - `is_chosen`: whether only rules of providers in use are checked. If False, the rules of all
+      providers are checked.
     """
 
     in_force: Policy | None
@@ -101,16 +101,15 @@ def comparison(
     phrase: str = "",
     step: int | None = None,
 ) -> Comparison:
-    """Replay a conversation under up to four policies, by default the policy in force and sending
-    everything. A limit that only measures is replayed as if it removed messages.
+    """Replay a conversation under up to four policies; without `policies`, under the policy in
+    force and sending everything. A limit that only measures is replayed as if it evicted messages.
 
-    `at` is the chosen position: the number of messages before it, by default all. With `step`, the
-    position is after the latest message up to this step. The result says how long each policy keeps
-    the `phrase`.
+    `at` is a position in the history: the number of messages before it; None for the end. `step`
+    gives the position as a step instead. The result says how long each policy keeps the `phrase`.
 
-    All policies count tokens with the same estimator, so that their numbers can be compared. This
-    is the estimator of the first policy, or else of the conversation. Of a long conversation, the
-    latest 5,000 messages are replayed. Raises MemoryNotFound, UnknownEstimator, PolicyUnavailable.
+    All policies count tokens with the same estimator: that of the first policy that has one, else
+    the conversation's. The latest 5,000 messages are replayed. Raises MemoryNotFound,
+    UnknownEstimator, PolicyUnavailable.
     """
     memory = find_memory(memory_id)
     in_force, name = memory.policy, _estimator(policies, estimator_of(memory))
@@ -138,7 +137,7 @@ def comparison(
 
 
 def _last_seq_at(memory_id: str, step: int) -> int:
-    """Return the seq of the newest message at a step, or of the last one before it, or 0."""
+    """Return the seq of the newest message at a step; 0 if no message was there yet."""
     steps = Step.objects.filter(memory_id=memory_id, n__lte=step).order_by("-n")
     return steps.values_list("last_seq", flat=True).first() or 0
 
@@ -153,14 +152,18 @@ def _replays(
     policies: Policies,
     use: Mapping[str, Sequence[str]] | None,
 ) -> tuple[Replay, ...]:
-    """Replay a history under some policies. The providers in `use` are asked, or else all."""
+    """Replay a history under several policies, with the rules of the providers in `use`. With None,
+    the rules of all providers are checked.
+    """
     turns = turns_by_provider(messages, PROVIDERS if use is None else use, history.numbers)
     refusals = Refusals(history, turns, use)
     return tuple(replay(history, policy, refusals) for policy in policies)
 
 
 def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:
-    """Return the policies that can decide a window, each once, enforced and counted alike."""
+    """Return the policies to replay, each once. All evict, and all count tokens with the same
+    estimator.
+    """
     chosen: list[Policy | None] = []
     for policy in policies:
         replayed = _counted(policy, estimator) if can_decide(policy) else policy
@@ -174,7 +177,9 @@ def _counted(policy: Policy, estimator: str) -> Policy:
 
 
 def _mentions(messages: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:
-    """Return the positions of the messages that have a fact, or the phrase in their text."""
+    """Return the positions of the messages with the phrase as a fact. If there are none, return
+    those whose text contains the phrase.
+    """
     if not phrase:
         return ()
     by_fact = tuple(n for n in range(len(history)) if phrase in history.mentions(n))
@@ -185,7 +190,9 @@ def _mentions(messages: Sequence[ChatMessage], history: History, phrase: str) ->
 def _rows(
     messages: Sequence[ChatMessage], history: History, at: int, mentions: Sequence[int]
 ) -> tuple[ComparedRow, ...]:
-    """Return the messages just before a place, and the last earlier ones with the phrase."""
+    """Return the messages just before position `at`, and the latest earlier messages with the
+    phrase.
+    """
     first, holding = max(0, at - ROWS), set(mentions)
     earlier = [position for position in mentions if position < first][-EARLIER_ROWS:]
     return tuple(

@@ -1,5 +1,5 @@
-"""The form under a conversation ("composer"): draft messages to simulate or add, and another limit
-to try.
+"""The form below a conversation ("composer"): for draft messages to simulate or add, and for
+another limit to try.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ ASKS_NOTHING = "asks_nothing"
 
 @dataclass(frozen=True)
 class Entered:
-    """The values in the fields of the composer. `draft` is the number of the draft message that is
-    edited, if any. `limit` is the limit to try, and `shown` the limit that the page showed.
+    """The values in the fields of the composer.
+
+    `limit` is the limit to try, and `shown` the limit that the page has shown. `draft` is the
+    number of the draft that is edited; None for a new draft.
     """
 
     role: str = "user"
@@ -44,10 +46,15 @@ class Entered:
 
 @dataclass(frozen=True)
 class Composer:
-    """Presents the form that adds a draft message. `entered` is what its fields have, and `unit`
-    the unit of the limit.
+    """Presents the form that adds a draft message.
 
-    The form is cached only if it shows no words of a message.
+    - `stored_limit`: the limit of the conversation's policy, or None; `unit` is its unit.
+    - `is_live`: whether the page follows the newest step.
+    - `is_simulation`: whether the page shows a simulation.
+    - `problem`: an error to show, or "".
+    - `entered`: the values in the fields.
+
+    The HTML is cached only if it has no words of a message.
     """
 
     roles: ClassVar = ROLES
@@ -68,19 +75,16 @@ class Composer:
 
 
 class DraftForm(forms.Form):
-    """The form that adds a draft message, or a script of several messages, to the drafts of a
-    trial.
+    """The form that adds a draft message to a trial, or a script of several messages.
 
-    - `trial` is the key of the stored trial, or empty.
-    - `draft` is the number of the draft that the text replaces, and `removed` is the number of a
-      draft to remove.
-    - `limit` is another limit to try. It is ignored if it is equal to `shown`, the limit that the
-      page has shown.
-    - `new_id` is the ID under which to save the simulation as a new conversation.
-    - `at` is the step that the page shows (empty: the newest step), and `msg` is the selected
-      message.
-    - `live` says that the page follows the newest step. A new conversation is saved from step `at`,
-      without later steps.
+    - `trial`: the key of the stored trial, or "".
+    - `draft`: the number of the draft that the text replaces.
+    - `removed`: the number of a draft to remove.
+    - `limit`: a limit to try. Ignored if it equals `shown`, the limit that the page has shown.
+    - `new_id`: the ID of the new conversation for a branch.
+    - `at`: the step that the page shows; empty for the newest step.
+    - `msg`: the selected message.
+    - `live`: whether the page follows the newest step. A branch still starts at step `at`.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
@@ -97,8 +101,8 @@ class DraftForm(forms.Form):
 
     @classmethod
     def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
-        """Return the form for a page: for the next draft message, or with the text of a draft to
-        edit.
+        """Return the form for a page. With `draft`, it has the text of this draft to edit;
+        otherwise, it is for the next draft.
         """
         drafts = trial.drafts if trial else ()
         if not draft or draft > len(drafts):
@@ -107,7 +111,7 @@ class DraftForm(forms.Form):
         return cls(initial={"role": role, "text": text, "draft": draft})
 
     def clean_text(self) -> str:
-        r"""Return the text with `\n` as line breaks, where browsers send `\r\n`."""
+        r"""Return the text with `\n` as line breaks. Browsers send `\r\n`."""
         text: str = self.cleaned_data["text"]
         return text.replace("\r\n", "\n")
 
@@ -130,7 +134,7 @@ class DraftForm(forms.Form):
 
     @property
     def unknown_role(self) -> tuple[int, str] | None:
-        """The first line of a script with an unknown role, and that role; None if all roles are
+        """The first line of a script that has an unknown role, and this role. None if all roles are
         known.
         """
         data = self.cleaned_data
@@ -143,24 +147,18 @@ class DraftForm(forms.Form):
 
     @property
     def page_step(self) -> int | None:
-        """The step of the page to return to; None for the live page, which follows the
-        newest step.
-        """
+        """The step of the page to return to; None for the page that follows the newest step."""
         return None if self.cleaned_data.get("live") else self.step
 
     @property
     def kept(self) -> dict[str, str]:
-        """The URL parameters that belong to other features of the page. The page has them again
-        after the form was sent.
-        """
+        """The URL parameters of other rooms, which the page keeps after the form was sent."""
         names = parameters().keys() & self.data.keys() - self.fields.keys()
         return {name: searchable(self.data[name]) for name in sorted(names)}
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether the form has nothing to simulate: no text, no limit and no change of a draft
-        message.
-        """
+        """Whether the form asks for nothing: no text, no limit, and no change of a draft."""
         is_only = list(self.errors) == [NON_FIELD_ERRORS]
         return is_only and self.has_error(NON_FIELD_ERRORS, ASKS_NOTHING)
 
@@ -171,15 +169,15 @@ class DraftForm(forms.Form):
         return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
 
     def first_written(self, revised: WhatIf) -> int:
-        """Return the index in `revised.drafts` of the first draft that comes from the text of this
-        form.
+        """Return the index in `revised.drafts` of the first draft that was made from the text of
+        this form.
         """
         draft: int | None = self.cleaned_data["draft"]
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
     def revised(self, trial: WhatIf, current: Policy | None) -> WhatIf:
-        """Return the trial (drafts and limit) after the changes of the form: draft messages added,
-        replaced or removed, and its limit.
+        """Return the trial after the changes of the form: with drafts added, replaced or removed,
+        and with the form's limit.
 
         Raises InvalidValue for more messages than can be added at a time.
         """
@@ -196,13 +194,13 @@ class DraftForm(forms.Form):
         return WhatIf(tuple(drafts), self._limit(trial, current))
 
     def _limit(self, trial: WhatIf, current: Policy | None) -> int | None:
-        """Return the limit to try; the trial's if nobody has changed the one that was shown."""
+        """Return the limit to try: the form's limit if somebody changed it, else the trial's."""
         limit: int | None = self.cleaned_data["limit"] if self.changes_limit else trial.limit
         return None if current and limit == current.limit else limit
 
 
 class BranchForm(DraftForm):
-    """The form that saves drafts and the simulated conversation as a new conversation."""
+    """The form that saves a simulation as a new conversation."""
 
     def clean_new_id(self) -> str:
         try:

@@ -1,4 +1,4 @@
-"""The table of trials: simulations that people make on conversations."""
+"""The table of trials: drafts and limits that people try on conversations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Trial(models.Model):
     """Draft messages and a limit that somebody tries on a conversation, without changing the
     conversation.
 
-    The URL of a simulation has the `key` of its trial. So the drafts and the limit of a stored
-    trial never change; only `tried_at` does.
+    A URL with the `key` always shows the same trial. So nothing in a stored trial changes but
+    `tried_at`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")

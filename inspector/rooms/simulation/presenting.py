@@ -1,4 +1,6 @@
-"""Presents simulations: captions and arithmetic, draft messages, and the text in the composer."""
+"""Presents simulations: their captions and arithmetic, their drafts, and the text in the
+composer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from inspector.shell.state import ConversationState
 
 
 class SimulationView:
-    """Presents the conversation page with simulated draft messages or another limit."""
+    """Presents the conversation page during a simulation of drafts or of another limit."""
 
     def __init__(self, state: ConversationState) -> None:
         self._state = state
@@ -41,10 +43,10 @@ class SimulationView:
 
     @property
     def previews(self) -> list[tuple[Caption, Receipt]]:
-        """A caption for each draft message, with its arithmetic: the size of memory before, each
-        message that is added or leaves, and the size after.
+        """A caption for each draft, with its arithmetic: the size of memory before, what arrives
+        and leaves, and the size after.
 
-        Without drafts, there is one caption with the arithmetic of the tried limit.
+        If another limit trims memory, there is only one caption: for the limit.
         """
         if self._state.simulation.trim:
             return [(self.caption, receipt(self._state.simulation.trim))]
@@ -52,17 +54,17 @@ class SimulationView:
 
     @property
     def verdict(self) -> Caption:
-        """A caption on what all drafts together, or the limit, would do to memory."""
+        """A caption that says what all drafts together, or the limit, would do to memory."""
         return forecasts.forecast(
             self._changes, self._state.simulation.outlook, self._state.window.policy
         )
 
 
 class DraftRow:
-    """A draft message for display. `seq` is negative, because the history has no number for it: -2
-    for the second draft.
+    """A draft message as the page shows it. `seq` is negative, because drafts are not in history:
+    -2 for the second draft.
 
-    A draft that would change nothing has no tokens.
+    `tokens` is None for a draft that would change nothing.
     """
 
     def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
@@ -74,10 +76,10 @@ class DraftRow:
 
 
 class Writing:
-    """What the text in the composer would do to memory, while it is being written.
+    """What the text in the composer would do to memory, while somebody writes it.
 
     `tokens` is the size of the text, and `verdict` says what would change. `before` and `after` are
-    the sizes of memory, in the unit of the policy's limit.
+    sizes of memory, in the unit of the policy's limit.
     """
 
     def __init__(self, policy: Policy, tokens: int, verdict: Caption, outlook: Outlook) -> None:
@@ -88,11 +90,11 @@ class Writing:
 
 
 def writing(simulation: Simulation, first: int) -> Writing | None:
-    """Return what the text in the composer would do to memory; None if no text is written.
+    """Return what the text in the composer would do to memory; None without a text.
 
-    The text is simulated as one or more messages at the end of the drafts. `first` is the index of
-    the first of them, and only their tokens are counted. The verdict covers all messages from the
-    index `simulation.since` on, so that it can include earlier drafts.
+    The text was simulated as the last drafts, from the index `first` on. `tokens` counts only
+    these. The verdict is about all drafts from the index `simulation.since` on, so it can include
+    earlier drafts.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:
@@ -102,8 +104,8 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
 
 
 def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
-    """Return what the draft messages and the limit of a trial would do, while no text is being
-    written. Return None without drafts and limit.
+    """Return what the drafts and the limit of a trial would do, while nobody writes a text. None
+    without drafts and without limit.
     """
     policy = state.window.policy
     if policy is None or trial is None or not (state.simulation.drafts or trial.limit):

@@ -20,9 +20,7 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class TypedPolicy:
-    """A policy as somebody typed it into the page's form: its kind, its limit and its options as
-    text.
-    """
+    """A policy as somebody entered it in the page's form, as texts: kind, limit and options."""
 
     kind: str = ""
     limit: str = ""
@@ -31,15 +29,14 @@ class TypedPolicy:
 
 @dataclass(frozen=True)
 class ComparisonQuery:
-    """The URL parameters of a comparison: policies, position, phrase and prices.
+    """The URL parameters of a comparison.
 
-    `at` is the position: the number of messages before it. If the URL has `find`, the position is
-    given as a step, as in URLs of the conversation page. Then `step` has this step, and `at` is
-    None.
-
-    `form` is "csv" or "json" if only the numbers are requested. `problem` describes an error in the
-    URL; all other parameters are used. `refused` is a policy that was entered in the page's form
-    and could not be added.
+    - `policies`: the policies to compare.
+    - `at`: the position in the history, as the number of messages before it.
+    - `step`: the position as a step, if the URL has `find`. Then `at` is None.
+    - `form`: "csv" or "json" to send only numbers, or "".
+    - `problem`: what is wrong in the URL, or "". All other parameters are used.
+    - `refused`: a policy from the page's form that could not be added.
     """
 
     memory_id: str
@@ -54,8 +51,8 @@ class ComparisonQuery:
 
     @classmethod
     def read(cls, memory_id: str, parameters: QueryDict) -> ComparisonQuery:
-        """Return the parameters of a URL. If a policy was entered in the form, it is added to the
-        policies to compare.
+        """Read the parameters of a URL. A policy from the page's form is added to the policies to
+        compare.
         """
         values: dict[str, str] = parameters.dict()  # type: ignore[assignment]  # a value of a QueryDict's dict is a str
         texts = [text for text in parameters.getlist("policy") if text.strip()]
@@ -80,7 +77,7 @@ class ComparisonQuery:
 
     @property
     def texts(self) -> list[str]:
-        """The policies as text, as URLs have them."""
+        """The policies as text, such as `token_window:800`."""
         return list(map(text_of_policy, self.policies))
 
     @property
@@ -97,9 +94,7 @@ class ComparisonQuery:
         return urlencode(kept, doseq=True)
 
     def link(self, **changes: Any) -> str:  # each has the type of its field
-        """Return the URL with changed parameters, such as another position, phrase or form, or
-        other policies.
-        """
+        """Return the URL with `changes` to these values, such as another position or phrase."""
         query = replace(self, **changes).query
         return f"{self.action}?{query}"
 
@@ -108,9 +103,8 @@ class ComparisonQuery:
         return self.link(policies=tuple(each for each in self.policies if each != policy))
 
     def plus(self, policy: Policy | None) -> str:
-        """Return the URL with a further policy; "" without a policy, or if it is already compared.
-
-        With four policies, the further policy replaces the last one.
+        """Return the URL with a policy added. If there are four policies already, it replaces the
+        last. Return "" without a policy, or if it is compared already.
         """
         if policy is None or policy in self.policies:
             return ""
@@ -118,7 +112,7 @@ class ComparisonQuery:
 
 
 def hold(limits: str) -> str:
-    """Return the verb "holds" or "hold" for a text about limits: "1 message" holds, "3 messages"
+    """Return "holds" or "hold" as the verb for limits in words: "1 message" holds, "3 messages"
     hold.
     """
     return "hold" if limits.endswith("s") else "holds"
@@ -131,7 +125,9 @@ def _written(typed: TypedPolicy) -> str:
 
 
 def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
-    """Return the policies that texts describe, each once, and a sentence about the wrong texts."""
+    """Return the policies that the texts describe, each once, and a sentence about invalid texts or
+    "".
+    """
     found: list[Policy | None] = []
     problem = ""
     for text in texts:
@@ -145,7 +141,9 @@ def _policies(texts: list[str]) -> tuple[list[Policy | None], str]:
 
 
 def _wrong_value(parameters: Mapping[str, str], at: str) -> str:
-    """Say which number or price of an address cannot be read; `at` names the place."""
+    """Return a sentence about an invalid number or price in the URL, or "". `at` is the name of the
+    parameter for the position.
+    """
     if parameters.get("at") and number_in_text(parameters["at"], DIGITS) is None:
         return f"{at} must be a whole number with at most {DIGITS} digits"
     return wrong_price(parameters)

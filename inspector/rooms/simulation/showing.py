@@ -1,5 +1,5 @@
-"""The states of a conversation page that shows no stored step: a simulation with drafts and a
-limit, or the history replayed under another limit.
+"""What the conversation page shows in a simulation of drafts and a limit, and in a replay of the
+history under another limit.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from inspector.shell.state import (
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
-    """Return the state of the page with the drafts and the limit of a trial. If the URL has a limit
-    to replay, the trial is ignored, and the state is that of the replay.
+    """Return what the conversation page shows for a URL with a trial or with a limit to replay. If
+    the URL has both, the trial is ignored.
 
-    Without a trial and a limit, the state is as stored. It is also as stored if no policy decides
-    the window. Raises the exceptions of `conversation_state` and `simulate`.
+    Return the stored state without both, or if no policy decides the window. Raises the exceptions
+    of `conversation_state` and `simulate`.
     """
     is_draft = trial is not None and (query.msg or 0) < 0
     stored = conversation_state(memory_id, replace(query, msg=None) if is_draft else query)
@@ -53,9 +53,9 @@ def simulated_state(
 
 
 def replayed(view: ConversationState) -> ConversationState:
-    """Return the state as if the limit in the URL had been in force from the first message on.
+    """Return the state as if the limit in the URL had applied from the first message on.
 
-    The state is unchanged if no policy decides the window. Raises InvalidValue.
+    If no policy decides the window, return the state unchanged. Raises InvalidValue.
     """
     limit = view.query.number("limit")
     if limit is None:
@@ -89,11 +89,11 @@ def replayed(view: ConversationState) -> ConversationState:
 
 
 def replayed_window(step: Step, limit: int) -> WindowView | None:
-    """Return the window at a step as if a limit had been in force from the first message on; None
-    if no policy decides.
+    """Return the window at a step as if a limit had applied from the first message on. None if no
+    policy decides the window.
 
-    The history is replayed without pins. Raises InvalidValue for more than 20,000 messages, and for
-    a limit that the policy cannot have.
+    Pins are ignored. Raises InvalidValue for more than 20,000 messages, and for a limit that the
+    policy cannot have.
     """
     in_force = step.policy
     if not can_decide(in_force):
@@ -113,8 +113,8 @@ def replayed_window(step: Step, limit: int) -> WindowView | None:
 
 
 def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:
-    """Return a stored state with the drafts and the limit of a trial; unchanged if no policy
-    decides the window. Raises the exceptions of `simulation.simulate`.
+    """Return the state after the drafts and the limit of a trial. If no policy decides the window,
+    return the state unchanged. Raises the exceptions of `simulation.simulate`.
     """
     if not can_decide(view.window.policy):
         return view
@@ -124,7 +124,7 @@ def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:
 def _with_simulation(
     state: ConversationState, simulation: Simulation, messages: Sequence[ChatMessage]
 ) -> ConversationState:
-    """Return a stored state after a simulation of drafts, and of another limit."""
+    """Return the state after a simulation. `messages` are the drafts."""
     seq, changes, window = state.query.msg or 0, simulation.changes, simulation.window
     outlook, selection = simulation.outlook(), state.selection
     drafts = tuple(_drafts(state.memory.id, messages, changes))
@@ -154,8 +154,8 @@ def _with_simulation(
 def _contents_after(
     state: ConversationState, simulation: Simulation, outlook: Outlook
 ) -> WindowContents:
-    """Return the contents of the window with its results that a simulation clears, and its index
-    if the simulated window has one.
+    """Return the contents of the window after a simulation: with the tool results that the
+    simulation clears, and with its index.
     """
     index = state.contents.index
     is_kept = index is not None and index.seq in simulation.window.seqs
@@ -170,7 +170,7 @@ def _contents_after(
 def _drafts(
     memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
 ) -> Iterator[MessageDetail]:
-    """Yield the drafts as rows of the history; one that changes nothing has no row."""
+    """Yield the drafts as rows of the history. A draft that changes nothing has no row."""
     now = timezone.now()
     for message, change in zip(messages, changes, strict=True):
         for arrived in change.arrived:

@@ -1,4 +1,4 @@
-"""The conversation page's parts for a simulation or a replay, and the composer."""
+"""The parts of the conversation page for a simulation or a replay, and the composer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def shown(view: ConversationState) -> View | None:
 
 
 def _replay(state: ConversationState, limit: int) -> View | None:
-    """Return a view of a replay, or of the stored step if nothing was replayed."""
+    """Return what a replay shows. If no policy decides the window, return what the stored step
+    shows.
+    """
     if not state.simulation.is_replay:
         return View(state)
     stored = frozenset(state.stored.window.seqs)
@@ -53,7 +55,7 @@ def _replay(state: ConversationState, limit: int) -> View | None:
 
 
 def _tried(view: ConversationState) -> WhatIf | None:
-    """Return the trial of the address, or the one that a form has made."""
+    """Return the trial that the form has made; without a form, the trial in the URL."""
     if "trial" not in view.read:
         key = searchable(view.query.room_parameters.get("trial", ""))
         view.read["trial"] = trial(view.memory.id, key) if key else None
@@ -64,10 +66,10 @@ def _tried(view: ConversationState) -> WhatIf | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the bar above a simulation, the composer with the drafts below memory, and links to the
-    composer and to the comparison.
+    """Yield the simulation's parts of the conversation page: the bar above, the composer with its
+    drafts, and the link to the comparison.
 
-    If a posted form was invalid, `view.read` has this form and the problem.
+    After an invalid form, `view.read` has the form and the problem.
     """
     tried = view.read.get("trial")
     form = view.read.get("form")
@@ -91,7 +93,7 @@ def parts(view: ConversationState) -> Iterator[Part]:
 
 
 def _composer(view: ConversationState, form: DraftForm | None) -> Composer:
-    """Return the composer with what a form has, or for the next message."""
+    """Return the composer with the values of a form; without a form, for the next draft."""
     measure = Measure.of(view.window.policy)
     names = [each.name for each in fields(Entered)]
     return Composer(

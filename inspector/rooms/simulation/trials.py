@@ -1,7 +1,7 @@
-"""Trials: the drafts and the limit of a simulation, stored so that the simulation has a URL.
+"""Trials: drafts and limits of simulations, stored so that each simulation has a URL.
 
-A trial neither locks nor changes the conversation. Trials are deleted some weeks after they were
-last opened, and only the newest trials of each person are kept.
+A trial neither changes nor locks its conversation. Trials are deleted some weeks after somebody
+last opened them. Of each person, only the newest trials are kept.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ KEPT_OF_A_PERSON = 50
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A trial: draft messages to add, and a limit to try. `key` is the stored trial's key, or "" if
-    the trial is not stored.
+    """A trial: drafts to add, and a limit to try. `key` is the key of the stored trial; "" if it is
+    not stored.
     """
 
     drafts: tuple[ChatMessage, ...] = ()
@@ -46,8 +46,8 @@ class WhatIf:
     key: str = ""
 
     def policy(self, current: Policy | None) -> Policy | None:
-        """Return the current policy with the trial's limit, or None if the trial does not change
-        the limit.
+        """Return the `current` policy with the trial's limit. Return None if the trial has no
+        limit.
         """
         if not can_decide(current) or self.limit in (None, current.limit):
             return None
@@ -55,7 +55,9 @@ class WhatIf:
 
 
 def trial(memory_id: str, key: str) -> WhatIf | None:
-    """Return a stored trial of a conversation, or None if it was deleted. Raises UnstorableText."""
+    """Return a stored trial of a conversation; None if it is not stored any more. Raises
+    UnstorableText.
+    """
     row = Trial.objects.filter(memory_id=storable_id(memory_id), key=key).first()
     if row is None:
         return None
@@ -66,7 +68,7 @@ def trial(memory_id: str, key: str) -> WhatIf | None:
 def keep_trial(
     memory_id: str, drafts: Sequence[ChatMessage], limit: int | None = None, *, actor: str = ""
 ) -> str:
-    """Store drafts and a limit, and return the key of the trial. Equal trials have the same key.
+    """Store drafts and a limit as a trial, and return its key. Equal trials have the same key.
 
     Raises InvalidValue, MemoryNotFound, MessageTooLarge, UnstorableText.
     """
@@ -99,7 +101,7 @@ def forget_old_trials() -> None:
 
 
 def _forget_surplus(actor: str) -> None:
-    """Delete the oldest trials of a person who has more than are kept."""
+    """Delete a person's oldest trials, if the person has too many."""
     mine = Trial.objects.filter(tried_by=actor)
     times = mine.order_by("-tried_at").values_list("tried_at", flat=True)
     for oldest_kept in times[KEPT_OF_A_PERSON - 1 : KEPT_OF_A_PERSON]:
@@ -107,7 +109,9 @@ def _forget_surplus(actor: str) -> None:
 
 
 def _key(memory_id: str, drafts: str, limit: int | None) -> str:
-    """Return a digest that does not let short drafts be guessed: keys are parts of URLs."""
+    """Return a key made of a salted digest. Keys are parts of URLs, and nobody may guess short
+    drafts from a key.
+    """
     content = f"{memory_id}\n{limit}\n{drafts}"
     digest = salted_hmac("chatmemory.trial", content, algorithm="sha256").digest()
     return base64.urlsafe_b64encode(digest[:KEY_BYTES]).decode()
@@ -120,8 +124,8 @@ def _key(memory_id: str, drafts: str, limit: int | None) -> str:
 def simulate_trial(
     memory_id: str, trial: WhatIf, at: int | None = None, since: int = 0
 ) -> Simulation:
-    """Return what a trial would do now or at step `at`. `since` is the index of the first draft to
-    report on.
+    """Return what a trial would do now, or at step `at`. The report begins with the draft with the
+    index `since`.
 
     Raises the exceptions of `simulate`.
     """
@@ -129,8 +133,8 @@ def simulate_trial(
 
 
 def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
-    """Return what a trial would do to a conversation whose state has been read. `since` is the
-    index of the first draft to report on.
+    """Return what a trial would do in a state that the caller has read. The report begins with the
+    draft with the index `since`.
     """
     policy = trial.policy(stored.policy)
     return simulated(stored, policy, trial.drafts, since=since, are_drafts=True)

@@ -30,9 +30,7 @@ NO_LONGER_KEPT = "This simulation has expired. Write its drafts again."
 
 @require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Store the drafts and the limit as a trial, and redirect to the page that simulates
-    the trial.
-    """
+    """Store drafts and limit as a trial, and redirect to the page that shows this trial."""
     form = DraftForm(request.POST)
     key = ""
     try:
@@ -47,7 +45,7 @@ def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show what the text in the composer would do, while it is being written. Nothing is stored."""
+    """Show what the text in the composer would do, while somebody writes it. Nothing is stored."""
     form = DraftForm(request.POST)
     context: dict[str, object] = {}
     if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:
@@ -70,7 +68,7 @@ def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def add(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Change the limit and add the drafts, then go to the live page."""
+    """Set the limit, add the drafts, and go to the page that follows the newest step."""
     form = DraftForm(request.POST)
     try:
         trial = _trial(form, memory_id)
@@ -89,8 +87,8 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
 def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Save the simulation as a new conversation. The original is not changed.
 
-    With HTMX, the browser loads the new page as a whole: live updates of the old page would be
-    about the original.
+    With HTMX, the browser loads the new page completely. Otherwise the old page's live updates
+    would continue.
     """
     form = BranchForm(request.POST)
     try:
@@ -115,7 +113,7 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _trial(form: DraftForm, memory_id: str) -> WhatIf:
-    """Return the trial that the form makes of the one of its page. Raises InvalidValue."""
+    """Return the page's trial with the changes of the form. Raises InvalidValue."""
     if not form.is_valid():
         raise InvalidValue(first_problem(form))
     key = form.cleaned_data["trial"]
@@ -126,12 +124,16 @@ def _trial(form: DraftForm, memory_id: str) -> WhatIf:
 
 
 def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -> str:
-    """Return the URL of the page with the form's selection, and what its links keep."""
+    """Return the URL of the page that sent the form, with the same selection, and with the given
+    parameters.
+    """
     return conversation_url(memory_id, **parameters, msg=form.cleaned_data["msg"], **form.kept)
 
 
 def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
-    """Show the page with the drafts, the text and the error: in the composer, or at the id."""
+    """Show the page with the drafts, the text and the error. An error about the ID is shown beside
+    the ID.
+    """
     data = form.cleaned_data
     query = ConversationQuery(at=form.page_step, msg=data.get("msg"), room_parameters=form.kept)
     kept = trial(memory_id, data["trial"]) if data.get("trial") else None

@@ -1,8 +1,8 @@
-"""Imports files in the format `chatmemory`: their rows are stored unchanged.
+"""Imports files in the format `chatmemory`. Rows are stored as they are in the file.
 
-A file may come from anywhere. Values, numbers and digests are checked while lines are read, and the
-stored conversation is verified before the commit. A conversation with a fault is refused, and all
-others are imported.
+A file can come from anywhere. Values, numbers and digests are checked line by line, and each
+conversation is verified before it is stored for good. A faulty conversation is refused, and the
+import continues.
 """
 
 from __future__ import annotations
@@ -52,11 +52,10 @@ _FIRST_NAME = declared_pattern(rb'\A\s*\{\s*"(\w+)"')
 
 
 class Line(NamedTuple):
-    """A line of a file in the format `chatmemory`, not decoded yet. `number` counts the lines of
-    the file from 1.
+    """A line of a file in the format `chatmemory`, not decoded. The first line has the `number` 1.
 
-    `kind` is the first name in the line, such as `message`. Lines with the same `part` belong to
-    one conversation. The last line of the file has a part of its own.
+    `kind` is the first name in the line, such as `message`. The lines of one conversation have the
+    same `part`. The last line of the file has its own part.
     """
 
     number: int
@@ -66,8 +65,8 @@ class Line(NamedTuple):
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Return whether a file begins like the format `chatmemory`. The file must be at its beginning,
-    and is there again afterwards.
+    """Return whether a file begins like the format `chatmemory`. The file must be open at its
+    beginning, and is not moved.
     """
     found = _FIRST_NAME.match(file.read(100))
     file.seek(0)
@@ -77,13 +76,13 @@ def is_archive(file: IO[bytes]) -> bool:
 def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
-    The IDs of the new conversations begin with `prefix`. A conversation with another ID than in the
-    file gets other digests; everything else is unchanged. A conversation that was already imported
-    is skipped.
+    The new IDs begin with `prefix`. If an ID is not the ID in the file, the digests are computed
+    again. All other values stay the same.
 
-    A conversation is refused if its ID exists, if it is not complete and consistent, or if the file
-    ends within it. Raises UnreadableTranscript for a file of another kind, and InvalidValue for an
-    invalid actor.
+    A conversation that is stored already is skipped. It is refused if another conversation has the
+    ID, if it is incomplete or inconsistent, or if the file ends within it.
+
+    Raises UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
     """
     check_actor(actor)
     _check_begin(file)
@@ -145,7 +144,7 @@ def _decoded(line: Line) -> JsonMap:
 
 @contextmanager
 def _naming(line: Line) -> Iterator[None]:
-    """Add the line to errors of the block."""
+    """Add the number of a line to errors in the `with` block."""
     try:
         yield
     except (ChatMemoryError, UnicodeDecodeError) as error:
@@ -172,10 +171,10 @@ def _import(first: Line, others: Iterable[Line], prefix: str, actor: str) -> Imp
 
 
 def _exists(stored: Memory, rows: _FileRows) -> Imported:
-    """Return whether a conversation was imported before, even if it has changed since: its first
-    labels have the same random salt, and it has the last step of the file.
+    """Return the result for a conversation that is stored already. It may have changed since its
+    import: it has the random salt and the last step of the file.
 
-    Raises MemoryExists for another conversation with this id.
+    Raises MemoryExists for another conversation with this ID.
     """
     memory = rows.memory
     steps = Step.objects.filter(memory=stored, n=memory.last_step, at=memory.updated_at)
@@ -186,7 +185,7 @@ def _exists(stored: Memory, rows: _FileRows) -> Imported:
 
 
 def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> None:
-    """Store a whole conversation in one transaction, or nothing. Raises InvalidValue."""
+    """Store a conversation in one transaction. Raises InvalidValue if any line is faulty."""
     memory, last = rows.memory, first
     with database.atomic():
         if not sql.insert_if_new(memory):
@@ -207,8 +206,9 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
 
 
 class _FileRows:
-    """The rows of a conversation. They are checked in the order of the lines, and written in
-    batches. If `new_id` differs from the id in the lines, the digests are computed again.
+    """Checks and stores the rows of a conversation in the order of the lines, in batches.
+
+    If `new_id` is not the ID in the lines, the digests are computed again.
     """
 
     def __init__(self, memory: Memory, new_id: str) -> None:
@@ -234,7 +234,7 @@ class _FileRows:
         self._is_ended = False
 
     def read(self, kind: str, fields: JsonMap) -> None:
-        """Check and store the row of the next line. Raises ChatMemoryError if it is invalid."""
+        """Check the next line, and store its row. Raises ChatMemoryError if the line is invalid."""
         if self._is_ended:
             raise InvalidValue(
                 "the conversation ended with the previous line, and this line belongs to no "
@@ -258,7 +258,7 @@ class _FileRows:
                 )
 
     def finish(self) -> None:
-        """Write the last rows of the conversation. Raises InvalidValue if lines are missing."""
+        """Store the last rows of the conversation. Raises InvalidValue if lines are missing."""
         if not self._is_ended:
             raise InvalidValue(
                 f"the last line of the conversation {self._old_id!r} is missing after this line: "
@@ -317,7 +317,9 @@ class _FileRows:
             self._write()
 
     def _read_audit(self, row: AuditEntry) -> None:
-        """Store an audit entry of the conversation, or of the deletion of the one before it."""
+        """Store an audit entry: of this conversation, or of the deletion of an earlier conversation
+        with its ID.
+        """
         if row.action == AuditEntry.Action.DELETE:
             if self.memory.pk != self._old_id:
                 return

@@ -1,5 +1,5 @@
-"""Writes conversations to files: as transcripts in other formats, or in the format `chatmemory`
-with all columns.
+"""Writes conversations to files: in the format `chatmemory` with all columns, or as transcripts in
+other formats.
 """
 
 from __future__ import annotations
@@ -44,11 +44,10 @@ def rendered_file(rendering: Rendering) -> Iterator[str]:
 
 
 def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a file in the format `chatmemory`, each conversation in one consistent
-    state.
+    """Yield the lines of a file in the format `chatmemory`. Each conversation is read in one
+    consistent state; those deleted meanwhile are left out.
 
-    A step comes after its messages and the stays (periods in memory) that began with it.
-    Conversations deleted meanwhile are left out.
+    The line of a step comes after the lines of its messages and of the stays that it began.
     """
     yield lines.line({"chatmemory": lines.VERSION})
     count = 0
@@ -80,8 +79,8 @@ def _rows(model: type[Row], memory: Memory, number: str) -> Iterator[Row]:
 
 
 def _audit_entries(memory: Memory) -> Iterator[AuditEntry]:
-    """Yield the audit entries that the verification of a conversation needs: the deletion before
-    it, and its redactions.
+    """Yield the audit entries that are needed to verify a conversation: the deletion of an earlier
+    conversation with its ID, and its own redactions.
     """
     entries = list(AuditEntry.objects.filter(memory_id=memory.pk).order_by("pk"))
     is_deletion = [each.action == AuditEntry.Action.DELETE for each in entries]

@@ -18,8 +18,8 @@ OPTIONS = ("low_water", "oversized", "snap_to_user", "free_system", RECOVERY)
 
 
 class ExportForm(forms.Form):
-    """The form of an export: the history or the window, the format, and a step (empty: the
-    newest).
+    """The form for an export: history or window, a format, and a step. Without a step, the newest
+    step.
     """
 
     format = forms.ChoiceField(
@@ -71,13 +71,13 @@ class ImportForm(forms.Form):
 
     @staticmethod
     def too_large() -> str:
-        """Return the error for a file that is too large. The page also shows this error if the
-        server has rejected the upload without reading it.
+        """Return the error for a file that is too large. A page also shows this error if the server
+        rejected the upload unread.
         """
         return f"The file is larger than {upload_limit()}. Import the file with {_command()}."
 
     def clean(self) -> dict[str, object]:
-        """Check that the options of the policy fit together and fit the limit."""
+        """Check that the options of the policy go together, and with the limit."""
         if not self.errors:
             try:
                 _ = self.policy
@@ -87,19 +87,21 @@ class ImportForm(forms.Form):
 
     @property
     def policy(self) -> Policy:
-        """The policy that the form describes. Raises InvalidValue for incompatible options."""
+        """The policy that the form describes. Raises InvalidValue if its options do not go
+        together.
+        """
         data = self.cleaned_data
         return policy_of(data["kind"], data["limit"], {name: data[name] for name in OPTIONS})
 
     @property
     def id_prefix(self) -> str:
-        """The prefix of the new IDs."""
+        """The beginning of the IDs of imported conversations; see the function `id_prefix`."""
         return id_prefix(self.cleaned_data["begin"], self.cleaned_data["file"].name or "")
 
 
 def id_prefix(begin: str, name: str) -> str:
-    """Return the prefix of the new IDs: `begin`, or by default the file's name and a dash, such as
-    "chats-" for chats.json.
+    """Return the beginning of the IDs of imported conversations: `begin`. If `begin` is empty, use
+    the file's name: "chats-" for chats.json.
     """
     return begin or f"{(name or 'import').partition('.')[0]}-"
 

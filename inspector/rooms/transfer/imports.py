@@ -1,17 +1,16 @@
-"""Imports transcript files, with one step for each message.
+"""Imports transcript files. Each message becomes a step.
 
-An agent's recorded session becomes a conversation in which a client decides the window. Memory has
-the messages that the agent saw at each step, and each compaction is a step.
+In a recorded session of an agent, a client decides the window: memory has the messages that the
+agent saw at each step, and each compaction is a step.
 
-All messages are checked before anything is stored. A long conversation is stored in slices. Between
-the slices, other changes of the conversation raise ImportUnfinished. After an interruption,
-importing the same file again continues. For this, the conversation's row has the policy, the number
-of stored messages, and the fingerprint of the content as a label.
+All messages are checked before anything is stored. A long conversation is stored in slices. In
+between, other changes of the conversation raise ImportUnfinished. After an interruption, another
+import of the same file continues. For this, the conversation's row has the policy, the number of
+stored messages, and a fingerprint of the content as a label.
 
-If a file has grown since its import, importing the file again adds the new messages. The
-conversation in the file must begin with the stored messages. If the agent's user went back to an
-earlier message, the file has the former version of the conversation as a branch. Then this branch
-may begin with the stored messages instead.
+If a file has grown since its import, another import adds the new messages. The stored messages must
+be the beginning of the conversation in the file, or of one of its branches. A session has branches
+if its user went back to an earlier message.
 """
 
 from __future__ import annotations
@@ -73,12 +72,12 @@ UNUSED = "the given policy: agent sessions keep their recorded window"
 
 @dataclass(frozen=True)
 class Imported:
-    """The result for one conversation of a file: imported, imported before (`already`), or
-    `refused` with a reason.
+    """The result for one conversation of a file: imported, stored already (`already`), or not
+    imported, with the reason in `refused`.
 
-    `messages` is the number of stored messages. `is_empty` means that the conversation in the file
-    has no messages, so that nothing is stored. `losses` are the parts of the file that could not be
-    stored.
+    - `messages`: the number of messages that this import stored.
+    - `is_empty`: whether the conversation has no messages, so that nothing is stored.
+    - `losses`: the parts of the file that cannot be stored.
     """
 
     memory_id: str
@@ -91,8 +90,8 @@ class Imported:
 
 @dataclass
 class Listed(Generic[Result]):
-    """The conversations of an import that have the same result, such as refused: their number
-    (`count`), and the `first` 100 of them.
+    """The conversations of an import with the same result, such as refused. `count` is their
+    number, and `first` are the first 100 of them.
     """
 
     count: int = 0
@@ -108,13 +107,13 @@ class Listed(Generic[Result]):
 class Report:
     """The results of importing one file.
 
-    - `stored` are new conversations, or conversations with new messages. `messages` is the number
-      of stored messages.
-    - `known` are conversations that were already imported.
-    - `refused` are conversations that could not be imported.
-    - `empty` is the number of conversations without messages.
-    - `losses` counts the parts of the file that could not be stored. A key is the kind of a part.
-    - `places` has the position in the file of the first loss of each kind.
+    - `stored`: new conversations, and conversations with new messages.
+    - `messages`: the number of stored messages.
+    - `known`: conversations that were stored already.
+    - `refused`: conversations that cannot be imported.
+    - `empty`: the number of conversations without messages.
+    - `losses`: how many parts of the file cannot be stored, by kind of part.
+    - `places`: where in the file the first such part is, by kind of part.
     """
 
     format: str
@@ -142,15 +141,17 @@ class Report:
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The kinds of parts that could not be stored, with counts, most frequent first. Each text
-        also names the position of the first such part, if known.
+        """The kinds of parts that cannot be stored, with counts, the most frequent first. Each text
+        also has the position of the first such part, if known.
         """
         losses = self.losses.most_common()
         return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]
 
 
 def lost_at(what: str, place: str) -> str:
-    """Return the words for a loss, with the position of its first occurrence if known."""
+    """Return the words for a part that cannot be stored. `place` is where in the file the first
+    such part is, or "".
+    """
     return f"{what}, first at {place}" if place else what
 
 
@@ -167,18 +168,15 @@ def import_each(
     prefix: str = "",
     actor: str = "",
 ) -> Iterator[Imported]:
-    """Import conversations one after the other, and yield a result for each. The ID of a new
-    conversation is `prefix` and the conversation's name. A second conversation named "chat" becomes
-    "chat-2".
+    """Import conversations one after the other, and yield a result for each. The new ID is `prefix`
+    and the conversation's name. The second conversation named "chat" becomes "chat-2".
 
-    Without a policy, each conversation gets the default policy of its ID, or a window of 20
-    messages. For a session of an agent, the policy is ignored: the window that the agent saw is
-    stored.
+    Without a policy, a conversation gets the default policy of its ID, or a window of 20 messages.
+    A recorded session of an agent gets no policy, because memory has what the agent saw.
 
-    A conversation that was already imported is skipped, or gets the messages that its file has
-    gained. A conversation that exists with other content is refused, and the import continues with
-    the next. If a stored message is redacted, only its number and its role are compared with the
-    file. Raises InvalidValue for an invalid actor.
+    A conversation that is stored already is skipped, or gets the new messages of its file. If a
+    stored conversation has other contents, the conversation is refused. Of a redacted message, only
+    number and role are compared. Raises InvalidValue for an invalid actor.
     """
     check_actor(actor)
     taken: dict[str, int] = {}
@@ -198,7 +196,7 @@ def import_each(
 def _with_branches(
     conversations: Iterable[Transcript | Refused],
 ) -> Iterator[list[Transcript] | Refused]:
-    """Yield each conversation with the branches that follow it."""
+    """Yield each conversation together with its branches, which follow it in the file."""
     group: list[Transcript] = []
     for each in conversations:
         if group and not (isinstance(each, Transcript) and each.is_branch):
@@ -213,8 +211,8 @@ def _with_branches(
 
 
 def _stored_first(memory_id: str, group: list[Transcript]) -> list[Transcript]:
-    """Return a conversation and its branches. If a branch was stored under the id before its agent
-    went back, it changes places with the conversation.
+    """Return a conversation and its branches, with the stored one first. A branch can be stored
+    under the ID, if the import came before the agent's user went back.
     """
     memory = _stored(memory_id) if len(group) > 1 else None
     going_on = [
@@ -227,7 +225,9 @@ def _stored_first(memory_id: str, group: list[Transcript]) -> list[Transcript]:
 
 
 def _free_name(name: str, taken: dict[str, int]) -> str:
-    """Take a name, or the name with the next free number; `taken` has the last number of each."""
+    """Return a name that is not taken: "chat", then "chat-2". `taken` has the last number of each
+    name.
+    """
     found = name
     while found in taken:
         taken[name] += 1
@@ -239,7 +239,7 @@ def _free_name(name: str, taken: dict[str, int]) -> str:
 def _import(
     memory_id: str, transcript: Transcript, policy: Policy | None, actor: str, source: str
 ) -> Imported:
-    """Import one conversation, which may be a branch of the source."""
+    """Import one conversation. `source` is the ID of the conversation whose branch it is, or ""."""
     try:
         check_id(memory_id)
         if transcript.session:
@@ -284,15 +284,15 @@ def _import_new(
 
 
 def _timed(transcript: Transcript) -> list[NewMessage]:
-    """Return the messages of a transcript, each with the time of its source, if that has one."""
+    """Return the messages of a transcript, each with its time if the transcript has it."""
     times = transcript.times or (None,) * len(transcript.messages)
     pairs = zip(transcript.messages, times, strict=True)
     return [NewMessage(message, said_at=time) for message, time in pairs]
 
 
 def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -> Transcript:
-    """Return a transcript with all messages of its session, summaries included, and the losses of
-    storing it.
+    """Return the transcript of an agent's session with all its messages, including summaries, and
+    with what cannot be stored.
     """
     moved = sum([*each.window] != window for each, window in session.windows())
     missing = [(CLEARED, len(session.cleared)), (MOVED, moved)]
@@ -303,7 +303,7 @@ def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -
 
 
 def _content(transcript: Transcript) -> Iterator[bytes]:
-    """Yield the JSON of a conversation, message by message, and the windows of a session."""
+    """Yield what a fingerprint covers: the JSON of each message, and the windows of a session."""
     before = b"["
     for message in transcript.messages:
         yield before
@@ -317,7 +317,9 @@ def _content(transcript: Transcript) -> Iterator[bytes]:
 def _imported(
     memory_id: str, transcript: Transcript, results: Iterable[ChangeResult], before: int = 0
 ) -> Imported:
-    """Return the result of an import. `before` messages were stored earlier."""
+    """Return the result of an import. `before` is the number of messages stored by earlier
+    imports.
+    """
     stored = before + sum(result.step is not None for result in results)
     repeated = [Loss("conversation", REPEATED)] * (len(transcript.messages) - stored)
     summaries = len(transcript.session.summaries) if transcript.session else 0
@@ -327,8 +329,8 @@ def _imported(
 def _import_again(
     memory: Memory, transcript: Transcript, policy: Policy | None, actor: str
 ) -> Imported:
-    """Continue an unfinished import of the same content under the same policy, or a file that has
-    grown.
+    """Import a conversation that is stored already: continue an unfinished import, or add what the
+    file has gained.
     """
     label = memory.labels.get(DIGEST_LABEL, "")
     if not is_fingerprint(label, "import", _content(transcript)):
@@ -347,9 +349,10 @@ def _import_again(
 
 
 def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported:
-    """Add the messages of a file that are not stored yet. Raises MemoryExists if the stored ones
-    are not the beginning of its conversation, and ImportUnfinished if another import of it has not
-    ended.
+    """Add the messages of a file that are not stored yet. Raises MemoryExists if the stored
+    messages are not the beginning of the conversation in the file.
+
+    Raises ImportUnfinished if another import of the conversation has not ended.
     """
     stored = _stored_of(memory, transcript)
     if stored is None or (memory.policy is None) != (transcript.session is not None):
@@ -385,11 +388,10 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
 
 
 def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
-    """Return the number of a transcript's messages that are stored, if the stored conversation was
-    imported and begins like it. System messages that repeat the one in force were not stored.
+    """Return how many of a transcript's messages are stored. None if the stored conversation was
+    not imported, or does not begin like the transcript.
 
-    If all are stored, the conversation may have changed since. Its label, the fingerprint of the
-    file, shows this only with the key that made it.
+    Repeated system messages are not stored, but count as stored.
     """
     session = transcript.session
     messages = session.messages if session else transcript.messages
@@ -412,8 +414,8 @@ def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
 
 
 def _window_after(session: Session, count: int) -> list[int]:
-    """Return the positions of the messages that the agent of a session saw after its first
-    messages.
+    """Return the positions of the messages that an agent saw after the first `count` messages of
+    its session.
     """
     positions, end = [*range(count)], 0
     for each, window in session.windows():
@@ -423,14 +425,16 @@ def _window_after(session: Session, count: int) -> list[int]:
 
 
 def _window_of(memory: Memory) -> list[int]:
-    """Return the positions of the messages that a conversation's window holds."""
+    """Return the positions of the messages in memory."""
     stays = Stay.objects.filter(memory=memory, left_step=None).order_by("rank")
     return [seq - 1 for seq in stays.values_list("seq", flat=True)]
 
 
 def _is_same(stored: ChatMessage, message: ChatMessage) -> bool:
-    """Whether a stored message equals a given one, or is its redacted form. The given one may have
-    more attributes by now, such as a provider's counts; a system message's attributes are its role.
+    """Return whether a stored message is the given message, or the given message redacted.
+
+    The given message may have gained attributes, such as a provider's token counts. Of a system
+    message, the only attributes are its role.
     """
     if type(stored) is not type(message) or is_redacted(stored):
         return type(stored) is type(message)
@@ -440,8 +444,8 @@ def _is_same(stored: ChatMessage, message: ChatMessage) -> bool:
 
 
 def _shared(source: str, count: int) -> list[tuple[int, NewMessage]]:
-    """Return the first messages of a conversation, each with the step that added it, for a branch.
-    Redacted messages stay redacted.
+    """Return the first `count` messages of the source for a branch, each with the step that added
+    it. Redacted messages stay redacted.
     """
     steps = Step.objects.filter(memory=source, last_seq__lte=count).order_by("-n")
     added = {last_seq: n for n, last_seq in steps.values_list("n", "last_seq")}

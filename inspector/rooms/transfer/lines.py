@@ -1,8 +1,8 @@
 """Converts database rows to lines of JSON and back, in the format `chatmemory`.
 
-A line is an object such as `{"message":3,"text":"Hello"}`. Its first name is the kind of the row,
-with the row's key as its value; the other names are columns of the row. Columns without a value are
-left out. docs/formats-chatmemory.md describes all lines.
+A line is an object such as `{"message":3,"text":"Hello"}`. The first name is the kind of the row,
+and its value is the key of the row. The other names are columns. Columns without a value are left
+out. docs/formats-chatmemory.md describes all lines.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _FORMER = {
 
 
 class LineOf:
-    """Converts the rows of a table to lines of JSON and back. A line such as `{"message":3,…}`
-    begins with the kind of the row (`name`) and the row's value of the column `key`.
+    """Converts the rows of a table to lines of JSON and back. In a line `{"message":3,…}`,
+    "message" is the `name` of this kind of row, and 3 is the value of the column `key`.
     """
 
     def __init__(self, name: str, model: type[Model], key: str) -> None:
@@ -61,7 +61,7 @@ class LineOf:
         return line({name: value for name, value in values.items() if not _is_nothing(value)})
 
     def read(self, fields: JsonMap) -> JsonDict:
-        """Return the values of the columns from a line's fields. Raises InvalidValue."""
+        """Return the columns of a row from the `fields` of its line. Raises InvalidValue."""
         if unknown := fields.keys() - self._columns.keys() - _FORMER:
             raise InvalidValue(
                 f"the line of a {self.name} has the unknown field {brief(min(unknown))}"
@@ -73,7 +73,7 @@ class LineOf:
 
 
 def line(values: JsonMap) -> str:
-    """Return a line of JSON: an object with the given names and values, in the same order."""
+    """Return a line of JSON with the given names and values, in the same order."""
     return f"{{{','.join(f'{_json(name)}:{_json(value)}' for name, value in values.items())}}}"
 
 
@@ -121,7 +121,7 @@ _KINDS: dict[type, tuple[type, str, Callable[[JsonValue], JsonValue]]] = {
 
 
 class _Column:
-    """A column, and its values in lines."""
+    """Converts the values of one column to JSON and back."""
 
     def __init__(self, field: Field[Any, Any]) -> None:  # a column of any type
         self.name = field.attname
@@ -157,7 +157,9 @@ class _Column:
         return found
 
     def nothing(self, name: str) -> JsonValue:
-        """Return the column's value if a line has none. Raises InvalidValue if it is required."""
+        """Return the value of the column for a line that lacks it. Raises InvalidValue if the
+        column is required.
+        """
         if self._is_declared:
             return self._field.get_default()
         if self._field.null:

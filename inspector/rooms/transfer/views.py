@@ -1,4 +1,4 @@
-"""The pages that export a conversation, or its window at a step, and import a transcript file."""
+"""The pages that export a conversation or its window, and import a transcript file."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ PREVIEWED = 500  # messages that one query reads
 
 @require_safe
 def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
-    """Show the form, and what the chosen format cannot express. With `?download=1`, send the file.
+    """Show the form for an export, and what the chosen format cannot express. With `?download=1`,
+    send the file.
 
-    The format `chatmemory` is sent without the form, because it can express everything.
+    The format `chatmemory` can express everything. It is sent without the form.
     """
     if request.GET.get("format") == "chatmemory":
         return _archive(request, memory_id)
@@ -79,7 +80,7 @@ def _archive(request: HttpRequest, memory_id: str) -> HttpResponseBase:
 
 
 def _archive_texts(memory_id: str) -> Iterator[str]:
-    """Yield the lines of a conversation. All are read in one state, before the first is sent."""
+    """Yield the lines of a conversation, which are all read before the first is sent."""
     with TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in archive_lines([memory_id]))
         file.seek(0)
@@ -93,9 +94,7 @@ def _messages(memory_id: str, what: str, at: int | None) -> WholeHistory | list[
 
 
 def _name(memory_id: str, what: str, at: int | None) -> str:
-    """Return a file name from the URL, without its extension, that is safe in headers and in file
-    systems.
-    """
+    """Return a file name without extension that is safe in headers and file systems."""
     step = f"-step-{at}" if at is not None else ""
     return f"{address(memory_id)[:150]}-{what}{step}"
 
@@ -117,8 +116,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def examined(request: HttpRequest) -> HttpResponse:
-    """Show for how many imported conversations the derived data, such as incidents, is computed.
-    Pages of imports request this again until all are done.
+    """Show for how many imported conversations derived data, such as incidents, is computed. The
+    page after an import requests this until all are done.
     """
     begin, name = (searchable(request.GET.get(key, "")) for key in ("begin", "file"))
     return render(request, "rooms/transfer/_examined.html", _examined(id_prefix(begin, name)))

@@ -185,9 +185,7 @@ class Session:
     # Reading the client
 
     def _next(self) -> ClientRequest | None:
-        """Return the next request when its head has arrived; None if the client has
-        disconnected.
-        """
+        """Return the next request once its head has arrived; None if the client has left."""
         waiting = self._reader.requests
         while not (waiting and waiting[0].head is not NO_HEAD):
             data = self._client.recv(READ)
@@ -275,10 +273,8 @@ class Session:
     # Passing a request on
 
     def _pass_on(self, request: ClientRequest, to: Upstream, recording: Recording | None) -> bool:
-        """Pass a request on, and pass the answer back. Try a second time if the connection to the
-        provider was stale.
-
-        Return whether the client's connection stays open.
+        """Pass a request on and its answer back, twice if the first connection was stale. Return
+        whether the client's connection stays open.
         """
         connection = self._connected(to)
         try:
@@ -305,8 +301,8 @@ class Session:
         to: Upstream,
         recording: Recording | None,
     ) -> bool:
-        """Pass a request on over a connection, and pass the answer back. Return whether the
-        client's connection stays open. Raises _Broken.
+        """Pass a request on over a connection, and its answer back. Return whether the client's
+        connection stays open. Raises _Broken.
         """
         is_kept = False
         connection.reader.begin(request.head.method)

@@ -75,7 +75,9 @@ class Command(DatabaseCommand):
             )
 
     def write_evidence(self, ids: list[str], options: Options) -> None:
-        """Write the evidence file of one conversation, with the command for evidence files."""
+        """Write the evidence file of one conversation, by calling the command for evidence
+        files.
+        """
         check_ignored("html", ("format", "json"), options)
         if len(ids) != 1:
             raise wrong_arguments(
@@ -91,7 +93,9 @@ class Command(DatabaseCommand):
         )
 
     def lines(self, ids: list[str], format: str | None) -> Iterator[str]:
-        """Return the lines of an archive, or the transcript of one conversation."""
+        """Return the lines of the file: for the format `chatmemory`, of all conversations; for
+        another format, of one conversation.
+        """
         if format is None:
             return archive_lines(ids)
         if len(ids) != 1:
@@ -101,7 +105,9 @@ class Command(DatabaseCommand):
         return iter(["".join(rendered_file(render_each(whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
-        """Return the IDs of the conversations with a label, or of all conversations."""
+        """Return the IDs of the conversations with a label; without a label, of all
+        conversations.
+        """
         rows = Memory.objects.all()
         rows = rows.with_label(label) if label else rows
         ids = list(rows.order_by("id").values_list("id", flat=True))
@@ -113,9 +119,7 @@ class Command(DatabaseCommand):
         return ids
 
     def export(self, lines: Iterator[str], path: Path | None) -> None:
-        """Write lines to a new file that only its owner can read. Without a path, print the
-        lines.
-        """
+        """Write lines to a new file that only its owner can read. Without a `path`, print them."""
         if path is None:
             for line in lines:
                 self.stdout.write(line)

@@ -104,8 +104,7 @@ class Command(DatabaseCommand):
         """Import one file, and add the results to the `report`. Raises ChatMemoryError if the file
         cannot be read.
 
-        With an `examination`, the derived data of the imported conversations, such as incidents, is
-        computed in between.
+        The `examination`, if any, computes derived data of imported conversations in between.
         """
         with opened(file.path) as content:
             report.format, results = _results(content, file, policy, options)
@@ -127,9 +126,9 @@ class Command(DatabaseCommand):
                     tell(report)
 
     def leave_out(self, file: TranscriptFile, report: Report, error: str) -> None:
-        """Print why a file cannot be imported, so that the command can continue with the next file.
+        """Print why a file cannot be imported. The command then continues with the next file.
 
-        The file counts as refused if it was named on the command line, or if a part of it was
+        The file counts as refused if somebody named it on the command line, or if a part of it was
         imported.
         """
         is_rest = bool(report.stored.count or report.known.count)
@@ -140,8 +139,8 @@ class Command(DatabaseCommand):
     def summarised(
         self, path: Path, report: Report, known: Sequence[Imported], printer: Printer
     ) -> Iterator[None]:
-        """Import a file in a `with` block, and print the summary of the file at its end, even after
-        an interruption. Interruptions raise CommandError.
+        """Print the summary of a file at the end of the `with` block, even after an interruption.
+        An interruption raises CommandError.
         """
         try:
             yield
@@ -153,8 +152,8 @@ class Command(DatabaseCommand):
                 self.summarise(path, report, known)
 
     def summarise(self, file: Path, report: Report, known: Sequence[Imported]) -> None:
-        """Print the counts of a file, the IDs of the first conversations that are stored (`known`),
-        what could not be stored, and the first refusals.
+        """Print the results for a file: counts, the first conversations that are stored now
+        (`known`), what cannot be stored, and some refusals.
         """
         self.stdout.write(
             f"{file.name} ({report.format}): {counted(report.stored.count, 'conversation')} with "
@@ -204,7 +203,7 @@ def _totals(reports: Sequence[Report]) -> dict[str, int]:
 def _results(
     content: IO[bytes], file: TranscriptFile, policy: Policy | None, options: Options
 ) -> tuple[str, Iterator[Imported]]:
-    """Return the format of a file, and the function that imports its conversations."""
+    """Return the format of a file, and an iterator that imports its conversations."""
     prefix = options["prefix"]
     if options["format"] == FORMAT or (options["format"] == "auto" and is_archive(content)):
         if policy:
@@ -222,8 +221,8 @@ def _results(
 def _progress(
     file: IO[bytes], is_forced: bool, examination: Examination | None
 ) -> Iterator[Callable[[Report], None]]:
-    """Show the progress of storing a file and of the examination, at a terminal or if it
-    `is_forced`. Yield the function that shows each result.
+    """Show how far storing and the examination are: at a terminal, or if `is_forced`. Yield the
+    function to call after each result.
     """
     percent = TextColumn("{task.percentage:.0f} %")
     columns = TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn()
@@ -246,8 +245,8 @@ def _progress(
 
 
 def _examine_rest(examination: Examination, is_forced: bool) -> None:
-    """Examine the conversations that are left once all are stored. Raises CommandError if this is
-    interrupted.
+    """Compute the remaining derived data after all conversations are stored. An interruption raises
+    CommandError.
     """
     try:
         with progress(examination.total, is_forced=is_forced, done="examined") as advance:
