@@ -71,9 +71,8 @@ def get_account(username: str) -> User:
 
 
 def sign_in_link(username: str, port: int) -> str:
-    """Return the URL that signs an account in once, on the server at this port of this machine.
-
-    Raises User.DoesNotExist like `get_account`.
+    """Return the URL that signs an account in once, on a server of this machine. `port` is the port
+    of the server. Raises User.DoesNotExist like `get_account`.
     """
     return f"http://127.0.0.1:{port}/sign-in/{make_token(get_account(username))}/"
 
@@ -81,7 +80,7 @@ def sign_in_link(username: str, port: int) -> str:
 def make_token(user: User) -> str:
     """Return a token that signs this user in once, within 15 minutes.
 
-    The token holds the user's `last_login`, so that any later sign-in makes the token invalid.
+    The token holds the user's `last_login`. So each later sign-in makes older tokens invalid.
     """
     return signing.dumps([user.pk, _last_login(user)], salt=_SALT)
 

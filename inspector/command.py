@@ -3,8 +3,8 @@
 It has the commands of manage.py, some under a shorter name. They use the database in the user's
 data folder, or the database named in the environment (docs/operations.md).
 
-A command that reports on files needs only the library. Django is imported late, and only for
-commands that need it, so that this module can report missing packages.
+Commands that report on files need only the library. So Django is imported late, and this module can
+name the packages that are missing for other commands.
 """
 
 from __future__ import annotations

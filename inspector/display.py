@@ -1,8 +1,7 @@
-"""Renders pages, whole or as a fragment, and reads the theme and type size that a reader has
-chosen.
+"""Renders pages, whole or as a fragment. Also reads the theme and the type size that a reader has
+chosen from cookies.
 
-Cookies keep the choice. Their names begin with "inspector_", because a project has cookies of its
-own.
+The names of the cookies begin with "inspector_", because a project has cookies of its own.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ def theme_of(request: HttpRequest) -> str:
 
 
 def switched_on(request: HttpRequest) -> dict[str, str]:
-    """Return the display settings for a projector that the reader has turned on, by name.
+    """Return the display settings that the reader has turned on, by name. They help on a projector.
 
-    `type` is "large" for large type. `foresight` is "hidden" if the page does not mark the messages
-    that leave next.
+    - `type` is "large" for large type.
+    - `foresight` is "hidden" if the page does not mark the messages that leave next.
     """
     return {name: on for name, on in DISPLAYS.items() if request.COOKIES.get(cookie(name)) == on}
 

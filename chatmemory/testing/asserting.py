@@ -32,9 +32,8 @@ def read_runs(
     """Return the conversations of files and folders, replayed under a policy. The policy None keeps
     everything.
 
-    For each conversation that cannot be read, the function `left_out` is called with a sentence
-    about it. Without `left_out`, the first such conversation is an error. Raises InvalidValue,
-    UnknownEstimator, PolicyUnavailable.
+    If a conversation cannot be read, `left_out` is called with a sentence that says why. Without
+    `left_out`, this raises an error. Also raises InvalidValue, UnknownEstimator, PolicyUnavailable.
     """
     chosen = policy_of(policy)
     printer = Printer(_refuse, left_out or _refuse)

@@ -1,7 +1,7 @@
-"""The command `chatmemory check`: assertions about recorded conversations under a policy, and
-figures compared with a baseline.
+"""The command `chatmemory check`: assertions about recorded conversations under a policy, and a
+comparison of their figures with a baseline.
 
-`pytest_chatmemory` asserts the same in tests; both use the sentences of `chatmemory/testing`.
+`pytest_chatmemory` makes the same assertions in tests.
 """
 
 from __future__ import annotations

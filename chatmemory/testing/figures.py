@@ -51,8 +51,10 @@ Figures = Mapping[str, float]
 
 
 def figures_of_runs(runs: Sequence[Recorded]) -> dict[str, float]:
-    """Return the figures of conversations under their policy, by name. The cost is relative to
-    sending everything, rounded to 4 decimals.
+    """Return the figures of all these conversations together, such as `messages`, `held` or `cost`.
+
+    `cost` is the cost of the prompts under the policy, divided by the cost of sending everything,
+    rounded to 4 decimals.
     """
     costs = Costs.of(runs, rules_of(PROVIDER))
     cost = prices_of(PROVIDER).relative(costs.bill, costs.everything)

@@ -1,7 +1,7 @@
-"""Finds faults in recorded conversations, and describes them in the sentences of the inspector and
-the commands.
+"""Finds faults in recorded conversations, such as incidents.
 
-Each function returns sentences about faults, or an empty list if there are none.
+Each function returns sentences about faults, or [] if there are none. The inspector and the
+commands use the same words.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ LISTED = 10  # the most sentences of one kind
 
 
 def why_not_in_memory(run: Recorded, phrase: str, at: int | None = None) -> list[str]:
-    """Return sentences on why memory does not hold a phrase after step `at`, by default the last
-    step. [] if it holds the phrase.
+    """Return sentences that explain why memory does not hold a phrase after step `at`, by default
+    the last step. [] if memory holds the phrase.
 
     Raises InvalidValue for an empty phrase, and for a step that the replay does not have.
     """

@@ -1,6 +1,4 @@
-"""Writes tests as text, for the button *Copy as test* beside an incident, a phrase, a finding or a
-bill.
-"""
+"""Writes tests as text, for the button *Copy as test* on the inspector's pages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Compaction: a summary replaces messages, which leave the window and stay in the history.
 
-A summary can replace any part of the window. The summary takes the position of the first message
-that it replaces. Like a pinned message, it is not evicted. A later compaction can replace the
-summary in turn.
+A summary can replace any part of the window, and takes the position of the first replaced message.
+Like a pinned message, the summary is never evicted. A later compaction can replace the summary in
+turn.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def compact_with_terms(
     policy: Policy | None,
 ) -> Transition:
     """Return the compaction whose summary lists as many of the exact `terms` as the limit allows.
-    If there is no room for all terms, the last terms are left out.
+    Without room for all terms, the last terms are left out.
 
     `summary_with` takes the terms to list and returns the summary as an entry with its token count.
-    It may raise MessageTooLarge.
+    Raises NotCompactable or MessageTooLarge if there is no room even without terms.
     """
 
     def with_terms(count: int) -> Transition:
@@ -194,7 +194,7 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
 
 
 def is_summary(message: ChatMessage | None) -> bool:
-    """Return whether a message is a summary that chatmemory's compaction has made."""
+    """Return whether a message is a summary that chatmemory itself wrote into memory."""
     attributes = message.attributes if isinstance(message, UserMessage) else {}
     own = attributes.get("chatmemory")
     return isinstance(own, Mapping) and own.get("summary") is True

@@ -27,8 +27,8 @@ def option_words(policy: Policy | None) -> list[str]:
 
 
 def varied_words(policy: Policy) -> list[str]:
-    """Return the options that recommendations try in several values, each in a few words:
-    `low_water`, `snap_to_user` and `clear_tool_results`. Options that are not in use are left out.
+    """Return the options in use that recommendations may change, each in a few words. These are
+    `low_water`, `snap_to_user` and `clear_tool_results`.
     """
     words = {
         f"trimmed to {(policy.low_water * 100).normalize():f} % when full": (

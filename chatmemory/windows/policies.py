@@ -277,7 +277,7 @@ class Policy(ABC):
 
     @property
     def has_window_options(self) -> bool:
-        """Whether options can make evictions differ from LangChain4j's rule."""
+        """Whether an option of the policy can make evictions differ from LangChain4j's rule."""
         is_special = self.oversized is not Oversized.EVICT
         leaves_more = self.low_water != WHOLE or self.takes_whole_turns
         return leaves_more or is_special or self.meters_only or self.recovers
@@ -336,18 +336,20 @@ class Policy(ABC):
         return replace(self, limit=limit, low_water=WHOLE)
 
     def metering(self) -> Self:
-        """Return the same policy with a limit that only measures the window: nothing leaves."""
+        """Return the policy with a limit that only measures the window, so that no message
+        leaves.
+        """
         return replace(self, meters_only=True)
 
     def enforced(self) -> Self:
-        """Return the policy with its limit enforced, not only measured, so that replays can compare
-        it.
+        """Return the policy with a limit that evicts. If the limit already does, return the policy
+        itself.
         """
         return replace(self, meters_only=False) if self.meters_only else self
 
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
         """Return the policy with its derived fields, such as the overhead of a request, computed by
-        the estimator. The default returns the policy unchanged.
+        the estimator. Kinds without derived fields return the policy itself.
         """
         return self
 

@@ -90,7 +90,9 @@ def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
 
 
 def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
-    """Return the totals of some messages, with their costs if the policy is installed."""
+    """Return the totals of some messages. The cost is 0 if there is no policy, or if its kind is
+    not installed.
+    """
     return policy.total(messages) if can_decide(policy) else total(messages)
 
 

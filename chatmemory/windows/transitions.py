@@ -252,8 +252,8 @@ def _without_interrupted(
 
 
 def leaving_interrupted(window: Window, arrival: Entry, policy: Policy) -> set[Entry]:
-    """Return the entries of interrupted tool calls (calls without all their results) that an add of
-    `arrival` removes. The results that came are included.
+    """Return the entries of interrupted tool calls that an add of `arrival` removes: the calls, and
+    those of their results that came.
     """
     if not policy.recovers or keeps_interrupted(policy, arrival):
         return set()
@@ -351,7 +351,9 @@ def unchanged(window: Window, policy: Policy | None) -> Transition:
 
 
 def totals_under(policy: Policy | None, window: Window) -> Totals:
-    """Return the totals of a window, with its costs if the policy can decide."""
+    """Return the totals of a window. The cost is 0 if there is no policy, or if its kind is not
+    installed.
+    """
     return window.measure_with(policy) if can_decide(policy) else window.totals
 
 

@@ -21,7 +21,7 @@ _SWITCH = {"true": True, "false": False}
 
 
 def measured(policy: Policy) -> Policy:
-    """Return the policy with its derived fields, such as the overhead of a request, taken from its
+    """Return the policy with its derived fields, such as the overhead of a request, computed by its
     estimator. Raises UnknownEstimator.
     """
     return policy.measured_by(estimator_for(policy.estimator))
@@ -111,8 +111,8 @@ def _no_policy(value: object) -> InvalidValue:
 
 
 def checked_policy(value: object) -> Policy | None:
-    """Return a policy with its derived fields, such as the overhead, taken from its estimator. None
-    is returned as it is.
+    """Return a policy with its derived fields, such as the overhead, computed by its estimator.
+    None is returned unchanged.
 
     Raises InvalidValue for a value that is neither a policy nor None, and UnknownEstimator.
     """

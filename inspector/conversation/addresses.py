@@ -68,7 +68,7 @@ class Addresses:
 
     @property
     def stored_url(self) -> str:
-        """The URL of the page at this step, without a simulation."""
+        """The URL of the page at the shown step, without a simulation."""
         at = None if self.is_live else self.at
         return self._with_query(at=at, msg=self.selected_message, **self.kept_parameters)
 
@@ -87,7 +87,7 @@ class Addresses:
 
     @property
     def pinned_url(self) -> str:
-        """The URL that keeps the page at this step when new messages come."""
+        """The URL that keeps showing this step when new messages arrive."""
         return self._with_query(at=self.at, msg=self.msg, **self.kept_parameters)
 
     @property

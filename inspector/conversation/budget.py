@@ -71,7 +71,9 @@ def segments(
 
 @dataclass(frozen=True)
 class BudgetBar:
-    """Presents the bar that shows how many tokens of a window each kind of message takes."""
+    """Presents the bar that shows how many tokens of a window each kind of message takes.
+    `counted_as` names the estimator.
+    """
 
     width: ClassVar = WIDTH
 

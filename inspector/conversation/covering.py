@@ -40,8 +40,8 @@ class Covering:
 
     @classmethod
     def of_seqs(cls, window: WindowView, seqs: Collection[int]) -> Covering:
-        """Return the choice from the first to the last of the messages `seqs` in the window, with
-        all messages between them. If none of `seqs` is in the window, return the default choice.
+        """Return the choice of all messages in the window from the first to the last of `seqs`. If
+        none of `seqs` is in the window, return the default choice.
         """
         found = [i for i, row in enumerate(window.in_order, 1) if row.seq in seqs]
         return cls(window, found[0], found[-1]) if found else cls(window)

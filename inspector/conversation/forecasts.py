@@ -206,8 +206,8 @@ def what_is_hidden(window: WindowView) -> str:
 
 
 def beyond_limit(window: WindowView) -> str:
-    """Say in full sentences how many messages a lowered limit hides, for the list of messages that
-    the model sees.
+    """Say in full sentences how many messages a lowered limit hides, and what will happen to them.
+    The memory pane shows the sentences below its rows.
     """
     is_one, count = len(window.over_limit) == 1, f"{len(window.over_limit):,}"
     many = f"{count} more message is" if is_one else f"{count} more messages are"
@@ -256,5 +256,7 @@ def would_be_no_room(no_room: NoRoom) -> str:
 
 
 def leaving(count: int, will: str = "will") -> str:
-    """Say that `count` messages leave at the next add because they are over the limit."""
+    """Say that `count` messages leave at the next add because they are over the limit. `will` is
+    the verb, such as `may`.
+    """
     return f"{counted(count, 'message')} over the limit {will} leave at the next add"

@@ -97,8 +97,8 @@ class Head:
 
     @cached_property
     def history(self) -> Amount:
-        """The size of the history up to the shown step, including drafts. Each message has its
-        original token count.
+        """The size of the history up to the shown step, including drafts, by the messages' original
+        token counts.
         """
         return self._measure.amount(history_totals(self.state, self._measure))
 

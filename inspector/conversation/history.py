@@ -123,7 +123,7 @@ class HistoryRow(MessageLine):
         vars(self).update(shown_values(Message, row))
 
     def name_day(self) -> None:
-        """Set the day of the row in words, and as a date for machines."""
+        """Set `day`, the day of the row in words, and `date`, the same day for machines."""
         self.day = f"{formatted(self.said_at, 'long date')} {formatted(self.said_at, 'zone')}"
         self.date = self.said_at.isoformat(timespec="seconds")
 

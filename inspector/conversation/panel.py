@@ -430,7 +430,7 @@ class Why:
 
     @property
     def attributes(self) -> dict[str, object]:
-        """The message's attributes without format-specific details."""
+        """The message's attributes, without the details that are stored for one format only."""
         attributes = getattr(self.row.message, "attributes", {})
         return {name: value for name, value in attributes.items() if name not in self.kept}
 

@@ -210,7 +210,7 @@ def _left_by(memory: Memory, row: MessageDetail, detail: StepDetail | None) -> C
 
 
 def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
-    """Return the change of step `n`. `detail` is a step that was already read, to save a query."""
+    """Return the change of step `n`. If `detail` is already that step, no query is made."""
     if detail is not None and detail.row.n == n:
         return detail.change
     return shown_change(memory, n)

@@ -76,8 +76,8 @@ def upload_bounds() -> JsonBounds:
     """Return how many bytes of memory the values of an uploaded JSON file may take.
 
     All values together may take four times the largest file size, because Python may need four
-    bytes for a character. A single text or message may take a third of the file size, because
-    storing a message takes several copies.
+    bytes for a character. A single text or message may take a third of the largest file size,
+    because storing a message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
     remedy = f"more than one of {limit}, may: import it with {manage} import_transcripts"

@@ -50,8 +50,8 @@ def throttled(scope: str, default: str) -> Callable[[View], View]:
 
 
 def too_many_requests(request: HttpRequest, match: ResolverMatch | None) -> HttpResponse | None:
-    """Count a request to a view marked by `throttled`, or a form that needs no account. Return the
-    429 response if the client's address sent too many of these requests, else None.
+    """Count a request to a view marked by `throttled`, or a form sent to a page that needs no
+    account. Return the 429 response if the client's address sent too many, else None.
 
     The body of the request is not read.
     """

@@ -160,8 +160,9 @@ def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) 
 def common_in(times: Times, values: Values, everywhere: Everywhere) -> Common:
     """Return what conversations with the same cause (reason for attention) have in common.
 
-    The keys of `times` and `values` are conversation IDs. `times` has the time at which the cause
-    began, and `values` has the tenant, labels and other values to compare.
+    `times` has the time at which the cause began, and `values` the tenant, labels and other values
+    to compare, both by conversation ID. `everywhere` counts how many conversations of the site have
+    a value.
     """
     having: dict[NamedValue, set[str]] = {}
     for memory_id in times:

@@ -87,7 +87,9 @@ class Ages:
     facets: datetime | None = None
 
     def oldest(self, names: Iterable[str]) -> datetime | None:
-        """Return the time of the oldest counts of some filters."""
+        """Return the time of the oldest counts of these filters; None if all their counts include
+        the newest change.
+        """
         of_filters = {"active": self.filters, "flagged": self.flags}
         times = [of_filters.get(name, self.facets) for name in names]
         times += [self.filters] * ("policy" in names)
@@ -215,12 +217,12 @@ class OverviewQuery:
 
     @property
     def searches_ids_only(self) -> bool:
-        """Whether the search text is too short to search messages."""
+        """Whether the search text is so short that messages are not searched."""
         return bool(self.q) and not searches_messages(self.q)
 
     @property
     def is_short(self) -> bool:
-        """Whether the search text is shorter than the words in the search index."""
+        """Whether the search text has too few characters for the search index."""
         return len(self.q) < SHORTEST
 
     @property
@@ -239,7 +241,7 @@ class OverviewQuery:
 
     @property
     def query(self) -> str:
-        """The query string of the first page, with "?"."""
+        """The query string for the first page of this list, with "?"."""
         return "?" + urlencode(self.parameters)
 
     @property

@@ -1,8 +1,8 @@
-"""Returns the memory of large responses to the operating system.
+"""Makes the memory of large responses return to the operating system.
 
-glibc maps a large block separately and unmaps the block when it is freed. But each freed block
-raises the size from which blocks are mapped separately, up to 32 MB (mallopt(3), M_MMAP_THRESHOLD).
-Then more blocks come from the heaps of threads, and a heap keeps its memory.
+By default, glibc returns a freed large block only if the block was mapped separately. Each freed
+block raises the size from which blocks are mapped separately, up to 32 MB. Smaller blocks then come
+from heaps, which keep their memory. Source: mallopt(3), M_MMAP_THRESHOLD.
 """
 
 from __future__ import annotations

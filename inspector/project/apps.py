@@ -60,7 +60,7 @@ class CommonMiddleware(common.CommonMiddleware):
     repeat a POST as a GET.
 
     The URLs for monitors accept any host name, because load balancers, kubelets and Prometheus name
-    the server by its IP address. The responses of these URLs do not contain the host name.
+    the server by its IP address. This is safe: no response of these URLs contains the host name.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]  # narrower than the base class

@@ -39,7 +39,9 @@ READING = {
 
 
 def prepare_database(command: str) -> None:
-    """Create tables for a command of manage.py if the data folder has no database yet."""
+    """Create the tables that a command of manage.py needs, if the data folder has no database yet.
+    A command that only reads gets tables in RAM.
+    """
     connection = connections["default"]
     if connection.settings_dict["NAME"] != str(settings.DATABASE_FILE):
         return

@@ -240,10 +240,11 @@ class Mentions(NamedTuple):
 
 
 def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Mentions:
-    """Find a phrase in messages that calls sent and that are not in history.
+    """Count the messages with a phrase that calls sent and that are not in history, and find a call
+    that sent one of them.
 
-    `newest` are recent calls, newest first. The `call` of the result is the first of these calls
-    that sent a message with the phrase.
+    `newest` are recent calls, newest first: the result has the first of them that sent such a
+    message.
     """
     rows = CallMessage.objects.filter(has(phrase), memory_id=memory_id)
     found = {-n for n in rows.values_list("n", flat=True)}

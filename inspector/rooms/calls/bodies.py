@@ -35,8 +35,8 @@ _FINISHES = {"tool_call": "tool_calls"}  # two spellings of one reason
 
 
 def loaded(body: bytes) -> JsonValue:
-    """Read JSON, with the limits that apply to all input, such as the depth of nesting. Return None
-    for bytes that are not such JSON.
+    """Read JSON. Return None if the bytes are not JSON, or exceed the limits of all input, such as
+    the depth of nesting.
     """
     try:
         return load_json(body.decode())
@@ -45,8 +45,8 @@ def loaded(body: bytes) -> JsonValue:
 
 
 def is_request(value: JsonValue, model: str = "") -> bool:
-    """Return whether a value is a request to a model: it has messages and a model. `model` is the
-    model that the URL's path names, or "".
+    """Return whether a value is a request to a model: it has messages, and it or the URL names a
+    model. `model` is the model in the URL's path, or "".
     """
     if not isinstance(value, dict) or not (model or isinstance(value.get("model"), str)):
         return False

@@ -12,8 +12,8 @@ from chatmemory.messages.json_values import JsonMap
 
 
 class Source(StrEnum):
-    """The way by which a model call reached us: the recorder, or a trace span in the convention of
-    OpenInference or of OpenTelemetry (GenAI).
+    """The way by which a model call came to this site: the recorder, or a trace span in the
+    convention of OpenInference or of OpenTelemetry (GenAI).
     """
 
     RECORDER = "recorder"
@@ -22,10 +22,10 @@ class Source(StrEnum):
 
 
 class Usage(NamedTuple):
-    """Tokens as the provider counted them; None for a count that it did not send.
+    """Tokens as the provider counted them. A count that the provider did not send is None.
 
-    `input` includes the tokens read from the cache (`cached`) and written to it (`written`), and
-    `output` includes `reasoning`.
+    `input` includes the tokens read from the prompt cache (`cached`) and the tokens written to it
+    (`written`). `output` includes `reasoning`.
     """
 
     input: int | None = None
@@ -129,8 +129,9 @@ class DropReason(StrEnum):
 class Dropped(NamedTuple):
     """A number of calls (`count`) that were not stored, for one reason (`why`).
 
-    `sender` is the instrumentation, or else an encoding, a path or a kind of error. `key` is the
-    key of a call whose messages may still arrive in a later event, otherwise "".
+    `sender` is the instrumentation that sent them. If it is unknown, `sender` names what was wrong,
+    such as an encoding or a kind of error. `key` identifies a call whose messages may still arrive
+    in a later event; otherwise "".
     """
 
     why: DropReason

@@ -39,7 +39,8 @@ class Rendered:
 
     - `items` are the rendered entries, and `spelled` their JSON texts.
     - `beside` are the other members of the request.
-    - `ends` has a pair for each group: how many messages, and how many items, end with this group.
+    - `ends` has a pair for each group: the numbers of messages and of items from the beginning to
+      the end of this group.
     - `ids` are the IDs of all tool calls.
     """
 
@@ -204,8 +205,10 @@ def _has_open_calls(items: Sequence[JsonValue]) -> bool:
 
 
 def storable_list(known: KnownList) -> Storable[ChatMessage]:
-    """Return the messages of a list in the form in which they are stored. Messages that were not
-    checked before are checked now. Raises an exception if a message cannot be stored.
+    """Return the messages of a list in the form in which they are stored. Raises an exception if a
+    message cannot be stored.
+
+    Messages that were checked in an earlier list are not checked again.
     """
     new = storable_messages(known.messages[known.storable :])
     return Storable([*known.messages[: known.storable], *new], new.characters)

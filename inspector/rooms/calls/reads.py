@@ -117,8 +117,8 @@ def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Return the messages with the phrase that somebody searches on a conversation's page. Only
-    messages that calls sent and that are not in history are searched.
+    """Look for the phrase that somebody searches on a conversation's page, in messages that calls
+    sent and that are not in history. Return their number and a call that sent one of them.
 
     None without a phrase, or if no such message has the phrase.
     """
@@ -242,12 +242,16 @@ def context_behind(call: ModelCall) -> list[ChatMessage]:
 
 @dataclass(frozen=True)
 class RebuiltCall:
-    """A model call with its request and response, rebuilt from the rows of the database."""
+    """A model call with its request and response, rebuilt from the rows of the database. Rows are
+    read when they are first used.
+    """
 
     row: ModelCall
 
     def read(self) -> Self:
-        """Read all rows now, within the caller's snapshot, instead of on first access."""
+        """Read all rows now, in the caller's database snapshot, and not when they are first
+        used.
+        """
         _ = self.rows, self.tools, self.answer_messages
         return self
 
@@ -312,7 +316,9 @@ class RebuiltCall:
 
     @property
     def body(self) -> bytes:
-        """The bytes of the request if their style is known, otherwise equal JSON."""
+        """The bytes of the request as they were sent. If the way in which the JSON was written is
+        not known, bytes of equal JSON.
+        """
         return written(self.request, self.row.style or "compact")
 
     @cached_property

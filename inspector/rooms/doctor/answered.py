@@ -28,7 +28,7 @@ class AnsweredError:
 
     @property
     def title(self) -> str:
-        """The kind of the error in words, or ""."""
+        """The kind of the error in words; "" unless it is a rate limit or a too long prompt."""
         if self._long:
             return "The prompt is too long"
         if self._rate and self._rate.is_spending:

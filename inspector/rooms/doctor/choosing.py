@@ -197,9 +197,8 @@ def _choice(row: ProvidersInUse) -> Choice:
 
 
 def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> None:
-    """Choose the providers of the conversations whose ids begin with a prefix.
-
-    Raises InvalidValue, and UnstorableText.
+    """Store which providers are in use for conversations whose IDs begin with a prefix. Raises
+    InvalidValue and UnstorableText.
     """
     _check(prefix, actor)
     use = in_use(providers)

@@ -173,8 +173,10 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
 def diagnosis_of_rows(
     memory_id: str, step: int, seqs: Sequence[int], known: Mapping[int, ChatMessage]
 ) -> KnownDiagnosis:
-    """Return the diagnosis of a window that is not stored, such as in a simulation. Messages that
-    are not in `known` are read from the conversation.
+    """Return the diagnosis of a window that is not stored, such as in a simulation.
+
+    `seqs` are the messages of the window. Messages that are not in `known` are read from the
+    conversation.
     """
     if len(seqs) > AT_ONCE:
         return KnownDiagnosis(None, _too_many(len(seqs)))

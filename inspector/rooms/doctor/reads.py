@@ -387,8 +387,8 @@ def would_find_beside(examples: Collection[str]) -> dict[str, int]:
 
 
 def conversations_by_provider() -> dict[str, int]:
-    """Return for each provider the number of conversations that use the provider, as far as their
-    messages show this.
+    """Return the number of conversations that use each provider. A provider counts only if it can
+    be recognized in the conversation's messages.
     """
     rows = KeptDiagnosis.objects.filter(seen__gt=0).values_list("seen").annotate(n=Count("memory"))
     counts = list(rows.order_by())

@@ -189,10 +189,10 @@ class EvidenceSerializer(Json):
     )
 
     def get_attribute(self, instance: JsonValue) -> JsonDict | None:
-        """Return the fields of the losses of a step's compaction. `instance` is the API's response
-        about the step.
+        """Return what a step's compaction lost, as fields of the API. None if the step is no
+        compaction, or if its losses are not known yet.
 
-        Return None if the step is no compaction, or if its losses are not known yet.
+        `instance` is the API's response about the step.
         """
         if instance["kind"] != Step.Kind.COMPACT:
             return None
@@ -201,7 +201,7 @@ class EvidenceSerializer(Json):
 
 
 def evidence_fields(shown: ShownEvidence) -> JsonDict:
-    """Return the losses of a compaction as fields of the API."""
+    """Return what a compaction lost, as fields of the API."""
     found, terms = shown.evidence, shown.terms
     return {
         **found._asdict(),

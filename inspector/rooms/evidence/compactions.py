@@ -76,8 +76,8 @@ class CompactionsUntil:
 
 
 def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
-    """Return the compactions of a stored row. `kept` is None if no row is stored. Raises
-    CorruptRow.
+    """Return the compactions of a stored row. `kept` is None if no row is stored; then there are
+    none. Raises CorruptRow.
     """
     if kept is None:
         return CompactionsUntil(memory.pk, 0, (), is_current=not memory.last_step)

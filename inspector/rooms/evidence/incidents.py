@@ -217,7 +217,7 @@ def _check(row: KeptIncident | KeptFact) -> None:
 
 def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
     """Return the incidents of a stored row, with the texts of their facts. `kept` is None if no row
-    is stored. Raises CorruptRow.
+    is stored; then there are none. Raises CorruptRow.
     """
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)

@@ -61,7 +61,8 @@ class KeptTerm(NamedTuple):
     - `is_told` means that a user or a tool gave the term to the assistant.
     - `appended` is the term's index in a list of lost terms that could follow the summary; None for
       a held term.
-    - `tail` is the smallest number of last tokens before the compaction that contains the term.
+    - `tail` is a number of tokens: if memory had kept so many tokens of the last messages, it would
+      have the term.
     - `digest` identifies the term in other conversations.
     """
 
@@ -142,7 +143,7 @@ class StoredEvidence(NamedTuple):
     later: int
 
     def needed_terms(self, corpus: Corpus) -> NeededTerms:
-        """Return the terms that were needed after the summary, without their texts."""
+        """Return the terms that were needed after the summary, for display, without their texts."""
         return NeededTerms(tuple(each.needed_term(corpus) for each in self.terms))
 
     @property

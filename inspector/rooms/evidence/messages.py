@@ -1,4 +1,4 @@
-"""Reads messages of a conversation for incidents and losses, by number or by origin."""
+"""Reads the messages of a conversation that are searched for incidents and losses."""
 
 from __future__ import annotations
 

@@ -59,7 +59,9 @@ class LosingCompaction(NamedTuple):
 
 
 class CompactionsPage:
-    """Presents the compactions of many conversations, counted for one level of terms."""
+    """Presents the compactions of many conversations. The figures count the terms of one level,
+    such as rare terms.
+    """
 
     def __init__(
         self, found: Compactions, chosen: ChosenConversations, level: Level | None
@@ -77,7 +79,9 @@ class CompactionsPage:
 
     @property
     def levels(self) -> list[tuple[str, str, bool]]:
-        """The levels of terms to choose from: name, URL, and whether the level is chosen."""
+        """The levels of terms to choose from, such as rare terms: name, URL, and whether it is
+        chosen.
+        """
         parameters = {name: value for name in FIELDS if (value := getattr(self.choice, name))}
         address = reverse("inspector:lab-compactions")
         return [

@@ -101,9 +101,7 @@ def _links(port: int) -> str:
 
 
 def listening_socket(port: int) -> socket.socket:
-    """Return a socket that listens on the port, opened before the server starts. Raises
-    CommandError if that fails.
-    """
+    """Open and return a socket that listens on the port. Raises CommandError if that fails."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Otherwise a response waits until the client acknowledges its headers, which takes 40 ms on

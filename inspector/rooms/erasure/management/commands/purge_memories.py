@@ -109,8 +109,10 @@ class Command(DatabaseCommand):
         return found.with_label(label) if label else found
 
     def delete(self, memory_id: str, found: MemoryQuerySet) -> bool:
-        """Delete a conversation in its own transaction. Return False if it changes meanwhile, or is
-        no longer one of `found`; then it is not deleted.
+        """Delete a conversation in its own transaction, and return True.
+
+        Return False, and delete nothing, if the conversation has changed meanwhile or is no longer
+        one of `found`.
         """
         memory = found.filter(pk=memory_id).first()
         if memory is None:
