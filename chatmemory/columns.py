@@ -80,13 +80,13 @@ def columns_of(model: type[Model]) -> Mapping[str, Column]:
 
 @cache
 def shown_columns(model: type[Model]) -> tuple[str, ...]:
-    """Return the names of the declared columns that pages and the API show."""
+    """Return the names of a model's declared columns (see `Column`) that pages and the API show."""
     return tuple(name for name, column in columns_of(model).items() if not column.hidden)
 
 
 def words_in(model: type[Model]) -> tuple[str, ...]:
-    """Return the names of the declared columns that contain text of messages. A redaction must
-    erase this text.
+    """Return the names of a model's declared columns (see `Column`) that contain text of messages.
+    A redaction must erase this text.
     """
     return tuple(name for name, column in columns_of(model).items() if column.has_words)
 
@@ -119,19 +119,23 @@ def fill_in(
 
 
 def redacted_columns(model: type[Model], replacement: object) -> ColumnValues:
-    """Return the values that a redaction leaves in the declared columns with text of messages, by
-    name. `replacement` is the message that replaces the redacted message.
+    """Return the values that a redaction leaves in the declared columns (see `Column`) with text of
+    messages, by name.
+
+    `replacement` is the message that replaces the redacted message.
     """
     columns = columns_of(model)
     return {name: columns[name].of(replacement) for name in words_in(model)}
 
 
 def shown_values(model: type[Model], row: object) -> ColumnValues:
-    """Return the values of the declared columns that pages and the API show, by name."""
+    """Return the values of a row's declared columns (see `Column`) that pages and the API show, by
+    name.
+    """
     names = shown_columns(model)
     return {name: getattr(row, name) for name in names} if names else {}
 
 
 def values_of(model: type[Model], row: object) -> ColumnValues:
-    """Return the values of all declared columns of a row, by name."""
+    """Return the values of a row's declared columns (see `Column`), by name."""
     return {name: getattr(row, name) for name in columns_of(model)}

@@ -39,8 +39,8 @@ class NotDistributable(ChatMemoryError):
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the rows of a table are stored. `column` has the id of the row's conversation, whose
-    node has the row.
+    """Where the rows of a table are stored. `column` is the column with a conversation's id: each
+    row is on the node of its conversation.
 
     If `column` is None, all rows are on the coordinator.
     """

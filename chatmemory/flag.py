@@ -137,6 +137,8 @@ class Flag:
     - `icon`: the name of the flag's icon.
     - `line`: the flag's line on the overview, or None.
     - `shown`: the further places where the flag is shown.
+    - `alarm`: how much the flag alarms, such as whether it is red.
+    - `cases`: what else is known about the cases of the flag.
     - `former`: names of the flag in the previous release, which are still accepted.
     """
 

@@ -43,8 +43,8 @@ def _place(flag: Flag) -> int:
 
 
 def flag_named(name: str) -> Flag:
-    """Return the flag with this name; names of the previous release are accepted. Raises
-    InvalidValue.
+    """Return the flag with this name. Names of the previous release are accepted. Raises
+    InvalidValue for an unknown name.
     """
     name = today(name)
     if found := next((each for each in flags_and_parts(name) if each.name == name), None):

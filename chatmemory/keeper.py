@@ -37,7 +37,11 @@ def version_of(*rules: object) -> str:
 
 
 class Keeper(ABC):
-    """Derives and stores one kind of row per conversation, such as its incidents."""
+    """Derives and stores one kind of row per conversation, such as its incidents.
+
+    `model` is the table of these rows. `part` is the table of further rows, of which a conversation
+    may have several; None if there are none.
+    """
 
     model: ClassVar[type[KeptRow]]
     part: ClassVar[type[KeptPart] | None] = None  # of which a conversation has several rows

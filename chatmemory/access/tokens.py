@@ -90,7 +90,9 @@ def all_tokens() -> list[ApiToken]:
 
 
 def revoke_token(key: int, actor: str = "") -> bool:
-    """Revoke a token. Return True if the token was valid until now. The token stays in the list."""
+    """Revoke the token with this primary key. Return True if the token was valid until now. The
+    token stays in the list.
+    """
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
     if name is None or not token.update(revoked_at=timezone.now()):

@@ -44,8 +44,8 @@ class Effect:
 
     @property
     def is_dominated(self) -> bool:
-        """Whether sending everything is better than the previewed policy: it holds as many facts,
-        causes no more repetitions, fits the model and costs less.
+        """Whether sending everything is better than the previewed policy: it costs less, holds no
+        fewer facts, causes no more repetitions, and fits the model.
         """
         return bool(self.after and self.everything and self.everything.dominates(self.after))
 
@@ -106,8 +106,8 @@ def or_everything(
 ) -> Policy | None:
     """Return the policy, or None if sending everything is better for this conversation.
 
-    Sending everything is better if it holds as many facts, causes no more repetitions, fits the
-    model and costs less.
+    Sending everything is better if it costs less, holds no fewer facts, causes no more repetitions,
+    and fits the model.
     """
     return None if effect_of([(each, policy)], goals, prices).is_dominated else policy
 

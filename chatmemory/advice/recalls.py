@@ -1,6 +1,6 @@
-"""Measures how many facts requested policies hold, and what their prompts cost.
+"""Measures how many facts requested policies hold, and what their prompts cost. Also gives advice.
 
-The same measurement gives advice, for which many limits are tried, not only the requested policies.
+For the advice, many limits are tried, not only the requested policies.
 """
 
 from __future__ import annotations

@@ -195,8 +195,8 @@ class Option:
         return text_of_policy(self.policy)
 
     def dominates(self, other: Option) -> bool:
-        """Return whether this option is better than `other`: it holds as many facts, causes no more
-        repetitions, fits the model and costs less.
+        """Return whether this option is better than `other`: it costs less, holds no fewer facts,
+        causes no more repetitions, and fits the model.
         """
         return (
             self.fits

@@ -179,10 +179,10 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 
 
 def headline(advice: Advice) -> str:
-    """Return what to do in one sentence, without a full stop.
+    """Return what the advice says to do in one sentence, without a full stop.
 
-    For the verdict CHEAPEST, the sentence calls the limit "cheapest" and does not advise it,
-    because answers may need earlier messages.
+    For the verdict CHEAPEST, the sentence says "Cheapest" and advises nothing, because answers may
+    need earlier messages.
     """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:

@@ -229,7 +229,9 @@ def _of_ours(error: core.ChatMemoryError) -> Problem | None:
 
 
 def _with_current(problem: Problem, memory_id: str) -> Problem:
-    """Add `current`, the current state of the conversation; null if there is no conversation."""
+    """Return the problem with the member `current`: the current state of the conversation, or null
+    if there is no conversation.
+    """
     try:
         row = conversations.memory(memory_id)
     except core.MemoryNotFound:

@@ -306,8 +306,8 @@ def read_messages(
     Raises InvalidField for an invalid item. The error names the item by `field` and index, such as
     `messages[2]`.
 
-    `setting` names the setting of CHATMEMORY that limits the number of messages in a request.
-    `before` is the number of messages in earlier lists of the same request.
+    A request may have as many messages as the setting `setting` of CHATMEMORY allows. `before` is
+    the number of messages in earlier lists of the same request.
     """
     most = getattr(configuration(), setting)
     if isinstance(values, list) and before + len(values) > most:

@@ -96,9 +96,10 @@ def reads(
     is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Return a decorator for a handler that changes nothing. `name` is the operation id of the
-    handler. `refusals` are the handler's error statuses beyond the usual ones.
+    handler.
 
-    With `is_conditional`, the handler answers 304 if the caller already has the response.
+    `refusals` are error statuses of this handler, in addition to those of every handler. With
+    `is_conditional`, the handler answers 304 if the caller already has the response.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
     parameters: list[OpenApiParameter | type[Query]] = [query] if query else []

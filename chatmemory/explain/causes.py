@@ -338,7 +338,7 @@ def listed(change: ChangeResult) -> list[str]:
 
 
 def _place(evicted: Eviction) -> tuple[int, bool]:
-    """Return the position of a reason in a caption. Messages that did not fit come last."""
+    """Return the sort key of a reason in a caption. Messages that did not fit come last."""
     reason = Reason.TURN if evicted.misfit else evicted.reason
     return _ORDER.index(reason), bool(evicted.misfit)
 

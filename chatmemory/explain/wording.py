@@ -161,8 +161,8 @@ def policy_name(policy: Policy | None) -> str:
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
 
-    If the previous policy `before` is given, its options that no longer hold are named, too. The
-    same is true of a changed estimator.
+    If the previous policy `before` is given, options that it had, and a changed estimator, are
+    named as well.
     """
     if policy is None:
         return "the client’s own"

@@ -109,7 +109,7 @@ class Account(Sequence[JsonValue]):
     """The records of one conversation. Each record has a mark that says what a reader did with it:
     read, refused or reported as lost.
 
-    Only a call of a method such as `read` sets a mark. To look at a record sets no mark.
+    Only a call of a method such as `read` sets a mark. To iterate over the records sets no mark.
     """
 
     def __init__(self, records: Sequence[JsonValue], places: Places | None = None) -> None:

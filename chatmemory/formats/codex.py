@@ -505,8 +505,8 @@ def _output(output: JsonValue) -> str | list[Content]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record whose words must be in a message, or else are reported as lost.
-    None if there are no such parts.
+    """Return the parts of a record that have words of people, models or tools; None if there are
+    none. Words there that are in no message are reported as lost.
 
     The parts are the record's item, the items of an event, a system prompt, and properties that no
     known version writes.

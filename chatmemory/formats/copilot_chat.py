@@ -85,8 +85,8 @@ _STEP_KINDS = (
 
 
 def content_of(request: JsonValue) -> JsonValue:
-    """Return the parts of a request that have words: the user's text and the model's answer. Their
-    words must be in a message, or else are reported as lost.
+    """Return the parts of a request that have words: the user's text and the model's answer. Words
+    there that are in no message are reported as lost.
 
     The answer is under `response` as displayed, and if recorded, under `result` as rounds of the
     model.

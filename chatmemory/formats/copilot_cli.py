@@ -105,8 +105,8 @@ _BESIDE = Beside(
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of an event whose words must be found in messages, or else are reported as
-    lost. None if the type of the event is unknown.
+    """Return the parts of an event that have words of people, models or tools; None if the type of
+    the event is unknown. Words there that are in no message are reported as lost.
     """
     kind = type_in(record)
     if kind in SILENT:

@@ -55,10 +55,8 @@ def _is_message(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a message whose words must be in our messages, or else are reported as
-    lost.
-
-    The parts are the message's blocks, without the time that Cursor writes before a question.
+    """Return the parts of a record that have words: its blocks, without the time that Cursor writes
+    before a question. Words there that are in no message are reported as lost.
     """
     if record.get("type") not in (None, "turn_ended", "message"):
         return None

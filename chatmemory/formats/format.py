@@ -102,9 +102,10 @@ class RawTranscript:
 class Transcript:
     """The messages of one conversation, and the losses of reading it.
 
+    - `name`: the id of the conversation in its file, or None.
     - `number`: the position of the conversation in its file, from 1.
-    - `turns`: the index of the JSON value (the first, if there are several) from which each message
-      was read. Empty if each value is one message.
+    - `turns`: the index of the JSON value from which each message was read. Empty if each value is
+      one message.
     - `session`: the recording of an agent, if there is one, with summaries and compactions.
     - `times`: the time of each message, or None. With a session, it includes the summaries. Empty
       if no message has a time.

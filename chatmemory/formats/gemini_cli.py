@@ -67,8 +67,8 @@ def is_record(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost: the content, thoughts, arguments and results.
+    """Return the parts of a record that have words: content, thoughts, arguments and results. Words
+    there that are in no message are reported as lost.
     """
     if not type_of(record).startswith(("$", "user", "gemini", "none")):
         return None

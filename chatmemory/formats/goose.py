@@ -50,8 +50,8 @@ def is_empty(value: JsonValue) -> bool:
 
 
 def content_of(message: JsonValue) -> JsonValue:
-    """Return the parts of a message of Goose whose words must be found in our messages, or else are
-    reported as lost: its texts, thoughts, calls and results.
+    """Return the parts of a message of Goose that have words: texts, thoughts, calls and results.
+    Words there that are in none of our messages are reported as lost.
     """
     if not isinstance(message, dict):
         return None

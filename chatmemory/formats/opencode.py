@@ -58,8 +58,8 @@ def is_empty(value: JsonValue) -> bool:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost: texts, thoughts, arguments and results.
+    """Return the parts of a record that have words: texts, thoughts, arguments and results. Words
+    there that are in no message are reported as lost.
     """
     if "info" not in record:
         return _OF_A_SESSION.without(record)

@@ -101,8 +101,10 @@ def _is_of_openhands(event: JsonDict) -> bool:
 
 
 def content_of(event: JsonValue) -> JsonValue:
-    """Return the parts of an event whose words must be found in messages, or else are reported as
-    lost. Events of the types in `SILENT` have none.
+    """Return the parts of an event that have words of people, models or tools. Events of the types
+    in `SILENT` have none.
+
+    Words there that are in no message are reported as lost.
     """
     return NOTHING if type_of(event) in SILENT else _BESIDE.without(event)
 

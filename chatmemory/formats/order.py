@@ -31,7 +31,7 @@ _TIMES = (
 def is_newest_first(turns: Sequence[JsonValue]) -> tuple[bool, tuple[Loss, ...]]:
     """Return whether a list begins with the newest message, and the losses to report.
 
-    This is so if the times of its messages decrease. A loss says that the list is reversed, or that
+    True if the times of all its messages decrease. A loss says that the list is reversed, or that
     its times are in no order. A list in which a message has no time is read as it is.
     """
     times: list[float] = []

@@ -174,8 +174,8 @@ class PartWriter(Writer):
         return part
 
     def lose_of_media(self, content: Content | None, kind: str, media: Media) -> None:
-        """Record the details of written media that the format cannot express, such as a detail
-        level.
+        """Record a loss for each detail of written media that the format cannot express, such as a
+        detail level.
         """
         if isinstance(content, ImageContent):
             if content.detail_level not in self.levels:
@@ -266,8 +266,8 @@ class TurnReader(Reader):
         the previous message.
 
         `joins` says whether both messages were read from one JSON value. The writer itself joins
-        two tool results in a row, and no other messages. If that is right, the result is None, else
-        `joins`.
+        two tool results in a row, and no other messages. The result is None if the writer would do
+        the same anyway, else `joins`.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -317,8 +317,8 @@ class TurnReader(Reader):
 class TurnWriter(PartWriter):
     """Base class that writes JSON values made of parts.
 
-    The attribute of a message with the format's name may have the types of parts to write. It has
-    the type of a tool result under `type`, and the types of tool calls under `types`, by call id.
+    A message may have an attribute with the format's name. There, `type` is the type of the part
+    for a tool result, and `types` has the types of the parts for tool calls, by call id.
     """
 
     within_turn: ClassVar[str]

@@ -293,7 +293,9 @@ class _Writer(PartWriter):
 
 
 def plain(value: LibraryValue) -> JsonValue:
-    """Return Pydantic AI's message objects as JSON values, in the form that its adapter writes."""
+    """Return Pydantic AI's message objects as JSON values, as ModelMessagesTypeAdapter
+    writes them.
+    """
     if isinstance(value, Mapping):
         return {name: plain(value) for name, value in value.items()}
     messages = list(value) if isinstance(value, list | tuple) else [value]

@@ -97,8 +97,8 @@ def _path(turns: Sequence[JsonValue]) -> tuple[Sequence[int], set[int]]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record whose words must be found in messages, or else are reported as
-    lost. None if there are no such parts.
+    """Return the parts of a record that have words of people, models or tools; None if there are
+    none. Words there that are in no message are reported as lost.
 
     The parts are the record's message or new window, and properties that no known version writes.
     """

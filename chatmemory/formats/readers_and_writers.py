@@ -103,7 +103,8 @@ class Reader(_Conversion, ABC):
         """Return a transcript with the messages of all JSON values in the list `turns`. Raises
         UnreadableTranscript with the index of a value that cannot be read.
 
-        `after` are the messages before these. Tool results may answer tool calls in `after`.
+        `after` are the earlier messages of the conversation. Tool results may answer their tool
+        calls.
         """
         after = tuple(after)
         account = Account.of(turns)
@@ -275,8 +276,8 @@ class Writer(_Conversion, ABC):
         """Return the JSON values of one message, by the method for its type, such as `user`. A
         custom message has no values.
 
-        The first property of a value must name its kind if it has neither role nor type, such as
-        "toolUse". Stored differences find a value by its kind.
+        Stored differences find a value by its kind: its role or type. A value without role and type
+        must begin with a property that names the kind, such as "toolUse".
         """
         for field in self.cannot_say:
             if getattr(message, field, None):

@@ -149,8 +149,10 @@ def _contents(part: JsonMap) -> Iterator[Content]:
 
 
 def content_of(turn: JsonValue) -> JsonValue:
-    """Return the parts of a message whose words must be in our messages, or else are reported as
-    lost. Requests for the user's approval, and the user's responses, are left out.
+    """Return the parts of a message that have words. Words there that are in none of our messages
+    are reported as lost.
+
+    Requests for the user's approval, and the user's responses, are left out.
     """
     if not isinstance(turn, dict) or not isinstance(turn.get("content"), list):
         return turn

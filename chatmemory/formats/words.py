@@ -222,8 +222,8 @@ class Words:
 
     @property
     def missing(self) -> str:
-        """The end of a sentence about texts that were not found, such as "are not read". It says so
-        if not all messages were searched.
+        """The end of a sentence about texts that were not found, such as "are not read". If not all
+        messages were searched, the text says so.
         """
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"

@@ -141,8 +141,8 @@ def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[Chang
 def add_recorded(
     recorder: Recorder, messages: Sequence[NewMessage], compactions: Mapping[int, Compaction]
 ) -> list[ChangeResult]:
-    """Add the messages of an agent's session, so that the window is always the window that the
-    agent had. Returns one result for each message.
+    """Add the messages of an agent's session, one step each. After each step, the window is the
+    window that the agent had then. Returns one result for each message.
 
     `compactions` has the compaction of each summary, by the position of the summary in the session.
     The message at position p gets the seq p + 1.
@@ -343,7 +343,7 @@ class Recount:
         """Count the messages of a conversation's window by this estimator.
 
         Returns None for an unknown id. Also None if the conversation's estimator is of the same
-        family, because the stored counts stay valid.
+        family and so counts alike: the stored counts stay valid.
         """
         try:
             with one_snapshot():

@@ -92,7 +92,7 @@ class ChangeResult:
 
     @property
     def clears(self) -> bool:
-        """Whether the change replaces tool results by placeholders, so that no message leaves."""
+        """Whether the change only replaces tool results by placeholders."""
         return self.kind == Change.CLEAR_RESULTS
 
     @property

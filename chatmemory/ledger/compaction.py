@@ -35,8 +35,8 @@ def compact(
     One option says which messages are replaced:
 
     - `covering`: the messages with these seqs.
-    - `keep_last`: all but the last messages, of this number.
-    - `keep_tokens`: all but the last messages, of this number of tokens.
+    - `keep_last`: all but this number of messages at the end.
+    - `keep_tokens`: all but the messages at the end, up to this number of tokens.
 
     A tool call stays with its results. Up to `append_terms` exact terms that the summary would lose
     are appended to its text, if there is room. `trigger` is the note of the step, such as "auto"; a

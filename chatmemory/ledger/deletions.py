@@ -12,7 +12,7 @@ from chatmemory.models import AuditEntry, Memory
 
 class Deletion(NamedTuple):
     """What an audit entry says about a deleted conversation: its number of `steps`, and `head`, the
-    hexadecimal digest of its last step.
+    hexadecimal digest of its last step. A value that the entry lacks is None.
     """
 
     steps: int | str | None

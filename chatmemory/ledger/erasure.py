@@ -168,7 +168,7 @@ def _erase_findings(memory: Memory) -> None:
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
     """Erase everything that was derived from the text of the messages `seqs`: stored responses,
-    derived data, and the copies of rooms.
+    derived data, and the copies that rooms keep.
 
     The rows of the messages themselves are not changed here.
     """

@@ -33,11 +33,11 @@ class Made(NamedTuple):
 
 
 def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[Entry]:
-    """Return the messages whose eviction led to the index in `entry`.
+    """Return the messages whose eviction led to the index in `entry`: those that the newest step
+    evicted.
 
-    `before` has the last two steps, the newest first: their kinds, and the messages that they
-    evicted. The messages of the newest step are returned. If the other step cleared tool results
-    for it, and the index names them in `of`, they are returned as well.
+    `before` has the kind and the evicted messages of the last two steps, the newest first. If the
+    older step cleared tool results, and the index names them in `of`, they are returned as well.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []

@@ -36,7 +36,7 @@ class PendingRows:
         ended: Mapping[int, str],
         redacted: Message | None = None,
     ) -> None:
-        """Collect the rows of a step, after rooms have added their digests.
+        """Collect the rows of a step. Rooms add their digests to the rows first.
 
         `ended` has the reasons of the stays that end in the step, by the number of the stay.
         `redacted` is the message whose text the step erases. A stay that begins and ends in this

@@ -55,7 +55,8 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
 
 def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
     """Return the messages of `get_messages` as an iterable that reads about a megabyte at a time.
-    It must be used in the snapshot in which this function is called.
+
+    Iterate over it in the same snapshot of the database in which you call this function.
     """
     stays = open_stays(storable_id(memory_id)).filter(memory__deleted_at=None)
     size = stays.aggregate(size=Sum("size"))["size"] or 0

@@ -164,10 +164,10 @@ class Recorder:
     ) -> ChangeResult | None:
         """Put a policy in force, as a step. Returns None if nothing changes.
 
-        If the new estimator is of another family, the caller has already counted the window by it,
-        and the step has the new counts. With `policy=None`, the client decides what is in the
-        window, and `estimator` counts the tokens. The first policy of a new conversation is not a
-        step, but part of its creation.
+        If the new estimator is of another family and so counts differently, the caller has already
+        counted the window by it, and the step has the new counts. With `policy=None`, the client
+        decides what is in the window, and `estimator` counts the tokens. The first policy of a new
+        conversation is not a step, but part of its creation.
         """
         memory = self.memory
         estimator = policy.estimator if policy else estimator or memory.policy_estimator
@@ -215,7 +215,7 @@ class Recorder:
         """Remove terms from an index message, as a step: those terms that only the redacted
         messages `seqs` contained. Returns None if the index has no such term.
 
-        `row` is the stored index message. A redaction of further messages may remove further terms.
+        `row` is the stored index message.
         """
         index = index_of(read_message(row))
         if index is None or index.without(seqs) == index:

@@ -65,9 +65,9 @@ def import_labelled(
 ) -> Iterable[ChangeResult]:
     """Create a conversation with labels, and add its messages. Returns the results of the changes.
 
-    Messages of an agent's `session` are added so that the window is always the agent's window.
-    Other messages are added under the policy. The messages of a long conversation are added while
-    the caller iterates over the results.
+    With an agent's `session`, the window after each step is the window that the agent had then.
+    Otherwise messages are added under the policy. The messages of a long conversation are added
+    while the caller iterates over the results.
     """
     new = storable_additions(messages)
     if not is_long(new, new.characters):
@@ -172,7 +172,8 @@ def add_slices(
 
     - `stored`: how many of the first messages are stored already; they are left out.
     - `copied`: whether the messages are copied from another conversation.
-    - `session`: the agent's session; then the window is always the agent's window.
+    - `session`: an agent's session. The window after each step is then the window that the agent
+      had.
 
     After the iteration, the caller must end the import by `set_stored` with None. Raises
     ImportUnfinished if another process continues the same import.
@@ -193,7 +194,7 @@ def adder(
     changes.
 
     Without a `session`, messages are added under the conversation's policy. With a session, the
-    window is always the agent's window.
+    window after each step is the window that the agent had then.
     """
     if session is None:
         return add_all

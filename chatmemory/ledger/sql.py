@@ -212,7 +212,7 @@ def _given_or_new(cursor: CursorWrapper | None) -> AbstractContextManager[Cursor
 def insert_if_new(memory: Memory, cursor: CursorWrapper | None = None) -> bool:
     """Insert the row of a conversation. Returns False if its id is taken.
 
-    The inserted row is locked until the transaction ends, and `memory` counts as saved.
+    The inserted row is locked until the transaction ends. Django then treats `memory` as saved.
     """
     with _given_or_new(cursor) as cursor:
         db = cursor.db

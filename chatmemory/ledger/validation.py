@@ -74,8 +74,8 @@ def check_seqs(seqs: object, name: str) -> set[int]:
 
 
 def check_actor(actor: object) -> None:
-    """Raise InvalidValue unless the actor, the name of who makes a change, is a storable string of
-    up to 255 characters.
+    """Raise InvalidValue unless the actor, who makes a change, is named by a storable string of up
+    to 255 characters.
 
     The number 7 is refused: the database would store "7", and the digest of the step would not fit.
     """

@@ -161,7 +161,7 @@ def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def step_zero(memory: Memory) -> Step:
     """Return an unsaved step 0, which stands for the empty conversation with its first policy.
 
-    Step 0 has no policy if the first step changed the policy, because the policy before is not
+    Step 0 has no policy if the first step changed the policy, because the previous policy is not
     recorded.
     """
     first = Step.objects.filter(memory=memory, n=1).first()

@@ -56,9 +56,9 @@ class MemoryMessages(Resource):
         """Show what the model sees.
 
         Returns the window now or after a step, always complete. The response can be linted or
-        repaired for a provider; the stored window stays as it is. If-None-Match works for the
-        current window, but not with `lint` or `repair`, because the version does not cover their
-        rules.
+        repaired for a provider; the stored window stays as it is. If-None-Match works only for the
+        current window, without `lint` and `repair`: their rules can change while the version stays
+        the same.
         """
         if parameters.keys() == {"as"} and (unchanged := _not_modified(request, memory_id)):
             return unchanged
@@ -113,7 +113,9 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
 
 @one_snapshot()
 def _window_answer(memory_id: str, parameters: Parameters) -> tuple[int, HttpResponse]:
-    """Return the number of the window's last step, and the response with the window."""
+    """Return the number of the step after which the window is shown, and the response with the
+    window.
+    """
     at, lint_for, repair_for = (parameters.get(name) for name in ("at", "lint", "repair"))
     if lint_for is None and repair_for is None:
         window, messages = window_in_parts(memory_id, at)
