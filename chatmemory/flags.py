@@ -1,7 +1,4 @@
-"""Lists the flags (reasons why a conversation needs attention) for pages, the API and agents.
-
-For flags, a message that left in the step that added it was never in memory.
-"""
+"""Lists the flags (reasons why a conversation needs attention) for pages, the API and agents."""
 
 from __future__ import annotations
 

@@ -256,10 +256,10 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return the message of `read`, with an attribute for its original details.
+        """Return the message of `read`, with the details of its JSON values that no field of a
+        message has.
 
-        The attribute has the format's name. It has the details of the JSON values that no field of
-        a message has.
+        These details are in an attribute with the name of the format.
         """
         message = read.message
         differs = difference(self._written(message), [*read.values], sources_of(message))

@@ -114,8 +114,8 @@ class SessionReader(ABC):
                 self._named.update(records)
 
     def lack(self, what: str, times: int = 1) -> None:
-        """Record that something is missing in the current record. The record counts as read, so
-        that its words are looked for in the messages.
+        """Record that the current record lacks `what`, which it should have. The record counts as
+        read, so that its words are looked for in the messages.
         """
         if times:
             self.account_for_record()

@@ -127,23 +127,23 @@ def first_stays(memory_id: str, cursor: CursorWrapper | None = None) -> list[Sql
 
 
 def window_messages(memory_id: str, step: Step | None = None) -> list[WindowMessage]:
-    """Return the messages of a window in order. This is the current window, or with `step`, the
+    """Return the messages of a window in order: of the current window, or with `step`, of the
     window after that step.
     """
     return [WindowMessage._make(row) for row in rows(*_of_window(_WINDOW, memory_id, step))]
 
 
 def window_stays(memory_id: str, columns: Sequence[str], step: Step | None = None) -> list[SqlRow]:
-    """Return these columns of the stays of a window, in order. This is the current window, or with
-    `step`, the window after that step.
+    """Return these columns of the stays of a window, in order: of the current window, or with
+    `step`, of the window after that step.
     """
     select = f"SELECT {', '.join(columns)} FROM chatmemory_stay s WHERE "
     return rows(*_of_window(select, memory_id, step))
 
 
 def _of_window(select: str, memory_id: str, step: Step | None) -> tuple[str, Values]:
-    """Return a statement about the stays of a window, and its values. This is the current window,
-    or with `step`, the window after that step.
+    """Return a statement about the stays of a window, and its values: of the current window, or
+    with `step`, of the window after that step.
     """
     if step is None:
         return select + _OPEN, {"id": memory_id}

@@ -280,8 +280,8 @@ class StoredWindow(Window):
 def stored_window(
     memory: Memory, stays: QuerySet[Stay] | None = None, cursor: CursorWrapper | None = None
 ) -> Window:
-    """Return the window of a conversation, given its row. This is the current window, or with
-    `stays`, the past window that has these stays.
+    """Return the window of a conversation, given its row: the current window, or with `stays`, the
+    past window that has these stays.
 
     `cursor` is the cursor of the current transaction, or None.
     """
