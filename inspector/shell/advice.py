@@ -286,7 +286,7 @@ def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
 
 
 def advice_of(view: ConversationState) -> AdviceCard | None:
-    """Return the advice about the conversation of a page. It is read once for each page."""
+    """Return the advice about the conversation of a page. The advice is read once for each page."""
     if "advice" not in view.read:
         view.read["advice"] = advice_on(view.memory.id)
     found: AdviceCard | None = view.read["advice"]

@@ -319,8 +319,8 @@ class SiteRoom(kernel.Room):
         return None
 
     def marks(self, view: ConversationState) -> Highlights | None:
-        """Return what the room highlights on the page, or None. The page has not read the history
-        yet, because it scrolls the history to the highlights.
+        """Return what the room highlights on the page, or None. This is called before the history
+        is read, because the highlights decide to where the history is scrolled.
         """
         return None
 
@@ -350,8 +350,7 @@ class SiteRoom(kernel.Room):
         """Return what the overview shows about the listed conversations over time. Return None if
         the room has nothing for this.
 
-        With `at_once`, figures that are not stored are computed now. This takes long, so that only
-        a request for these parts alone asks for it.
+        With `at_once`, figures that are not stored are computed now, which takes long.
         """
         return None
 

@@ -247,8 +247,8 @@ def cases_on(day: str, flag: str) -> Mapping[str, int] | None:
 
 
 def value_columns() -> dict[str, str]:
-    """Return the database columns with the values of filters, by the filter's name. They are
-    columns of derived data that rooms declare.
+    """Return the database column that has the values of a filter, by the filter's name, such as
+    `kepthours__provider` for `provider`. Rooms declare these columns.
     """
     return {name: column for room in rooms() for name, column in room.value_columns.items()}
 

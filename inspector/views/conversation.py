@@ -42,8 +42,9 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show a conversation. The URL parameters are:
 
     - `at`, `time`: the step to show, or a time to find the step.
-    - `msg`, `client_id`: the number or the client's ID of the selected message.
-    - `with`, `past`: a step to compare with, for messages with a number above `past`.
+    - `msg`, `client_id`: the selected message, by its number or by the client's ID.
+    - `with`: a step to compare with.
+    - `past`: only messages with a greater number are compared.
     - `before`, `after`: the part of a long history to show.
     - `replay=1`: in a long history, find the limit that would have kept the selected message.
     - `open`: the names of unfolded sections.

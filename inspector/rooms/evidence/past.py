@@ -36,10 +36,10 @@ def repeated(passage: Passage) -> Iterable[Case]:
 
 
 def lost(passage: Passage) -> Iterable[Case]:
-    """Return a case for each compaction that lost a term which was needed later. The whole
-    conversation `passage.memory` is searched.
+    """Return a case for each compaction whose summary lost a term that was needed later. A case has
+    the step at which a lost term was first needed.
 
-    The step of a case is the step at which a term that the compaction lost was first needed.
+    The whole conversation `passage.memory` is searched, not only the passage.
     """
     memory = passage.memory
     found: Sequence[StoredEvidence] | None = _kept(CompactionKeeper(), memory, evidence_rows)

@@ -132,8 +132,9 @@ def incidents_at(
     """Return the incidents up to step `at`. Return None if `kept` is None: no incidents are stored.
     Raises CorruptRow for an altered row.
 
-    `shown` of the result is the incident with the given `number`; the newest has the number 1.
-    `detail` is the step `at`, or None if the caller has not read it. `lists_used` fills `listed`.
+    `number` says which incident is returned with details; the newest has the number 1. `detail` is
+    the step `at`, or None if the caller has not read it. With `lists_used`, the result also lists
+    facts that the assistant used while they were not in memory.
     """
     if kept is None:
         return None
@@ -183,8 +184,9 @@ def _shown(
 
 
 def next_need(view: ConversationState) -> NextNeed | None:
-    """Return the first incident after the selected message left memory that repeats a fact of the
-    message. If the URL has the number of an incident, return this incident.
+    """Return when the selected message was needed again after it left memory: the first later
+    incident about a fact of the message. If the URL has the number of an incident, return that
+    incident.
 
     Return None if no message that left memory is selected, or if no incidents are stored. If the
     message was not needed again, the result has no incident.

@@ -94,8 +94,8 @@ class IncidentReport:
 
     @property
     def origin(self) -> str:
-        """The words after the number of the message that said the fact, such as `, the last message
-        with it,`. The words `left memory` follow.
+        """The words between the number of a message and `left memory`. In the sentence `#3, the
+        last message with it, left memory`, these are `, the last message with it,`.
         """
         if self.kind is IncidentKind.CALL_REPEATED:
             return ", the result before,"

@@ -4,9 +4,9 @@ stretches are searched for incidents and lost terms.
 Messages up to the end of the last full stretch are "settled". Their incidents and lost terms are
 stored, and later messages cannot change them.
 
-After each change, the search begins with the last settled stretch: it reads the messages of this
-stretch, all later messages, and the window at its beginning. At most the newest 10,000 messages are
-searched; fewer if they have more than 4 million characters.
+After each change, the search reads the last settled stretch, all later messages, and the window at
+the beginning of that stretch. At most the newest 10,000 messages are searched; fewer if they have
+more than 4 million characters.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def settled_part(
     """Return the incidents or lost terms up to the last settled message; None if no message is
     settled.
 
-    `read` returns them from the stored row `before`, if the same message was the last settled
-    message then. Otherwise `find` computes them up to the seq that `find` gets.
+    If no further message was settled since the row `before` was stored, `read` returns them from
+    this row. Otherwise, `find` computes them up to the given seq.
     """
     settled = settled_until(memory.last_seq)
     if not settled:

@@ -61,10 +61,10 @@ def _has_card(incident: Incident) -> bool:
 
 def advice_in(memory_id: str, masker: Masker) -> tuple[AdviceCard | None, dict[str, str]]:
     """Return the advice about a conversation, and its masked sentences as the conversation page
-    shows them.
+    shows them. Return None and no sentences if no room measures conversations.
 
     The sentences say what to do, the cost of today's policy, the effect, the reason, and what was
-    measured. Return None and no sentences if no installed feature measures conversations.
+    measured.
     """
     card = advice_on(memory_id)
     if card is None:

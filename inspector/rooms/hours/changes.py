@@ -1,8 +1,8 @@
 """Finds changes of policies and labels, and measures whether they helped.
 
 A step records each change of a policy. No step records a new label. So a label value counts as new
-from the first hour in which a conversation with this value had turns. Its conversations are
-compared with earlier ones of the same tenant.
+from the first hour in which a conversation with this value had turns. The turns of such
+conversations are compared with earlier turns of the same tenant.
 
 A case is one time that a problem began in a conversation. Cases per 100 turns are compared before
 and after a change. The hour of the change itself does not count.
@@ -68,7 +68,9 @@ class Change:
 
 
 def changes_of(known: Mapping[str, Known], rows: Sequence[Spent], now: datetime) -> list[Change]:
-    """Return the changes of the last 14 days, the newest first."""
+    """Return the changes of policies and labels in the last 14 days, the newest first. `known` are
+    the conversations by ID, and `rows` are their hours.
+    """
     since = days_until(now, DAYS)[0]
     found = [*_of_policies(known, since), *_of_labels(known, rows, since)]
     return sorted(found, key=lambda each: (-each.at, each.words))
@@ -155,8 +157,8 @@ class Effect:
 def could_have(row: Spent, flag: Flag) -> int:
     """Return in how many turns of an hour (`row`) the problem of a flag could have begun.
 
-    For most flags, these are all turns of the hour. For problems that only an eviction or a
-    compaction causes, only the turns after the first of these count.
+    For most flags, these are all turns of the hour. A problem that only evictions cause could have
+    begun in the turns after the first eviction. Compactions are alike.
     """
     turns = flag.cases.past.turns if flag.cases.past else Turns.ALL
     if turns is Turns.EVICTED:
@@ -218,8 +220,8 @@ def closing_of(
     """Return whether and when the problem of a flag ended after a change, and whether the problem
     came back.
 
-    A problem has ended if for 2 days and 50 turns no new case began. Only turns in which the
-    problem could have begun count. Each new case in `rows` starts the count again.
+    A problem has ended if no new case began for at least 2 days and at least 50 turns. Only turns
+    in which the problem could have begun count. Each new case in `rows` starts the count again.
     """
     last, turns, came_back = change.at, 0, False
     closed: int | None = None

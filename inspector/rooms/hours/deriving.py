@@ -3,8 +3,8 @@
 After a change, only the new steps are read, and their figures are added to the stored rows. The
 `State` after the last step is stored too, as the starting point of the next change.
 
-Tokens and cost are also estimated from the ledger. The window before an answer counts as its
-prompt. The prefix that it shares with the previous prompt counts as cached.
+Tokens and cost are also estimated from the ledger. The window before an answer counts as a prompt.
+The prefix that this prompt shares with the previous prompt counts as cached.
 """
 
 from __future__ import annotations

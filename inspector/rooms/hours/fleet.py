@@ -55,8 +55,9 @@ class Spent(NamedTuple):
 
 
 def spent(first: int, end: int | None = None, flag: str = "") -> Iterator[Spent]:
-    """Yield the hours of all conversations from `first` up to, but without `end`; both are in
-    seconds since 1970. With the name of a `flag`, yield only hours in which its problem began.
+    """Yield the hours of all conversations that begin at or after `first`, and before `end`. Both
+    are in seconds since 1970. With the name of a `flag`, yield only hours in which its problem
+    began.
     """
     rows = Hour.objects.filter(hour__gte=first).order_by()
     if end is not None:

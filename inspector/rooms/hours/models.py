@@ -43,7 +43,7 @@ class Hour(KeptPart):
     - `after_eviction`: the turns after the first eviction of the conversation.
     - `after_compaction`: the turns after its first compaction.
     - `tokens`, `cost`: estimates for the prompts.
-    - `call_tokens`, `call_cost`: the same of recorded calls, as providers counted.
+    - `call_tokens`, `call_cost`: tokens of recorded calls, as providers counted, and their cost.
     - `cases`: the problems that began, as JSON pairs: the name of a flag, and a detail.
 
     A cost of 1,000 is the price of one input token.

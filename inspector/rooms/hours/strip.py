@@ -115,8 +115,10 @@ class Choices:
 class Strip:
     """The table over time for a list of conversations.
 
+    - `rows`, `groups`: the heads of the rows, and the columns with their cells.
     - `others`: the number of groups without a column in the table.
     - `first`, `last`: words for the first and the last hour or day.
+    - `at`: when the figures were computed.
     - `left`: how many conversations have hourly figures so far; "" if all have.
     - `untimed`: the number of messages without a time.
     """

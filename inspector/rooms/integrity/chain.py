@@ -5,8 +5,8 @@ commitments of its messages, and the stays that it began and ended. The newest d
 The row of the conversation has the head.
 
 Somebody who kept a head elsewhere can prove later that no earlier step was altered or removed.
-Without a kept head, there is no proof: who can write to the database can compute the whole chain
-again.
+Without a kept head, there is no proof: an attacker who can write to the database can compute the
+whole chain again.
 
 A commitment is a digest over a message's columns and a random salt. A redaction erases the text and
 the salt, but not the commitment. Without the salt, nobody can check guesses of the text against the

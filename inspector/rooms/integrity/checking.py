@@ -76,7 +76,7 @@ class ChainCheck(LedgerCheck):
             )
 
     def end(self) -> None:
-        """Check the head, the labels and the audit entries after the last step."""
+        """Check the head, the labels and the audit entries. This comes after the last step."""
         for n, row in self._redacted.items():
             raise Contradicted(
                 row,

@@ -81,8 +81,8 @@ class FleetAddress(ChosenConversations):
         return address
 
     def with_usual_kind(self, parameters: Mapping[str, str]) -> FleetAddress:
-        """Return these settings for the conversations found: if the URL names no kind of policy,
-        `kind` becomes the kind that most of them have.
+        """Return these settings with the kind of policy that most of the conversations have. If the
+        URL names a kind, `kind` stays as it is.
         """
         usual = usual_kind(self.which)
         if usual not in policy_kinds():

@@ -36,9 +36,10 @@ class PolicyAdoption:
 
     - `matching`: how many conversations match, without those in `of_clients`.
     - `differing`: how many of them have another policy now.
-    - `over`: how many of the differing ones exceed the new limit. Their next message evicts.
-    - `recounted`: how many of the differing ones another estimator has counted. Whether they exceed
-      the limit is unknown.
+    - `over`: how many of the differing conversations exceed the new limit. Their next message
+      evicts older messages.
+    - `recounted`: for how many of the differing conversations this is unknown, because another
+      estimator counted their tokens.
     - `of_clients`: how many match, but stay as they are because a client decides the window.
     """
 

@@ -173,8 +173,8 @@ class FleetPage:
 
     @property
     def beside_prices(self) -> list[tuple[str, str]]:
-        """The URL parameters other than prices, as pairs of name and value. The form for prices
-        sends them again in hidden fields.
+        """The URL parameters without a field in the form for prices, as pairs of name and value.
+        The form sends them in hidden fields.
         """
         mine = ("input", "cached", "write", "currency", "context")
         return [
@@ -287,7 +287,7 @@ class FleetPage:
 
     def effect_of(self, policy: Policy | None) -> Preview | None:
         """Return the effect of setting a policy for all conversations in `reached`. Return None if
-        no installed feature measures conversations.
+        no room measures conversations.
         """
         return preview_of(dict.fromkeys(self.reached, policy), self.address.prices)
 
@@ -374,8 +374,8 @@ class FleetPage:
         return [row for row in self.groups if row.policy and row.changed]
 
     def previewed(self, rows: Iterable[GroupRow]) -> Preview | None:
-        """Return the effect of adopting the advice for the groups in `rows`. Return None if no
-        installed feature measures conversations.
+        """Return the effect of adopting the advice for the groups in `rows`. Return None if no room
+        measures conversations.
         """
         return preview_of(
             {id: row.advice.pick.policy for row in rows for id in row.changed if row.advice.pick},

@@ -144,7 +144,7 @@ class Fleet:
 
     @property
     def chosen(self) -> int:
-        """The number of conversations in the sample."""
+        """The number of conversations to measure: all that match, or the sample."""
         return len(self.ids)
 
     @property

@@ -25,8 +25,7 @@ Progress = Mapping[str, int]
 
 
 def is_framed(request: HttpRequest) -> bool:
-    """Return whether a page is shown in a frame on another site, and whether the settings allow
-    this.
+    """Return whether a page is shown in a frame on another site, and the settings allow this.
 
     Browsers tell this by a header for the first page. Further pages have a URL parameter.
     """

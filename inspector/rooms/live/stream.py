@@ -43,8 +43,8 @@ _NAMES = frozenset({"inspector:live", "inspector:live-overview"})
 class Heartbeats:
     """Wakes each watcher every 15 seconds, so that its stream sends a heartbeat.
 
-    One task wakes all watchers, in groups. A timer for each watcher would make steps reach a
-    thousand readers a third later.
+    One task wakes all watchers, in groups. With a timer for each watcher, a step would take a third
+    longer to reach a thousand readers.
     """
 
     def __init__(self) -> None:
@@ -85,8 +85,8 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     - `kept`: derived data was stored. The data is the same number.
     - `deleted`: the conversation was deleted. The stream ends.
 
-    A reader who reconnects with Last-Event-ID gets the newest step at once, if that ID is another
-    step. With `?kept=0`, stored derived data is announced at once, too.
+    A reader who reconnects gets the newest step at once, unless Last-Event-ID is the newest step.
+    With `?kept=0`, stored derived data is announced at once, too.
 
     Without a stream, the status is:
 

@@ -1,4 +1,6 @@
-"""The form for a repair, and the JSON with which a page for many repairs says what it has shown."""
+"""The form for a repair, and the JSON that a page for many repairs sends back: which versions and
+policies the page has shown.
+"""
 
 from __future__ import annotations
 

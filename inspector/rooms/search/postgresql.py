@@ -80,7 +80,7 @@ class _Near(Func):
 
 
 class PostgresqlIndex(TextIndex):
-    """Searches with the index of PostgreSQL, which needs no triggers."""
+    """Searches with the index of PostgreSQL, which the database itself keeps up to date."""
 
     def matching_messages(self, words: str) -> QuerySet[Model]:
         """Return the messages that contain the words. The index finds candidates, whose texts are

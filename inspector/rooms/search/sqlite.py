@@ -265,8 +265,8 @@ class SqliteIndex(TextIndex):
         """Add the missing rows of a conversation to the index: its messages, and its ID with
         labels. Return the number of added rows.
 
-        If the index has a message that does not exist, the whole index is rebuilt first: one row
-        can only be removed with its words, which are gone.
+        If the index has a message that does not exist, the whole index is rebuilt first. Removing
+        only this message would need its words, which are gone.
 
         Each transaction adds only a few characters, so that other writers do not wait long.
         """

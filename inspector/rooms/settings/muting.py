@@ -46,8 +46,8 @@ def _cause_of_room(name: str) -> RoomCause | None:
 
 
 def dismiss(name: str, actor: str = "") -> None:
-    """Hide a cause that no conversation has any more. It is shown again when a conversation has it.
-    Raises InvalidValue if `name` is not the name of a flag.
+    """Hide a cause that no conversation has any more. The cause is shown again when a conversation
+    has it. Raises InvalidValue if `name` is not the name of a flag.
     """
     flag = flag_named(name)
     with database.atomic():

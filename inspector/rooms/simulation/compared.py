@@ -213,8 +213,8 @@ class ComparePage:
 
     @property
     def offer(self) -> str:
-        """The URL that adds a policy to this comparison whose limit keeps the searched phrase; ""
-        if no such policy is offered.
+        """The URL that adds one more policy to this comparison. The limit of this policy keeps the
+        searched phrase. "" if no such policy is offered.
         """
         if not (self.phrase and self.found.sought.mentions):
             return ""

@@ -65,8 +65,8 @@ class Line(NamedTuple):
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Return whether a file begins like the format `chatmemory`. The file must be open at its
-    beginning, and is not moved.
+    """Return whether a file begins like the format `chatmemory`. The file must be at its beginning,
+    and stays there.
     """
     found = _FIRST_NAME.match(file.read(100))
     file.seek(0)

@@ -77,7 +77,7 @@ class ImportForm(forms.Form):
         return f"The file is larger than {upload_limit()}. Import the file with {_command()}."
 
     def clean(self) -> dict[str, object]:
-        """Check that the options of the policy go together, and with the limit."""
+        """Check that the options of the policy fit together, and fit the limit."""
         if not self.errors:
             try:
                 _ = self.policy
@@ -87,7 +87,7 @@ class ImportForm(forms.Form):
 
     @property
     def policy(self) -> Policy:
-        """The policy that the form describes. Raises InvalidValue if its options do not go
+        """The policy that the form describes. Raises InvalidValue if its options do not fit
         together.
         """
         data = self.cleaned_data

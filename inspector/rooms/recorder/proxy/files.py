@@ -183,8 +183,8 @@ class FileKeeper:
         self._thread.start()
 
     def take(self) -> SpoolFile:
-        """Return an open file for a new call: the file that was given back last. So calls stay in
-        order.
+        """Return an open file for a new call. Files that were given back come before new files, so
+        that calls stay in order.
         """
         with suppress(IndexError):
             return self._ready.pop()

@@ -1,5 +1,5 @@
-"""Hands the listening socket to a new recorder after the old recorder was killed. Its proxy process
-is still running.
+"""Hands the listening socket to a new recorder after the old recorder was killed. The proxy of the
+old recorder is still running.
 
 The old proxy answers requests until the new proxy says that it answers them. If the new recorder is
 killed before that, the old proxy continues, and another recorder can ask for the socket.
@@ -21,8 +21,7 @@ class HandOver:
     """Offers the listening socket to a new recorder, through a Unix socket at `path`, after the
     parent process was killed.
 
-    `parent` is the reading end of a pipe, by which this process notices that: the pipe's other end
-    closes.
+    `parent` is the reading end of a pipe. When the parent process is killed, the other end closes.
     """
 
     def __init__(self, listening: socket.socket, parent: int, path: Path) -> None:

@@ -125,8 +125,8 @@ class RequestHead:
         """The status and the reason with which the proxy rejects the request; None if the request
         is passed on.
 
-        Requests to a foreign host, and from web pages of other hosts, are rejected: no other web
-        page may use the proxy through the browser on this machine.
+        Among others, requests from web pages of other sites are rejected. Otherwise such a page
+        could use the proxy through the browser on this machine.
         """
         if not _is_local(self.header(b"host")):
             return 403, (
