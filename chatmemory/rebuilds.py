@@ -36,8 +36,8 @@ def announce_rebuilds(
     stdout: TextIO | None = None,
     **_: object,
 ) -> None:
-    """Print which large tables of a SQLite database the planned migrations will copy, each with its
-    number of rows.
+    """Print which large tables of a SQLite database the planned migrations will copy, with their
+    numbers of rows.
     """
     if stdout is None or connections[using].vendor != "sqlite":
         return
@@ -52,9 +52,7 @@ def announce_rebuilds(
 
 
 def copied_tables(migrations: Iterable[Migration]) -> Counter[str]:
-    """Return how often these migrations copy each table of chatmemory and its rooms (plug-in
-    features).
-    """
+    """Return how often these migrations copy each table of chatmemory and its rooms."""
     ours = {"chatmemory", *(room.label for room in rooms())}
     found: Counter[str] = Counter()
     for migration in migrations:

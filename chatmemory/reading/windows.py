@@ -162,8 +162,8 @@ class WindowView:
 
     @cached_property
     def no_room(self) -> NoRoom | None:
-        """Why every new message is refused, so that messages hidden by a lowered limit do not
-        leave. None if there is room for a message.
+        """Why no message can be added; None if there is room. Without room, messages that a lowered
+        limit hides stay in memory.
         """
         if not can_decide(self.policy):
             return None
@@ -171,31 +171,31 @@ class WindowView:
         return why_no_room(self.policy, self.pinned_load(self.policy), room)
 
     def pinned_load(self, policy: Policy) -> int:
-        """Return how much of the policy's limit the pinned messages take, in the policy's unit."""
+        """Return how much of the limit the pinned messages take, in the policy's unit."""
         return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
-        """Return the size of the largest message that would fit beside the system message if
-        nothing were pinned, in the policy's unit.
+        """Return the size of the largest message that would fit beside the system message, in the
+        policy's unit. Pinned messages are treated as not pinned.
         """
         system = self.first_system
         return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
 
     @cached_property
     def horizon(self) -> int | None:
-        """The seq of the oldest message, apart from system messages and drafts; None if there is
-        none.
+        """The seq of the oldest message in memory, apart from system messages and drafts. None if
+        there is no such message.
         """
         spoken = (row for row in self.rows if row.type is not MessageType.SYSTEM)
         return min((row.seq for row in spoken if row.seq > 0), default=None)
 
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
-        """The seqs of the messages that leave first when the limit is reached: one message with its
+        """The seqs of the messages that leave next when the limit is reached: one message with its
         tool results.
 
-        Empty without an installed policy, if only a leading system message is left, and if every
-        message is refused.
+        Empty if the policy is not installed, if only a leading system message is left, or if there
+        is `no_room`.
         """
         if not can_decide(self.policy) or self.no_room:
             return ()
@@ -206,11 +206,11 @@ class WindowView:
     def next_to_clear(
         self, stubs: Container[int] = (), awaits_result: bool = False
     ) -> tuple[int, ...]:
-        """Return the seqs of the tool results that placeholders replace before any message leaves.
-        Empty if the policy clears no results.
+        """Return the seqs of the tool results that become placeholders before any message leaves.
+        Empty if the policy clears no tool results.
 
-        `stubs` are the seqs of results already replaced. With `awaits_result`, the next added
-        message is a tool result, which counts as the newest.
+        `stubs` are the seqs of results that are placeholders already. With `awaits_result`, the
+        next message is assumed to be a tool result, and counts as the newest one.
         """
         policy = self.policy
         if not can_decide(policy) or policy.meters_only or not policy.whole_results:
@@ -221,8 +221,8 @@ class WindowView:
 
     @property
     def is_full(self) -> bool:
-        """Whether even the smallest message with a cost would evict another; False without an
-        installed policy.
+        """Whether adding the smallest possible message would evict another. False if the policy is
+        not installed.
         """
         policy = self.policy
         if not can_decide(policy):
@@ -237,9 +237,10 @@ class WindowView:
 
 
 def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
-    """Return why every new message is refused, or None if there is room. `room` is the limit minus
-    the system message and the overhead, and `pinned_load` the part of the limit that pinned
-    messages take.
+    """Return why no message can be added, or None if there is room.
+
+    `room` is the limit without the system message and the overhead. `pinned_load` is how much of
+    the limit the pinned messages take.
     """
     if policy.meters_only or room - pinned_load >= 1:
         return None
@@ -253,10 +254,10 @@ def why_no_room(policy: Policy, pinned_load: int, room: int) -> NoRoom | None:
 
 
 def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> WindowView:
-    """Return the window at a step, made from its stored `rows`: the rows that the policy hides are
-    set apart.
+    """Return the window at a step. `rows` are all messages stored in the window; those that the
+    policy hides are set apart.
 
-    For a policy that hides interrupted tool calls, `rows` must include tool calls and results.
+    If the policy hides interrupted tool calls, `rows` must have tool calls and results as objects.
     """
     stored = tuple(rows)
     if not can_decide(policy):
@@ -279,8 +280,8 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[MessageView]) -> Wi
 
 @dataclass(frozen=True)
 class StoredState:
-    """A conversation as it is stored at step `at`, or now. Each part is read when it is first used,
-    and only once.
+    """A conversation as it is stored at step `at`, or now. Each part is read at its first use,
+    once.
     """
 
     memory: Memory
@@ -302,21 +303,19 @@ class StoredState:
 
     @property
     def past_step(self) -> Step | None:
-        """The step `at`, or None if `at` is the last step, which has the current window."""
+        """The step `at`; None if it is the last step, whose window is the current one."""
         return None if self.at in (None, self.memory.last_step) else self.step
 
     @property
     def stays(self) -> QuerySet[Stay]:
-        """The query for the stays of the messages in the window, in the order of the window. A stay
-        is one period of a message in the window.
-        """
+        """The query for the stays of the messages in the window, in the order of the window."""
         past = self.past_step
         return open_stays(self.memory.pk) if past is None else stays_at(past)
 
     @cached_property
     def rows(self) -> tuple[MessageView, ...]:
-        """The messages of the window, hidden messages included. Tool calls and results are read in
-        full if the policy hides interrupted calls.
+        """All messages stored in the window, including hidden ones. If the policy hides interrupted
+        tool calls, tool calls and results are read as objects.
         """
         rows = tuple(map(view_from, window_stays(self.memory.pk, VIEW_COLUMNS, self.past_step)))
         return with_tool_messages(self.memory.pk, rows, self.policy)
@@ -327,14 +326,14 @@ class StoredState:
         return self.view(self.rows)
 
     def view(self, rows: Iterable[MessageView]) -> WindowView:
-        """Return these rows as a window at the step and under the policy of this state."""
+        """Return these rows as a window, at the step and under the policy of this state."""
         step = self.memory.last_step if self.at is None else self.at
         return view_of(step, self.policy, rows)
 
     @cached_property
     def injected(self) -> frozenset[int]:
-        """The seqs of the messages in the window that are not in history, hidden messages
-        included.
+        """The seqs of messages in the window that are not in history, such as summaries. Hidden
+        messages are included.
         """
         if self.step.last_seq == self.step.said_count:
             return frozenset()
@@ -345,8 +344,8 @@ class StoredState:
 def with_tool_messages(
     memory_id: str, rows: Iterable[MessageView], policy: Policy | None
 ) -> tuple[MessageView, ...]:
-    """Return the rows, with tool calls and results read in full if the policy hides interrupted
-    calls.
+    """Return the rows. If the policy hides interrupted tool calls, tool calls and results are read
+    as objects.
     """
     rows = tuple(rows)
     if not can_decide(policy) or not policy.recovers:
@@ -369,10 +368,11 @@ def window(memory_id: str, at: int | None = None) -> WindowView:
 def window_in_parts(
     memory_id: str, at: int | None = None
 ) -> tuple[WindowView, Iterable[ChatMessage]]:
-    """Return the window at step `at`, or now, and an iterable of its messages.
+    """Return the window at step `at`, or now, and an iterable of its messages. The iterable holds
+    about a megabyte of messages at a time.
 
-    About a megabyte of the messages is in memory at a time. The messages can be iterated more than
-    once, within the database snapshot of this call. Raises MemoryNotFound, StepNotFound.
+    Iterate within the database snapshot of this call, as often as needed. Raises MemoryNotFound,
+    StepNotFound.
     """
     state = StoredState.of(memory_id, at)
     if at is None and state.memory.window_size <= PART:  # one query reads all
@@ -383,7 +383,7 @@ def window_in_parts(
 
 @dataclass(frozen=True)
 class _MessagesInParts(Iterable[ChatMessage]):
-    """The messages of stays, without the ones that a lowered limit hides."""
+    """The messages of these stays, without those whose seqs are `hidden`."""
 
     stays: QuerySet[Stay]
     hidden: frozenset[int]
@@ -396,8 +396,7 @@ class _MessagesInParts(Iterable[ChatMessage]):
 
 @one_snapshot()
 def outline(memory_id: str, at: int | None = None) -> WindowView:
-    """Return the window at step `at`, or now, without texts, which is fast for thousands of
-    messages.
+    """Return the window at step `at`, or now, without texts. Fast for thousands of messages.
 
     Raises MemoryNotFound, StepNotFound.
     """
@@ -405,11 +404,10 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return the original token counts, by seq, of messages that have another count in the window
-    after a step.
+    """Return, by seq, the original token counts of the messages whose count in the window after a
+    step differs. The others are left out.
 
-    The counts differ if another estimator counted the message later, or if the message is a cleared
-    tool result. Such a message has a second stay (period in the window).
+    A count differs after another estimator has counted the message, and for a cleared tool result.
     """
     if step.last_stay == step.last_seq:
         return {}
@@ -418,8 +416,8 @@ def recounted_tokens(step: Step) -> dict[int, int]:
 
 
 def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
-    """Return, by seq, the placeholder texts of those messages that are cleared tool results in the
-    window after a step.
+    """Return the placeholder texts of cleared tool results in the window after a step, by seq. Only
+    the messages `seqs` are looked at.
     """
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
     rows = stays.values_list("seq", "overrides", "message__text")
@@ -428,9 +426,7 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
 
 
 def view_from(columns: Sequence[SqlValue]) -> MessageView:
-    """Return a message of a window. `columns` are the VIEW_COLUMNS of the stay, which is the
-    message's period in the window.
-    """
+    """Return the message of a stay. `columns` are its VIEW_COLUMNS."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return MessageView(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))
 

@@ -1,11 +1,10 @@
-"""Recall: the share of the needed facts that a window still holds, computed without any model.
+"""Recall: how many of the needed facts a window still holds. Computed without a model.
 
-A fact is a term that nobody can guess. A recall is the use of a fact in an AI message after an
-earlier message gave it. A recall is held if a message that mentions the fact was in the window just
-before the AI message arrived. Otherwise it is lost: the model could not have read the fact there.
-Messages in which users repeat themselves, and tool calls that are repeated, count as recalls, too
-(see `needs`). The history is replayed from an empty window under one constant policy, so that
-policies can be compared.
+A recall is the use, in an AI message, of a fact that an earlier message gave. The recall is held if
+a message with the fact was in the window just before the AI message, else it is lost. Repetitions
+by users and repeated tool calls count as recalls, too (see `needs`).
+
+The history is replayed from an empty window under one policy, so that policies can be compared.
 """
 
 from __future__ import annotations
@@ -39,21 +38,23 @@ __all__ = [
 # Wide: the public result of recall(), whose names are the columns of the command and of the API.
 @dataclass(frozen=True)
 class Recall:
-    """The figures of a policy for some conversations: how many facts memory would have held, and
-    how many tokens prompts would have had. The policy None sends everything.
+    """The figures of a policy for some conversations. The policy None sends everything.
 
-    `recalls` counts the uses of facts, and `held` the uses for which memory still had the fact.
-    `nothing_lost` counts the conversations without a lost recall. `user_repeated` counts the
-    messages in which a user repeated a fact that this policy had evicted. `call_repeated` counts
-    the repeated tool calls whose result this policy had evicted. `by_index` counts the lost recalls
-    whose facts an index message listed. Such a recall is lost, because the index does not contain
-    what was said about a fact.
+    Facts:
 
-    `calls` are the model calls, and `prompt_tokens` the tokens of their prompts. `reusable_tokens`
-    counts the tokens in the beginning that each prompt shares with the previous prompt.
-    `read_tokens` are the reusable tokens that the provider reads from its cache. `written_tokens`
-    are the tokens that the provider writes to its cache. `everything` is the bill of sending
-    everything.
+    - `recalls`, `held`: the uses of facts, and those for which memory still had the fact.
+    - `nothing_lost`: the conversations of which every recall is held.
+    - `user_repeated`: the messages in which a user repeated a fact that had left memory.
+    - `call_repeated`: the repeated tool calls whose earlier result had left memory.
+    - `by_index`: the lost recalls whose fact an index message listed.
+
+    Prompts:
+
+    - `calls`, `prompt_tokens`: the model calls, and the tokens of their prompts.
+    - `reusable_tokens`: the tokens of the prefix that each prompt shares with the previous prompt.
+    - `read_tokens`, `written_tokens`: the tokens read from the provider's prompt cache and written
+      to it.
+    - `everything`: the bill of sending everything.
     """
 
     policy: Policy | None
@@ -86,10 +87,10 @@ class Recall:
         return Tally(self.held, *again, *tokens, self.by_index)
 
     def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
-        """Return the cost of the prompts divided by the cost of sending everything; None without
-        any prompt.
+        """Return the cost of the prompts divided by the cost of sending everything. None if there
+        is no prompt.
 
-        If `prices` has no cached price, the numbers of tokens are compared instead of costs.
+        Without a cached price in `prices`, numbers of tokens are compared.
         """
         return prices.relative(self.bill, self.everything)
 
@@ -108,10 +109,12 @@ def recall(
     prefixes: Sequence[str] = (),
     rules: CacheRules = NO_BOUNDS,
 ) -> list[Recall]:
-    """Measure the recall of a conversation under each policy; the policy None keeps everything.
+    """Measure the recall of a conversation under each policy. The policy None sends everything.
 
-    `terms` are words that count as facts although they have no digit. `prefixes` are beginnings of
-    such words, such as `INV-` of `INV-new`. `rules` are the rules of the provider's prompt cache.
+    - `terms`: words that count as facts although they have no digit.
+    - `prefixes`: beginnings of such words: `INV-` makes `INV-new` a fact.
+    - `rules`: the rules of the provider's prompt cache.
+
     Raises InvalidValue, UnknownEstimator, PolicyUnavailable, UnsupportedMessage.
     """
     policies = checked_policies(policies)
@@ -122,8 +125,8 @@ def recall(
 def histories_for(
     messages: Sequence[ChatMessage], policies: Sequence[Policy | None], words: Words
 ) -> list[History]:
-    """Return, for each policy, the history of these messages with tokens counted by the policy's
-    estimator.
+    """Return the history of these messages once for each policy, with tokens as the policy's
+    estimator counts them.
     """
     return for_each_policy(
         policies, lambda name: history_of(messages, estimator_for(name or DEFAULT_ESTIMATOR), words)
@@ -133,11 +136,11 @@ def histories_for(
 def for_each_policy(
     policies: Sequence[Policy | None], read: Callable[[str | None], History]
 ) -> list[History]:
-    """Return a history for each policy. The function `read` makes a history from the name of an
-    estimator, and is called once for each name.
+    """Return a history for each policy. `read` makes a history by the name of an estimator, and is
+    called once for each name.
 
-    The policy None gets the estimator of the first other policy. If there is no other policy,
-    `read` is called with None.
+    The policy None has no estimator, and uses that of the first other policy. If there is no other
+    policy, `read` is called with None.
     """
     named = next((policy.estimator for policy in policies if policy), None)
     names = [policy.estimator if policy else named for policy in policies]
@@ -146,7 +149,7 @@ def for_each_policy(
 
 
 def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BOUNDS) -> Recall:
-    """Measure the recall of one history under a policy. The field `everything` is left empty."""
+    """Measure the recall of a history under a policy. The field `everything` stays empty."""
     found = replay(history, policy)
     bill = found.prompts.bill(rules)
     return Recall(
@@ -169,8 +172,8 @@ def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BO
 def recalls_of(
     histories: Sequence[History], policies: Sequence[Policy | None], rules: CacheRules = NO_BOUNDS
 ) -> list[Recall]:
-    """Return the recall of a conversation under each policy. `histories` has the conversation's
-    history for each policy, in the same order.
+    """Measure the recall of a conversation under each policy. `histories` has the history for each
+    policy, in the same order.
     """
     known: dict[tuple[int, Policy | None], Recall] = {}
 
@@ -192,10 +195,10 @@ def recall_curve(
     terms: Sequence[str] = (),
     prefixes: Sequence[str] = (),
 ) -> RecallCurve:
-    """Return the recall curve of a conversation: the number of recalls held at each limit.
+    """Return how many recalls of a conversation are held at each limit.
 
-    The limit of `policy` is ignored; by default the policy is a token window. Raises the exceptions
-    of `recall`.
+    Only kind and options of `policy` are used, not its limit. By default it is a token window.
+    Raises the exceptions of `recall`.
     """
     policy = checked_policy(policy) or TokenWindow(1)
     conversation, words = chat_messages(messages), words_of(terms, prefixes)

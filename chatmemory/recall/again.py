@@ -1,7 +1,7 @@
-"""Finds facts and tool calls that are repeated in a conversation, whether or not memory still had
-them.
+"""Finds facts and tool calls that a conversation repeats.
 
-A repetition is an incident only if the fact had left memory, which a replay or the ledger shows.
+Whether a repetition is an incident is not decided here. It is one if the fact had left memory,
+which a replay or the ledger shows.
 """
 
 from __future__ import annotations
@@ -45,15 +45,14 @@ REPEATABLE = frozenset(
 
 
 class Recurrence(NamedTuple):
-    """Facts, or a tool call, that a message repeats. If the facts or the earlier result of the call
-    had left memory, the message is an incident of this `kind`.
+    """The facts, or the tool call, that a message repeats. The message is an incident of this
+    `kind` if they had left memory.
 
-    `facts` are names of facts. In a user's message, `requested` are the facts for which the
-    assistant had asked. `forced` are the requested facts, and the facts that the user claims to
-    have given before.
-
-    For a tool call, `call` is the name of the tool with the arguments. `is_same` tells whether the
-    repeated call had the same result as the earlier call.
+    - `facts`: the names of the repeated facts.
+    - `requested`: those of the facts for which the assistant had asked.
+    - `forced`: `requested`, and the facts that the user says to have given before.
+    - `call`: the repeated tool call, with its arguments.
+    - `is_same`: whether the repeated tool call had the same result.
     """
 
     kind: IncidentKind
@@ -65,8 +64,8 @@ class Recurrence(NamedTuple):
 
 
 class ReadMessage(NamedTuple):
-    """The facts of a message, and what the message repeats. `again` has the repeated facts and tool
-    calls, one entry for each kind of incident.
+    """The facts of a message, and what the message repeats (`again`): one entry for each kind of
+    incident.
     """
 
     facts: MessageFacts
@@ -76,28 +75,32 @@ class ReadMessage(NamedTuple):
 def read_messages(
     messages: Sequence[ChatMessage], lexicon: Lexicon, words: Words = NO_WORDS
 ) -> list[ReadMessage]:
-    """Return, for each message of a conversation in order, its facts and what it repeats."""
+    """Return the facts of each message of a conversation, and what the message repeats."""
     reader = _Reader(messages, lexicon, words)
     return [reader.read(position) for position in range(len(messages))]
 
 
 class Sayings:
-    """Remembers which message gave each fact last: a user's message, or else a tool result."""
+    """Remembers, for each fact, the last user message with the fact, and the last tool result with
+    it.
+    """
 
     def __init__(self) -> None:
         self._by_user: dict[str, int] = {}
         self._by_tool: dict[str, int] = {}
 
     def hear(self, number: int, type: MessageType, facts: Iterable[str]) -> None:
-        """Remember the facts of a message. `number` is the message's number."""
+        """Remember that the message with this number has these facts. Only user messages and tool
+        results count.
+        """
         if type is MessageType.USER:
             self._by_user.update(dict.fromkeys(facts, number))
         elif type is MessageType.TOOL_EXECUTION_RESULT:
             self._by_tool.update(dict.fromkeys(facts, number))
 
     def last_mention(self, fact: str) -> int | None:
-        """Return the number of the latest user message with a fact, or else of the latest tool
-        result with it; None if there is neither.
+        """Return the number of the last user message with a fact. If there is none, return that of
+        the last tool result with the fact, or None.
         """
         found = self._by_user.get(fact)
         return self._by_tool.get(fact) if found is None else found
@@ -137,7 +140,7 @@ class _Reader:
         return ReadMessage(facts, tuple(again))
 
     def _with_answers(self, position: int) -> MessageFacts:
-        """Return the facts of a message, with the answers that it gives and mentions."""
+        """Return the facts of a message, including the answers that it gives or mentions."""
         facts, answers = self._lexicon.of[position], self._lexicon.answers
         if not answers.search:
             return facts
@@ -148,7 +151,7 @@ class _Reader:
         return facts._replace(own=own, mentions=facts.mentions | found | given.keys())
 
     def _known(self, facts: MessageFacts) -> tuple[str, ...]:
-        """Return the facts of a message that a user or a tool has said before."""
+        """Return which facts of a message a user or a tool has given before."""
         return tuple(fact for fact in facts.own if self._sayings.last_mention(fact) is not None)
 
     def _hear(self, position: int, facts: MessageFacts) -> None:
@@ -159,10 +162,10 @@ class _Reader:
         self._before = facts if is_answer else None
 
     def _from_user(self, position: int, facts: MessageFacts) -> Iterator[Recurrence]:
-        """Yield the facts that the user gave before, and those that only tools had given.
+        """Yield what a user message repeats: facts that the user gave before, and facts that only
+        tools had given.
 
-        An answer counts as a whole, whatever its shape. It takes the place of the facts that are
-        parts of it; an answer to a request, or with a reminder, also that of an equal fact.
+        An answer counts as a whole. Facts that are parts of an answer are left out.
         """
         answers = self._lexicon.answers.at.get(position, ())
         parts = [signs_of(each.value.text) for each in answers if each.is_forced]
@@ -196,8 +199,8 @@ class _Reader:
             yield Recurrence(IncidentKind.USER_SUPPLIED, supplied)
 
     def _is_supplied(self, fact: str) -> bool:
-        """Return whether a user gives a fact that only tools had given, other than a fact that
-        everybody knows of himself, such as his card's last digits.
+        """Return whether only tools had given a fact before. False for facts that users know by
+        heart, such as their phone number.
         """
         return not self._sayings.by_user(fact) and not self._is_known_by_heart(fact)
 
@@ -207,9 +210,7 @@ class _Reader:
         return any(is_own_name(name) for found in names for name in found)
 
     def _names_at(self, position: int, fact: str) -> frozenset[str]:
-        """Return the names that a message gives to a fact: the keys of its JSON, or the words
-        before it. They are looked for once.
-        """
+        """Return what a message calls a fact: the keys in JSON, or the words before the fact."""
         if (position, fact) not in self._names:
             texts = texts_with_facts(self._messages[position])
             names = frozenset(name for text in texts for name in names_of(fact, text))
@@ -218,7 +219,9 @@ class _Reader:
 
 
 def _is_part(signs: str, containing: Iterable[str], longer: Iterable[str] = ()) -> bool:
-    """Return whether some texts contain signs, or others contain them and more."""
+    """Return whether a text of `containing` contains `signs`, or a text of `longer` contains
+    `signs` and more.
+    """
     return any(signs in each for each in containing) or any(
         signs in each and signs != each for each in longer
     )
@@ -226,7 +229,7 @@ def _is_part(signs: str, containing: Iterable[str], longer: Iterable[str] = ()) 
 
 def is_own_name(name: str) -> bool:
     """Return whether a lowercase name, such as "telephone", names a fact that users know about
-    themselves: nobody has to look up their own number.
+    themselves.
     """
     if not own_keys().isdisjoint(name.split()):
         return True
@@ -236,8 +239,8 @@ def is_own_name(name: str) -> bool:
 def names_of(fact: str, text: str) -> Iterator[str]:
     """Yield what a text calls a fact, in lowercase, such as "my order number is ".
 
-    For a text that is JSON, these are the fact's keys; else the characters before the fact in its
-    line.
+    In JSON, these are the keys of the fact. In other texts, they are the characters before the fact
+    on its line.
     """
     value = json_of(text)
     if value is not None:
@@ -273,12 +276,11 @@ def _words_of_key(key: str) -> str:
 class CallOfResult(NamedTuple):
     """The tool call that a tool result answers.
 
-    `name` is the tool's name with the arguments. Two calls are equal if they have the same name.
-    `name` is empty for a tool that may be called repeatedly. `is_error` is True if the result is an
-    error.
-
-    `was_answered` is True if an equal call came earlier and had a result without an error.
-    `is_same` is True if the latest such result equals the new result.
+    - `name`: the tool's name with the arguments; equal calls have equal names. Empty for a tool
+      that may be called repeatedly.
+    - `is_error`: whether the result is an error.
+    - `was_answered`: whether an equal call had a result before that was no error.
+    - `is_same`: whether the latest such result equals this result.
     """
 
     name: str = ""
@@ -288,8 +290,8 @@ class CallOfResult(NamedTuple):
 
 
 class Calls:
-    """Remembers the tool calls so far, to recognize repeated calls. `repeatable` are names of tools
-    whose repeated calls are not counted, such as a tool that reads the time.
+    """Remembers the tool calls so far, and recognizes repeated ones. Calls of the tools
+    `repeatable`, such as one that reads the time, are not counted.
     """
 
     def __init__(self, repeatable: Sequence[str] = ()) -> None:
@@ -315,8 +317,8 @@ class Calls:
         return CallOfResult(name, has_failed, before is not None, before == result)
 
     def _name(self, request: ToolExecutionRequest) -> str:
-        """Return the name and arguments of a call as one text, the same for arguments that are
-        equal as JSON; empty for a repeatable call.
+        """Return a tool call as one text: the name and the arguments. Arguments that are equal as
+        JSON give the same text. "" for a tool that may be called repeatedly.
         """
         name = request.name or ""
         words = _WORD_OF_NAME.findall(name)

@@ -1,9 +1,7 @@
-"""Finds answers: values that a user repeats, either because the assistant asked for the value, or
-with a reminder such as "as I said".
+"""Finds answers: values that a user gives again, because the assistant asked, or with a reminder
+such as "as I said".
 
-An answer repeats a value if an earlier message of the user gave this value for the kind of fact
-that the assistant asks for. Whether memory had lost the value is not known here: a replay or the
-ledger shows that.
+Whether memory had lost the value is not decided here. A replay or the ledger shows it.
 """
 
 from __future__ import annotations
@@ -33,10 +31,10 @@ _NO_KINDS: frozenset[str] = frozenset()
 
 
 class Answer(NamedTuple):
-    """A value that a user repeats.
+    """A value that a user gives again.
 
-    `is_requested` means that the assistant asked for the value, and `is_reminded` that the user
-    reminds the assistant of having given it. If both are False, nobody forced the repetition.
+    `is_requested` means that the assistant asked for the value. `is_reminded` means that the user
+    says that it was given before. If both are False, nothing forced the user to repeat it.
     """
 
     value: Value
@@ -49,8 +47,8 @@ class Answer(NamedTuple):
 
 
 class Answers:
-    """The values that users repeat in the messages of a conversation. `at` maps the position of a
-    message to the values that the message repeats.
+    """The answers in a conversation: `at` has, by the position of a message, the values that the
+    user gives again there.
     """
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
@@ -64,7 +62,9 @@ class Answers:
 
 
 def is_written_by_user(message: ChatMessage) -> bool:
-    """Return whether a user typed a message: it is neither pasted nor written by a program."""
+    """Return whether a user typed a message. False for a pasted text and for one that a program
+    wrote.
+    """
     is_user = isinstance(message, UserMessage) and not is_by_program(message)
     return is_user and isinstance(message, UserMessage) and not is_pasted(message)
 
@@ -73,8 +73,7 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     """Return all values in a user's text that another message may repeat: codes, names, addresses
     and short answers.
 
-    The text is also read without its reminders, such as "as I said", so that these do not hide a
-    short answer.
+    A reminder such as "as I said" is also removed, so that it does not hide a short answer.
     """
     read = user_text(text, words.reminders)
     whole = words_in(text) if read.reminders else []
@@ -83,7 +82,7 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
 
 
 class _Rules:
-    """What makes a value of one text of a user an answer."""
+    """Decides which values in a user's text are answers to the assistant's last message."""
 
     def __init__(self, text: UserText, asked: Asked) -> None:
         self._text, self._requests, self._question = text, asked.requests, asked.question
@@ -91,7 +90,7 @@ class _Rules:
 
     @property
     def take_words(self) -> bool:
-        """Whether more than codes may be an answer."""
+        """Whether values other than codes can be answers. This needs a question, or a reminder."""
         question = self._question
         is_asked = question is not None and not (question.is_silent and self._text.is_long)
         return is_asked or bool(self._reminded)
@@ -101,37 +100,47 @@ class _Rules:
         return [*self._reminded.phrases, *(self._text.first_phrases if is_asked else ())]
 
     def corrections(self) -> list[Value]:
-        """Return the words by which the text may correct a message that asked for nothing."""
+        """Return the words by which a text contradicts an assistant that asked nothing. [] if it
+        asked.
+        """
         is_asked = self._question is not None and not self._question.is_silent
         return [] if is_asked or self._reminded else self._text.contradicting
 
     def corrects(self, value: Value, given: Iterable[Given]) -> bool:
-        """Return whether the user says words again that nobody says again by chance."""
+        """Return whether a contradicting user repeats words that are unlikely to be equal by
+        chance.
+        """
         text, (start, end) = self._text, value.place
         is_other = text.is_reported(end) or text.quotes(start) or text.asks_back(end)
         return not is_other and is_unlikely(value, text, given)
 
     def by_kind(self, value: Value, given: Iterable[Given]) -> Answer:
-        """Return a value with whether it is of a requested kind, and bound to a reminder."""
+        """Return a value as an `Answer`, with whether a request names the value's kind of fact, and
+        whether a reminder refers to the value.
+        """
         is_requested = any(asks_for(each, value, self._text, given) for each in self._requests)
         is_answer = bool(self._requests)
         return Answer(value, is_requested, self._reminded.binds(value, given, is_answer=is_answer))
 
     def openly(self, value: Value, given: Iterable[Given]) -> Answer:
-        """Return a value with whether it answers a question that names no kind."""
+        """Return a value as an `Answer`, with whether it answers a question that names no kind of
+        fact.
+        """
         question = self._question
         is_requested = question is not None and answers_openly(question, value, self._text, given)
         return Answer(value, is_requested, self._reminded.tells(value))
 
     def as_phrase(self, value: Value, given: Iterable[Given]) -> Answer:
-        """Return words with whether they begin an answer, and whether a reminder binds them."""
+        """Return a phrase as an `Answer`, with whether it begins the answer to a question, and
+        whether a reminder refers to it.
+        """
         question = self._question
         is_requested = question is not None and opens_with(question, value, self._text)
         return Answer(value, is_requested, self._reminded.tells(value))
 
 
 class _Reader:
-    """Reads the messages that the user wrote, one after the other."""
+    """Reads the messages that the user typed, one after the other."""
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words) -> None:
         self._messages, self._words = messages, words
@@ -151,13 +160,15 @@ class _Reader:
         return found
 
     def _text_before(self, position: int) -> str:
-        """Return the text of the assistant's message directly before a position, or ""."""
+        """Return the text of the message directly before a position if it is the assistant's, else
+        "".
+        """
         before = self._messages[position - 1] if position else None
         return before.text or "" if isinstance(before, AiMessage) else ""
 
     def _known(self, position: int, values: Iterable[Value]) -> list[_Known]:
-        """Return the values that earlier texts hold, and that the assistant has not just named, the
-        longest first.
+        """Return the values that the user gave before, the longest first, each with the earlier
+        texts. Values that the assistant has just named are left out.
         """
         held = [value for value in dict.fromkeys(values) if self._said.has(value)]
         offered = Search(held).found_in(self._text_before(position)) if held else ()
@@ -165,12 +176,12 @@ class _Reader:
         return [(value, AllGiven(partial(self._given, value))) for value in new]
 
     def _given(self, value: Value) -> Iterator[Given]:
-        """Yield the earlier texts with a value."""
+        """Yield the earlier texts of the user that contain a value."""
         for position in self._said.holding(value):
             yield Given(self._said.texts[position], value, self._asked_before(position))
 
     def _asked_before(self, position: int) -> frozenset[str]:
-        """Return the kinds for which the assistant asks directly before a position."""
+        """Return the kinds of facts for which the assistant asks directly before a position."""
         if position not in self._asked:
             asked = asked_in(self._text_before(position), self._words.requests)
             kinds = (each.kinds for each in asked.requests)
@@ -182,7 +193,7 @@ _Known = tuple[Value, Iterable[Given]]
 
 
 def _answers(rules: _Rules, known: Sequence[_Known], phrases: Sequence[_Known]) -> Iterator[Answer]:
-    """Yield the answers of a text, whose values were said before. A value is one answer only."""
+    """Yield the answers among values that the user gave before. Answers do not overlap."""
     found: list[Answer] = []
     for rule, values in (
         (rules.by_kind, known),
@@ -200,5 +211,5 @@ def _answers(rules: _Rules, known: Sequence[_Known], phrases: Sequence[_Known]) 
 
 
 def _is_free(value: Value, found: Iterable[Answer]) -> bool:
-    """Return whether no answer has any of these signs."""
+    """Return whether a value overlaps with none of these answers."""
     return all(value.end <= each.value.start or each.value.end <= value.start for each in found)

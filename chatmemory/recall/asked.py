@@ -1,11 +1,10 @@
 """Decides whether a value in a user's text answers what the assistant asked for.
 
-A request can name a known kind of fact, such as an email address. It can name something else, such
-as a favorite song, or only ask the user to repeat something. If the request names no known kind,
-three kinds of values are answers:
+A request may name a known kind of fact, such as an email address. Otherwise three kinds of values
+are answers:
 
 - a value that is the whole text
-- a value whose neighboring words the request uses
+- a value beside words that the request uses, too
 - a distinctive code
 """
 
@@ -64,8 +63,8 @@ _NO_KINDS: frozenset[str] = frozenset()
 
 @dataclass(eq=False)
 class Given:
-    """An earlier text of the user with a value. `asked` are the kinds of facts that the assistant
-    had asked for directly before.
+    """An earlier text in which the user gave a value. `asked` are the kinds of facts for which the
+    assistant had asked just before.
     """
 
     text: UserText
@@ -82,8 +81,8 @@ class Given:
 
 
 class AllGiven(Iterable[Given]):
-    """The earlier texts in which the user gave a value. They are searched for at the first
-    iteration, because most rules do not need them.
+    """The earlier texts in which the user gave a value. They are only searched for when somebody
+    iterates.
     """
 
     def __init__(self, find: Callable[[], Iterator[Given]]) -> None:
@@ -102,8 +101,8 @@ class AllGiven(Iterable[Given]):
 
 
 def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether a request asks for a value in the user's text. `given` are earlier texts in
-    which the user gave the same value.
+    """Return whether a request asks for this value in the user's text. `given` are the earlier
+    texts in which the user gave the value.
     """
     if not request.takes(value.shape) or (request.is_other and not value.is_distinctive):
         return False
@@ -131,14 +130,13 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
 def answers_openly(
     question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
-    """Return whether a text, or its first clause, answers a question with nothing but a value.
-    `given` are earlier texts in which the user gave the same value. Words of the question may stand
-    beside the value: `It is stored in Camden.`
+    """Return whether a text answers a question with nothing but a value. Words of the question may
+    stand beside the value, and other clauses may follow.
 
-    A short value, such as `42`, counts only if an earlier text resembles this text. In the earlier
-    text, the same word or a word of the question must stand beside the value, or the value must be
-    the only number. If the question names a kind of value, such as a date, the value must be of
-    this kind.
+    "Where is it stored?" "It is stored in Camden." -> Camden
+
+    A short value, such as `42`, must also stand beside the same word in an earlier text (one of
+    `given`), beside a word of the question there, or be the only number there.
     """
     if not _may_answer(text, value.end, question, _LOOSE) or (
         question.is_silent and not _is_exact(value)
@@ -160,9 +158,7 @@ def answers_openly(
 
 
 def _is_clause(question: Question, value: Value, text: UserText) -> bool:
-    """Return whether a text is nothing but a value, or, if it answers a request, whether its first
-    clause is, or any clause is an exact value.
-    """
+    """Return whether a value is all that an answer says: the whole text, or one of its clauses."""
     words = question.words
     if text.opening[1] <= value.start and text.opens_with_sentence(words):
         return False  # the first clause answers already
@@ -179,8 +175,8 @@ def _is_clause(question: Question, value: Value, text: UserText) -> bool:
 
 
 def _begins(question: Question, value: Value, text: UserText) -> bool:
-    """Return whether a date, an address or a number with a unit begins an answer, as in `23 kilos
-    on the scale`, or the first clause has one other word beside a large number.
+    """Return whether an answer begins with a date, an address or a number with a unit, such as `23
+    kilos on the scale`. A large number may have one other word beside it.
     """
     is_exact = value.shape in ("mail", "link", "date", "time")
     if not (is_exact or value.key.isdecimal()) or HAS_CJK.search(text.text):
@@ -194,11 +190,10 @@ def _begins(question: Question, value: Value, text: UserText) -> bool:
 
 
 def opens_with(question: Question, value: Value, text: UserText) -> bool:
-    """Return whether the first clause of an answer consists mostly of the value.
+    """Return whether the first clause of an answer consists mostly of a value.
 
-    Beside the value, the clause may have half as many words as the value has. It may have as many
-    words as the value if the question names a kind of fact, such as a city. Small words and words
-    of the question are not counted.
+    It may have half as many other words as the value has words. If the question names a kind of
+    fact such as a city, it may have as many. Small words and words of the question are not counted.
     """
     if not _may_answer(text, value.end, question, _LOOSE | {"name"}) or not question.is_request:
         return False
@@ -219,7 +214,7 @@ def _may_answer(text: UserText, end: int, question: Question, kinds: frozenset[s
 
 
 def _is_part_of_question(value: Value, text: UserText) -> bool:
-    """Return whether a value stands in a question of the user's that has more than the value."""
+    """Return whether the user asks a question with this value in it, such as `Is A-1182 late?`."""
     return text.asks_back(value.end) and not text.has_only(*value.place, most=_MOST_BESIDE)
 
 
@@ -228,15 +223,16 @@ def _is_exact(value: Value) -> bool:
 
 
 def _is_unmistakable(value: Value) -> bool:
-    """Return whether a value is a code, an address of mail or a page, or a date."""
+    """Return whether a value is a code, an email address, a URL or a date."""
     is_code = value.shape == "code" and value.is_distinctive
     return is_code or value.shape in ("mail", "link", "date")
 
 
 def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether words that a user repeats are unlikely to be equal by chance. Two long words
-    are unlikely. One long word is unlikely if it is a name: it has a capital letter within
-    sentences of `text` and of an earlier text.
+    """Return whether the words of a value are unlikely to be repeated by chance.
+
+    Two long words are unlikely. A single long word must be a name: it has a capital letter inside a
+    sentence, in this text and in an earlier text (one of `given`).
     """
     if HAS_CJK.search(value.key):
         return len(value.key) >= _SIGNS_OF_NAME
@@ -252,7 +248,9 @@ def _is_long(value: Value) -> bool:
 
 
 def _is_mostly(value: Value, words: frozenset[str]) -> bool:
-    """Return whether half of the words of a value or more are among these."""
+    """Return whether at least half of the words of a value are among `words`. Of a value with
+    numbers, all numbers must be.
+    """
     telling = frozenset(value.key.split()) - fillers()
     if numbers := frozenset(filter(str.isdecimal, telling)):
         return numbers <= words
@@ -260,7 +258,9 @@ def _is_mostly(value: Value, words: frozenset[str]) -> bool:
 
 
 def _is_telling(value: Value, question: Question) -> bool:
-    """Return whether an answer of only this value is hardly equal to an earlier text by chance."""
+    """Return whether a value is too special to be repeated by chance, as the whole answer to a
+    question.
+    """
     if _is_exact(value):
         return True
     if value.shape == "words" and value.key in numbers():
@@ -273,8 +273,8 @@ def _is_telling(value: Value, question: Question) -> bool:
 
 
 def _is_told_alike(value: Value, text: UserText, question: Question, given: Given) -> bool:
-    """Return whether an earlier text had a short value with the same word beside it, or with a word
-    of the question, or as its only number.
+    """Return whether a short value also fits in an earlier text: the same word is beside it, or a
+    word of the question, or it is the only number there.
     """
     if question.asks_for_something and value.key.isdecimal():
         numbers = _NUMBER.findall(given.text.text)
@@ -290,7 +290,7 @@ def _is_told_alike(value: Value, text: UserText, question: Question, given: Give
 
 
 def _was_given_for(request: Request, value: Value, given: Given) -> bool:
-    """Return whether an earlier text gave a value for the kind of a request."""
+    """Return whether an earlier text gave a value as the kind of fact that a request asks for."""
     said, place = given.text, given.place
     if COUNT in request.kinds and _are_beside(said.words_beside(*place), request.words):
         return True
@@ -306,8 +306,8 @@ def _was_given_for(request: Request, value: Value, given: Given) -> bool:
 
 
 def _is_named(request: Request, value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether a request names a value by the words with which it was given: by all that
-    stand directly before it, or, if the answer is nothing else, by a long one near it.
+    """Return whether a request uses the words with which the user gave a value: all nouns directly
+    before it. If the answer is only the value, one long word near it is enough.
     """
     is_bare = text.has_only(*value.place)
     for each in given:
@@ -321,8 +321,8 @@ def _is_named(request: Request, value: Value, text: UserText, given: Iterable[Gi
 
 
 def _is_proper(value: Value, text: UserText, given: Iterable[Given]) -> bool:
-    """Return whether a message has nothing but a code, or but a name that an earlier message has
-    with its capitals, too: not only as the first word of a sentence.
+    """Return whether a message has nothing but a code, or nothing but a name. A name also has
+    capitals inside a sentence of an earlier text.
     """
     if value.shape == "code":
         return value.is_distinctive and signs_of(text.text) == value.key
@@ -332,8 +332,8 @@ def _is_proper(value: Value, text: UserText, given: Iterable[Given]) -> bool:
 
 
 def _is_loose(value: Value, request: Request) -> bool:
-    """Return whether a value is an answer only if a message has nothing else: a number with words
-    that is no address, a user name without digits, and a code where words are usual.
+    """Return whether a value may only be an answer as the whole message: a number with words that
+    is no address, a user name, or a code where words are expected.
     """
     if value.shape == "code":
         return all(shapes_of(kind)[0] == "words" for kind in request.kinds)
@@ -344,9 +344,7 @@ def _is_loose(value: Value, request: Request) -> bool:
 
 
 def _are_beside(found: Iterable[str], asked: Iterable[str]) -> bool:
-    """Return whether one of the words beside a number is among those of a question; a sign of a
-    language without spaces is within one.
-    """
+    """Return whether one of the words beside a number is also in a question."""
     words = frozenset(asked)
     return any(
         each in words or (HAS_CJK.search(each) and any(each in word for word in words))
@@ -355,8 +353,8 @@ def _are_beside(found: Iterable[str], asked: Iterable[str]) -> bool:
 
 
 def _are_alike(named: frozenset[str], asked: frozenset[str], value: Value) -> bool:
-    """Return whether a value that is named by kinds can be the answer to a request for kinds. A
-    number of which nothing else is known can be any number.
+    """Return whether a value given as the kinds `named` can answer a request for the kinds `asked`.
+    A number of unknown kind can be any number.
     """
     if named & asked:
         return True
@@ -367,7 +365,7 @@ def _are_alike(named: frozenset[str], asked: frozenset[str], value: Value) -> bo
 
 
 def _natural_kinds(value: Value, text: str, place: tuple[int, int]) -> frozenset[str]:
-    """Return the kinds that a value shows by itself, at its place in a text."""
+    """Return the kinds of facts that a value shows by its form, such as date or amount."""
     if value.shape == "code":
         if is_amount(text, *place):
             return frozenset({"amount"})

@@ -1,10 +1,8 @@
 """Computes when messages leave under a policy that clears old tool results, in one pass over a
-history.
+history. Results become placeholders before any message leaves (see `windows.clearing`).
 
 The window is the system message and all messages from some position on; this position only moves
-forward (see `firsts`). In addition, placeholders replace old tool results before a message leaves
-(see `windows.clearing`). A test compares the results of this module with those of
-`windows.clearing`.
+forward (see `firsts`). A test compares the results with those of `windows.clearing`.
 """
 
 from __future__ import annotations
@@ -23,19 +21,18 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def clears_commonly(policy: Policy) -> bool:
-    """Return whether a policy clears old tool results, and otherwise evicts the oldest messages
-    first without further rules (see `firsts.is_common`).
+    """Return whether a policy clears old tool results, and otherwise evicts by the common rule: the
+    oldest messages first (see `firsts.is_common`).
     """
     return policy.whole_results > 0 and is_common(policy, clears=True)
 
 
 class Clearable:
-    """The tool results of a history that a policy can clear, and the placeholders that would
-    replace the results.
+    """The tool results of a history that a policy can clear, and their placeholders.
 
-    `results` are the positions of all tool results. `are_known` says whether the fast computation
-    of this module is possible. Each tool result must then have its message, and no message may be
-    pinned or already a placeholder.
+    `results` are the positions of all tool results. `are_known` says whether this module can
+    compute the history: every tool result has its message, and no message is pinned or a
+    placeholder already.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -50,8 +47,8 @@ class Clearable:
         return self._entries[place].tokens > SHORT
 
     def stub(self, place: int, estimator: str, count: Callable[[ChatMessage], int]) -> Entry:
-        """Return the placeholder entry of the tool result at a position. `estimator` is the name of
-        an estimator, and `count` counts the placeholder's tokens by this estimator.
+        """Return the placeholder for the tool result at a position, as an entry. `count` counts its
+        tokens by the estimator of this name.
         """
         if (estimator, place) not in self._stubs:
             entry = self._entries[place]
@@ -63,12 +60,11 @@ class Clearable:
 
 
 class Gone(NamedTuple):
-    """The times at which messages left and tool results were cleared, as positions of arriving
-    messages.
+    """When messages left and tool results were cleared.
 
-    `left` has, for each message, the position of the message at whose arrival it left. `stubs` maps
-    the position of each cleared result to the position of the message that needed the room, and to
-    the tokens of the placeholder.
+    - `left`: for each message, the position of the message at whose arrival it left.
+    - `stubs`: for the position of each cleared result, the position of the message that needed the
+      room, and the tokens of the placeholder.
     """
 
     left: list[int]
@@ -76,12 +72,13 @@ class Gone(NamedTuple):
 
 
 class ClearingWindow:
-    """A window under a policy that clears tool results, to which the messages of a history are
-    added one by one.
+    """A window under a policy that clears tool results. The messages of a history are added one by
+    one.
 
-    `costs[i]` is the cost of all messages before position i, and the last item is the cost of all
-    messages. `base` is the cost of what is always in the window, such as the system message. The
-    window begins at position `first`.
+    - `costs[i]`: the cost of all messages before position i. The last item is the cost of all
+      messages.
+    - `base`: the cost of what is always in the window, such as the system message.
+    - `first`: the position at which the window begins.
     """
 
     def __init__(
@@ -112,7 +109,7 @@ class ClearingWindow:
         return Gone(self.left, self.stubs)
 
     def _add(self, place: int) -> None:
-        """Add the message at a place: clear results for it, and trim before and after it."""
+        """Add the message at a position. Clears tool results for it, and trims before and after."""
         is_result = self._before < len(self._results) and self._results[self._before] == place
         if self._costs[place + 1] - self._costs[self._first] - self._saved > self._room:
             self._clear(place, self._before - self._policy.whole_results + is_result)
@@ -123,7 +120,7 @@ class ClearingWindow:
         self._before += is_result
 
     def _clear(self, at: int, until: int) -> None:
-        """Clear the results before the one with the number `until`, in the window."""
+        """Clear the tool results in the window, up to the result with the number `until`."""
         for number in range(self._looked_at, max(self._looked_at, until)):
             place = self._results[number]
             if place >= self._first and self._clearable.is_long(place):
@@ -135,7 +132,9 @@ class ClearingWindow:
         self._looked_at = max(self._looked_at, until)
 
     def _trim(self, behind: int, at: int) -> bool:
-        """Trim the window that ends before a place; return whether a message has left."""
+        """Trim the window that ends before position `behind`. Returns whether a message has
+        left.
+        """
         before = self._first
         if self._load(behind) > self._room:
             while self._first < behind and self._load(behind) > self._room:
@@ -152,7 +151,7 @@ class ClearingWindow:
         return self._costs[behind] - self._costs[self._first] - self._saved
 
     def _leave(self, until: int, at: int) -> None:
-        """Let all messages before a place leave."""
+        """Let all messages before position `until` leave."""
         for place in range(self._first, until):
             self.left[place] = at
             self._saved -= self._savings.get(place, 0)

@@ -1,9 +1,9 @@
-"""Finds the exact terms that a summary lost from the messages that it replaced, without any model.
+"""Finds the exact terms that a summary lost from the messages that it replaced. Needs no model.
 
-A term is a fact (see `facts`). A term was needed again if the assistant used the term in a later
-message other than a summary. Uses that are not in the session are unknown, so the count of needed
-terms is a lower bound. A term is held if the summary or a message that was kept contains the term.
-Paraphrases are not recognized.
+- A term is a fact (see `facts`). Paraphrases are not recognized.
+- A term was needed again if the assistant used it in a later message. Later messages that are not
+  recorded can use more terms, so the real number may be higher.
+- A needed term is held if the summary, or a message that stayed in memory, contains it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
 class Level(StrEnum):
-    """The terms that are counted: all terms, the terms that a user or a tool gave to the assistant
-    (TOLD), or the told terms that few sessions mention (RARE).
+    """Which terms are counted. ALL are all terms, TOLD those that a user or a tool gave, and RARE
+    those of TOLD that few sessions mention.
     """
 
     ALL = "all"
@@ -47,15 +47,13 @@ class Level(StrEnum):
 
 
 def headline(sessions: int) -> Level:
-    """Return the level of the figures that are shown first, given the number of sessions. With many
-    sessions, these are the rare terms.
-    """
+    """Return the level of the figures to show first: RARE for many sessions, else TOLD."""
     return Level.RARE if sessions >= CORPUS else Level.TOLD
 
 
 class ReturnedBy(StrEnum):
-    """The source from which the assistant got a lost term again before it used the term: a tool,
-    the user, or no recorded message.
+    """From whom the assistant got a lost term back before it used the term: a tool, the user, or no
+    recorded message.
     """
 
     TOOL = "tool"
@@ -68,16 +66,16 @@ class ReturnedBy(StrEnum):
 class NeededTerm:
     """A term of a replaced message that the assistant used again after the compaction.
 
-    Three fields are positions of messages that contain the term. `said` is the last mention before
-    the summary by a user, else by a tool, else by the assistant. `used` is the message of the
-    assistant that uses the term. `came` is the first message of a user or a tool between the
-    summary and `used`, or None.
-
-    `name` identifies the term, as a date can be written in several ways. `back` says from whom the
-    assistant got the term again. `is_held` says whether memory still had the term, `is_told`
-    whether a user or a tool had given it, and `is_rare` whether few sessions mention it. `place` is
-    the index of the term among the lost terms; None if the term is held. `tail` counts the tokens
-    from the last message with the term to the end of the window.
+    - `name`: identifies the term, because a date can be written in several ways.
+    - `said`: the position of its last mention before the summary: by a user, else by a tool, else
+      by the assistant.
+    - `used`: the position of the assistant's message that uses the term.
+    - `back`: from whom the assistant got the term back. `came` is the position of that message, or
+      None.
+    - `is_held`: whether memory still had the term.
+    - `is_told`, `is_rare`: whether the term counts at the level TOLD, and at RARE.
+    - `place`: the index of the term among the lost terms; None if it is held.
+    - `tail`: the tokens from the last message with the term to the end of the window.
     """
 
     term: str
@@ -109,9 +107,9 @@ class NeededTerms:
         return [each for each in self.needed(level) if not each.is_held]
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
-        """Return how many terms memory still had when the assistant used them again. With `terms`,
-        count as if the summary also contained the first `terms` of the lost terms. Only terms of
-        the given level count.
+        """Return how many needed terms memory still had. Only terms of this level count.
+
+        With `terms`, count as if so many of the lost terms had been appended to the summary.
         """
         return sum(
             each.is_held or (each.place is not None and each.place < terms)
@@ -119,20 +117,20 @@ class NeededTerms:
         )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
-        """Return how many terms are in the last `tokens` tokens of the window before the
-        compaction. Only terms of the given level count.
+        """Return how many needed terms are in the last `tokens` tokens of the window before the
+        compaction. Only terms of this level count.
         """
         return sum(each.tail <= tokens for each in self.needed(level))
 
 
 @dataclass(frozen=True)
 class Evidence(NeededTerms):
-    """The terms that one compaction of a session lost, and the terms that were needed again.
+    """The terms that one compaction of a session lost, and those that were needed again.
 
-    `number` counts the compactions of the session from 1. `dropped` are the lost terms, sorted: the
-    first term is the best to append to the summary. `mentions` has, in the same order, the position
-    of the latest replaced message with each lost term. `coverage` is the share of the replaced
-    tokens whose messages are recorded; None if the sizes of the prompts are not known.
+    - `number`: the number of the compaction in its session, from 1.
+    - `dropped`: the lost terms, the best to append to the summary first. `mentions` has the
+      position of the latest replaced message with each.
+    - `coverage`: the share of the replaced tokens whose messages are recorded; None if unknown.
     """
 
     number: int
@@ -143,15 +141,15 @@ class Evidence(NeededTerms):
 
     @property
     def why_left_out(self) -> str | None:
-        """Why the compaction cannot be measured; None if it can be."""
+        """Why the compaction cannot be measured, in words; None if it can be measured."""
         return why_left_out(self.coverage, is_opaque=self.compaction.is_opaque)
 
 
 def why_left_out(coverage: float | None, *, is_opaque: bool) -> str | None:
-    """Return why a compaction cannot be measured, in words; None if it can be.
+    """Return why a compaction cannot be measured, in words; None if it can be measured.
 
     `coverage` is the share of the replaced tokens whose messages are recorded; None if unknown.
-    `is_opaque` is True for a summary that is encrypted.
+    `is_opaque` means that the summary is encrypted.
     """
     if is_opaque:
         return "its summary is encrypted"
@@ -167,12 +165,11 @@ def dropped_terms(
     *,
     words: Words = NO_WORDS,
 ) -> list[str]:
-    """Return the terms of replaced messages that a summary does not contain, at most `limit`, the
+    """Return at most `limit` terms of replaced messages that a summary does not contain, the
     heaviest first.
 
-    A term weighs 1 for each tool message that has it, and 3 for each message of the user or the
-    assistant. Of equally heavy terms, the latest comes first. Raises InvalidValue for a limit below
-    0.
+    A term weighs 1 for each tool message with it, and 3 for each other message. Of equally heavy
+    terms, the latest comes first. Raises InvalidValue for a limit below 0.
     """
     ranked, _ = _ranked(replaced, summary, limit, words)
     return list(ranked.values())
@@ -186,8 +183,8 @@ def dropped_and_beside(
     *,
     words: Words = NO_WORDS,
 ) -> tuple[list[str], int]:
-    """Return the `dropped_terms` of a summary, and the number of those terms that messages in
-    memory still contain. `stay` are the messages that remain in memory beside the summary.
+    """Return the `dropped_terms` of a summary, and how many of them memory still has in other
+    messages. `stay` are those other messages.
     """
     ranked, lexicon = _ranked(replaced, summary, limit, words)
     texts = chain.from_iterable(map(texts_with_facts, stay))
@@ -199,7 +196,9 @@ def dropped_and_beside(
 def _ranked(
     replaced: Sequence[ChatMessage], summary: str, limit: int, words: Words
 ) -> tuple[dict[str, str], Lexicon]:
-    """Return the `dropped_terms` as written by name, and the lexicon of the replaced messages."""
+    """Return the `dropped_terms`, and the lexicon of the replaced messages. Each term is as
+    written, by its name.
+    """
     if limit < 0:
         raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
     lexicon = Lexicon(replaced, words)
@@ -210,7 +209,9 @@ def _ranked(
 
 
 def _terms(facts: MessageFacts) -> Collection[str]:
-    """Return the names of a message's facts except pairs, which do not count as lost."""
+    """Return the names of the facts in a message that can count as lost. Pairs of key and value
+    cannot.
+    """
     return facts.own.keys() - facts.pairs
 
 
@@ -221,17 +222,17 @@ def compaction_evidence(
     words: Words = NO_WORDS,
     estimator: str = DEFAULT_ESTIMATOR,
 ) -> list[Evidence]:
-    """Return, for each compaction of a session, which terms it lost and which were needed again.
+    """Return what each compaction of a session lost, and what of it was needed again.
 
-    `mentions` tells for each term how many sessions of a collection mention it; by default this
-    session is the whole collection. Raises UnknownEstimator.
+    `mentions` says how many sessions mention each term; by default only this session counts. Raises
+    UnknownEstimator.
     """
     return list(_Sources(session, mentions, words, estimator_for(estimator)).evidence())
 
 
 def newest_dropped(session: Session, words: Words = NO_WORDS) -> list[tuple[str, int]]:
-    """Return the terms that the newest summary of a session lost, the heaviest first. Each comes
-    with the position of the last replaced message that mentions it.
+    """Return the terms that the newest summary of a session lost, the heaviest first. Each has the
+    position of the last replaced message that mentions it.
 
     [] without a compaction, or if the summary cannot be read.
     """
@@ -246,11 +247,10 @@ def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
 
 
 class SessionPath(NamedTuple):
-    """A path through a recorded session.
+    """One path through a recorded session. A session has several paths if the user went back to an
+    earlier message; they share their beginning.
 
-    If the user went back to an earlier message, the session has several paths, which share their
-    beginning. `root` identifies the session: all its paths have the same root. `name` is the name
-    under which the session is shown.
+    `root` identifies the session and is the same for all its paths. `name` is shown to people.
     """
 
     root: str
@@ -259,8 +259,8 @@ class SessionPath(NamedTuple):
 
 
 class CompactionId(NamedTuple):
-    """Identifies a compaction on all paths of its session: the `root` of the session, and the key
-    that `boundary_of` returns.
+    """Identifies a compaction, on whichever path of its session: the `root` of the session, and a
+    key from `boundary_of`.
     """
 
     root: str
@@ -268,8 +268,8 @@ class CompactionId(NamedTuple):
 
 
 def boundary_of(session: Session, compaction: Compaction) -> str:
-    """Return a key of a compaction that is the same on each path of its session: a digest of its
-    summary, and the number of replaced messages.
+    """Return a key of a compaction that is the same on all paths of its session: a digest of the
+    summary and the number of replaced messages.
     """
     import hashlib  # with it comes OpenSSL, which nothing else here needs
 
@@ -286,11 +286,11 @@ def each_once(
     identity: Callable[[Found], CompactionId],
     weight: Callable[[Found], tuple[int, int]],
 ) -> list[Found]:
-    """Return one item of `found` for each compaction, in order of first occurrence. Several paths
-    of a session can contain the same compaction.
+    """Return one item for each compaction, in order of first occurrence. Several paths of a session
+    can have the same compaction.
 
-    `identity` returns which compaction an item is about. Of several items about the same
-    compaction, the item with the highest `weight` is returned.
+    `identity` returns which compaction an item is about. Of several items, the one with the highest
+    `weight` is returned.
     """
     chosen: dict[CompactionId, Found] = {}
     for each in found:
@@ -302,8 +302,8 @@ def each_once(
 
 
 class CorpusEvidence(NamedTuple):
-    """The terms that the compactions of many sessions lost. `sessions` is the number of sessions;
-    `found` has the evidence of each compaction, with the path through its session.
+    """What the compactions of many sessions lost. `found` has each compaction's evidence, with the
+    path through its session. `sessions` is the number of sessions.
     """
 
     sessions: int
@@ -313,10 +313,11 @@ class CorpusEvidence(NamedTuple):
 def corpus_evidence(
     paths: Sequence[SessionPath], words: Words = NO_WORDS, estimator: str = DEFAULT_ESTIMATOR
 ) -> CorpusEvidence:
-    """Return what the compactions of some sessions lost.
+    """Return what the compactions of some sessions lost. A compaction counts once, even if several
+    paths contain it.
 
-    Each compaction counts once, although several paths through a session contain it. Each term
-    counts once per session.
+    How many sessions mention a term, which decides whether it is rare, is counted among these
+    sessions.
     """
     terms: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:
@@ -364,8 +365,8 @@ class _Sources:
         )
 
     def _type(self, position: int) -> MessageType:
-        """Return the type of a message. A message that a program wrote for the user counts as a
-        tool's.
+        """Return the type of a message. A user message that a program wrote counts as a tool
+        result.
         """
         if position in self._session.by_programs:
             return MessageType.TOOL_EXECUTION_RESULT
@@ -390,7 +391,7 @@ class _Sources:
         ]
 
     def _readable(self, compaction: Compaction) -> list[int]:
-        """Return the replaced messages whose text the agent still saw."""
+        """Return the positions of the replaced messages whose text the agent still saw."""
         return [each for each in compaction.covered if not self._is_cleared(each, compaction)]
 
     def _in_window(self, compaction: Compaction) -> frozenset[str]:
@@ -440,7 +441,7 @@ class _Sources:
             )
 
     def _uses_after(self, summary: int, terms: Iterable[str]) -> dict[str, int]:
-        """Return the position at which the assistant first used each term after a summary."""
+        """Return the position of the assistant's first use of each term after a summary."""
         uses: dict[str, int] = {}
         for term in terms:
             for position in self._after(term, summary):
@@ -450,8 +451,8 @@ class _Sources:
         return uses
 
     def _came_back(self, term: str, summary: int, used: int) -> int | None:
-        """Return the first message of a user or a tool after a summary that says a term, if there
-        is one before its use.
+        """Return the position of the first message of a user or a tool with a term, after the
+        summary and before the use. None if there is none.
         """
         for position in self._after(term, summary):
             if position >= used:
@@ -461,7 +462,7 @@ class _Sources:
         return None
 
     def _after(self, term: str, summary: int) -> Iterator[int]:
-        """Yield the later messages that mention a term, without summaries."""
+        """Yield the positions of later messages with a term. Summaries are left out."""
         mentioned = self._mentioned_by_others.get(term, ())
         for place in range(bisect_right(mentioned, summary), len(mentioned)):
             yield mentioned[place]
@@ -474,7 +475,9 @@ class _Sources:
         )
 
     def _tails(self, window: Sequence[int], terms: Iterable[str]) -> dict[str, int]:
-        """Return the tokens of the shortest end of a window that holds each term."""
+        """Return, for each term, the tokens from the last message with it to the end of the
+        window.
+        """
         missing, tokens = set(terms), 0
         tails: dict[str, int] = {}
         for position in reversed(window):
@@ -514,10 +517,11 @@ def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:
 def _dropped(
     mentions: Mapping[str, Sequence[int]], weights: Sequence[int], in_window: Collection[str]
 ) -> list[tuple[str, int]]:
-    """Return the terms that are not held, best first, each with the place of the last facts that
-    have it.
+    """Return the terms that are not in the window, the best first. Each has the index of the last
+    message with it.
 
-    `mentions` are the places of the facts that have a term, and `weights` the weight of each place.
+    `mentions` are the indices of the messages with each term, and `weights` the weight of each
+    message.
     """
     weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
     ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))

@@ -1,7 +1,6 @@
-"""Replays a history under one policy, to see which facts are held or lost and what the prompts
-cost.
+"""Replays a history under a policy: which facts are held or lost, and what the prompts cost.
 
-The recall curve is the number of recalls held at each limit.
+Also computes the recall curve, which says how many recalls are held at each limit.
 """
 
 from __future__ import annotations
@@ -33,11 +32,12 @@ from chatmemory.windows.window import Entry
 
 @dataclass(frozen=True)
 class Replay:
-    """The replay of a history under a policy; the policy None keeps everything.
+    """The replay of a history under a policy. The policy None sends everything.
 
-    `departures` tells when each message left memory, and has the placeholders of cleared results. A
-    need is a fact or call that a message uses again (see `needs`). `recalls` counts all needs.
-    `lost` lists in order the needs whose fact or call was no longer in memory.
+    - `departures`: when each message left memory, and the placeholders of cleared tool results.
+    - `recalls`: the number of needs. A need is a use of a fact or tool call from earlier (see
+      `needs`).
+    - `lost`: the needs, in order, whose fact or tool call was no longer in memory.
     """
 
     policy: Policy | None
@@ -49,34 +49,31 @@ class Replay:
 
     @property
     def held(self) -> int:
-        """The number of needs (uses of earlier facts) whose facts were in messages of the window.
-        Facts in an index message do not count.
+        """The number of needs whose facts were in memory. Facts that only an index message listed
+        do not count.
         """
         return self.recalls - len(self.lost)
 
     @cached_property
     def by_index(self) -> int:
-        """The number of lost needs (uses of facts that had left memory) whose facts an index
-        message listed. A need of several facts also counts if an index message listed some of the
-        facts and messages of the window had the rest.
+        """The number of lost needs whose facts an index message listed. Some of the facts of a need
+        may instead be in other messages in memory.
         """
         return listed_by_index(self.history, self.departures, self.lost)
 
     def count_of(self, kind: IncidentKind) -> int:
-        """Return the number of lost needs (uses of facts that had left memory) of this kind."""
+        """Return the number of lost needs of this kind."""
         return sum(need.kind is kind for need in self.lost)
 
     @property
     def incidents(self) -> tuple[Need, ...]:
-        """The lost needs (uses of facts that had left memory) in which a user repeated a fact or a
-        tool call was repeated.
-        """
+        """The lost needs in which a user repeated a fact, or in which a tool call was repeated."""
         return tuple(repeats(self.lost))
 
     @property
     def forgotten(self) -> int:
-        """The number of messages that are missing from the window at the end, or in it only as a
-        placeholder. Ignored system messages do not count.
+        """The number of messages whose text is not in memory at the end. An ignored system message
+        does not count.
         """
         return sum(
             until < len(self.history) and not self.ignores(position)
@@ -84,39 +81,37 @@ class Replay:
         )
 
     def ignores(self, position: int) -> bool:
-        """Return whether the message at a position never entered the window, because it was a
-        system message equal to the current system message.
+        """Return whether the message at a position was ignored: it equals the system message that
+        was in memory.
         """
         is_system = self.history.entries[position].type is MessageType.SYSTEM
         return is_system and self.departures.at[position] == position
 
     def has(self, position: int, at: int) -> bool:
-        """Return whether the text of the message at a position is in the window after `at`
-        messages. A placeholder of a cleared tool result does not count.
+        """Return whether memory after the first `at` messages has the text of the message at a
+        position. A placeholder does not count.
         """
         return position < at <= self.departures.of_texts[position]
 
     def has_stub(self, position: int, at: int) -> bool:
-        """Return whether the window after `at` messages has only a placeholder of the tool result
+        """Return whether memory after the first `at` messages has a placeholder for the tool result
         at a position.
         """
         return self.departures.of_texts[position] < at <= self.departures.at[position]
 
     @cached_property
     def everything(self) -> Prompts:
-        """The prompts that would have been sent without any limit."""
+        """The prompts of sending everything."""
         return prompts_of(self.history, self.history.loads.departures(None))
 
     def prompt_sizes(self) -> list[int]:
-        """Return, for each message, the size in tokens of a prompt that is sent directly after this
-        message.
-        """
+        """Return, for each message, the tokens of a prompt that is sent directly after it."""
         return prompt_sizes(self.history, self.departures)
 
 
 def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Replay:
-    """Replay a history under a policy; the policy None keeps everything. With `refusals`, rejected
-    prompts are counted for each provider.
+    """Replay a history under a policy. The policy None sends everything. With `refusals`, the
+    rejected prompts are counted by provider.
     """
     departures = history.loads.departures(policy)
     needed = list(needs(history, departures.of_texts))
@@ -131,8 +126,8 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
 
 
 def listed_by_index(history: History, departures: Departures, lost: Iterable[Need]) -> int:
-    """Return the number of `lost` needs (uses of facts that had left memory) whose facts an index
-    message listed; see `Replay.by_index`.
+    """Return how many of the `lost` needs have facts that an index message listed; see
+    `Replay.by_index`.
     """
     spans = departures.indexes
     if not spans:
@@ -160,7 +155,7 @@ def sent_in(
     departures: Departures,
     refusals: Refusals | None = None,
 ) -> Prompts:
-    """Return the prompts of a replay under a policy, given when each message left."""
+    """Return the prompts of a replay under a policy. `departures` says when each message left."""
     keeps_first = policy is not None and policy.always_keep_system_message_first
     return prompts_of(history, departures, keeps_first, refusals)
 
@@ -173,10 +168,10 @@ MOST_FOLLOWED = 5_000  # the most messages that are added, in all replays, to fo
 class PhraseFate:
     """How long a phrase stays in memory under a policy.
 
-    `forgotten` is the position of the message at whose arrival the phrase first left the window;
-    None if the phrase never left. `keeping` is the smallest limit under which the phrase is still
-    in the window at the position that the caller chose. `keeping` is None without a policy, or if
-    unknown.
+    - `forgotten`: the position of the message at whose arrival the phrase first left memory; None
+      if it never left.
+    - `keeping`: the smallest limit that keeps the phrase until a position that the caller chose.
+      None if unknown, or without a policy.
     """
 
     forgotten: int | None
@@ -193,9 +188,8 @@ def follow(
     """Return how long a phrase stays in memory. `mentions` are the positions of the messages with
     the phrase, in ascending order.
 
-    `gone_at` has, for each message of the history, the position at which its text left memory. The
-    smallest limit in the result is the one that still holds the phrase after the first `at`
-    messages.
+    `gone_at` has, for each message, the position at which its text left memory. `keeping` in the
+    result is the smallest limit that keeps the phrase in memory after the first `at` messages.
     """
     before = [position for position in mentions if position < at]
     keeping = None
@@ -207,12 +201,10 @@ def follow(
 def smallest_limit_for(
     entries: Sequence[Entry], mentions: Sequence[int], policy: Policy
 ) -> Keeping | None:
-    """Return the smallest limit that keeps one of the mentions in memory to the end; None if
-    unknown. `mentions` are positions of messages.
+    """Return the smallest limit that keeps one of the messages at `mentions` in memory to the end.
+    None if unknown.
 
-    Only the latest system message and the latest other message among the mentions are tried. A
-    system message stays while other messages leave, but is replaced when a new system message
-    arrives.
+    Only the latest system message and the latest other message of them are tried.
     """
     systems = [position for position in mentions if entries[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if entries[position].type is not MessageType.SYSTEM]
@@ -221,7 +213,9 @@ def smallest_limit_for(
 
 
 def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
-    """Return the smallest of the limits that are known (not None); None if no limit is known."""
+    """Return the smallest of these limits. None is an unknown limit; return None if all are
+    unknown.
+    """
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
 
@@ -245,11 +239,13 @@ def _forgotten(gone_at: Sequence[int], mentions: Sequence[int]) -> int | None:
 
 @dataclass(frozen=True)
 class RecallCurve:
-    """The number of recalls that are held at each limit. `recalls` is the number of all recalls.
+    """How many recalls are held at each limit. `recalls` is the number of all recalls.
 
-    `changes` says at which limits this number changes, and by how much. `{10: 3, 20: -1}` means: 3
-    recalls are held from limit 10 on, and 2 from limit 20 on. `tried_every` is the distance between
-    the limits that were tried. 1 means that the curve is exact.
+    `changes` says at which limits the number changes, and by how much:
+
+    {10: 3, 20: -1} -> 0 below 10, 3 from 10 on, 2 from 20 on
+
+    `tried_every` is the distance between the limits that were tried; 1 if the curve is exact.
     """
 
     recalls: int
@@ -264,13 +260,13 @@ class RecallCurve:
         return tuple(zip(limits, numbers, strict=True))
 
     def held(self, limit: int) -> int:
-        """Return the number of recalls that are held at a limit."""
+        """Return how many recalls are held at a limit."""
         found = bisect_right(self.points, limit, key=lambda point: point[0])
         return self.points[found - 1][1] if found else 0
 
     def smallest_limit(self, share: float = 1.0) -> int | None:
-        """Return the smallest limit from which every larger limit holds this share of the recalls.
-        None if no known limit does.
+        """Return the smallest limit from which on this share of the recalls is always held. None if
+        there is none.
         """
         needed = share * self.recalls - 1e-9
         if needed <= 0:
@@ -287,12 +283,12 @@ def curve_of(
     which: ChooseNeeds = all_of_them,
     also: Iterable[int] = (),
 ) -> RecallCurve:
-    """Return the recall curve of a history. The limit of `policy` is ignored.
+    """Return the recall curve of a history. Only kind and options of `policy` are used, not its
+    limit.
 
-    The curve is computed exactly if `is_exact`. Otherwise, such as for a policy with the option
-    `low_water`, the limits of a grid and the limits in `also` are tried. The grid is so coarse that
-    its replays together add at most `most_adds` messages. `which` chooses the needs to count, by
-    default all.
+    If `is_exact`, the curve is exact. Otherwise limits are tried: those in `also`, and others at
+    equal distances. The distance is such that the replays add at most about `most_adds` messages.
+    `which` chooses the needs to count.
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)
@@ -305,14 +301,18 @@ def curve_of(
 
 
 def is_exact(history: History, policy: Policy) -> bool:
-    """Return whether the limits that hold a recall can be computed exactly, without replays."""
+    """Return whether the recall curve can be computed exactly, without replays. For example,
+    `low_water` prevents this.
+    """
     return evicts_oldest_first(policy) and history.loads.have_one_system
 
 
 def _tried_at(
     history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: ChooseNeeds
 ) -> RecallCurve:
-    """Return the recall curve from a replay under each of these limits, in ascending order."""
+    """Return the recall curve from a replay under each of these limits, which are in ascending
+    order.
+    """
     changes: dict[int, int] = {}
     recalls = held = 0
     for limit in limits:
@@ -350,10 +350,10 @@ ALWAYS: list[Interval] = [(1, None)]
 def limits_that_hold(
     history: History, fact: str, mention: int, last: int, policy: Policy
 ) -> list[Interval]:
-    """Return the intervals of limits under which memory still has a fact after the message at
-    `last`. `mention` is the position of the fact's last mention.
+    """Return the limits, as intervals, under which memory still has a fact after the message at
+    `last`. `mention` is the position of the last message with the fact.
 
-    Only for histories and policies for which `is_exact` is True.
+    Only if `is_exact` is True for the history and the policy.
     """
     system = history.loads.systems[last]
     if system is not None and fact in history.mentions(system):

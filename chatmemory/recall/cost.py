@@ -1,8 +1,8 @@
-"""Computes the cost of prompts, including the effect of the provider's prompt cache.
+"""Computes the cost of prompts, with the provider's prompt cache.
 
-The prompt of a model call is compared with the previous prompt. Their longest shared prefix of
-whole messages is read from the cache, as far as the provider's rules allow; the rest of the prompt
-is written to the cache. A prompt that is too short is not cached at all. Answers are not counted.
+Each prompt is compared with the previous prompt. The shared prefix of whole messages is read from
+the cache, if the provider's rules allow it, and the rest is written to the cache. A prompt that is
+too short is not cached. Answers are not counted.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ ONE, TWICE = Decimal(1), Decimal(2)
 
 
 class Call(NamedTuple):
-    """A model call in a replay. Sizes are in tokens.
+    """A model call in a replay. All sizes are in tokens.
 
-    `position` is the position of the answer among the messages. `prompt` is the size of the prompt,
-    and `shared` the length of the prefix that it shares with the previous prompt. `age` is the time
-    in seconds since the previous call; None if unknown. `is_broken` is True if the prompt does not
-    start with the whole previous prompt. `again` counts the tokens that were sent before but are no
-    longer in the shared prefix, so that they cost the full price again.
+    - `position`: the position of the answer among the messages.
+    - `prompt`: the size of the prompt. `shared` is the size of the prefix that it shares with the
+      previous prompt.
+    - `age`: the seconds since the previous call; None if unknown.
+    - `is_broken`: whether the prompt does not start with the whole previous prompt.
+    - `again`: the tokens that the previous prompt also had, but that are not in the shared prefix.
     """
 
     position: int
@@ -44,10 +45,10 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheRules:
-    """The rules of a provider's prompt cache. The default is a cache without bounds.
+    """The rules of a provider's prompt cache. By default, every prefix is cached forever.
 
-    Prompts of at least `least` tokens are cached, in units of `step` tokens, for `life` seconds
-    after their last use.
+    A prompt is cached if it has at least `least` tokens. It is cached in units of `step` tokens,
+    and for `life` seconds after the last use.
     """
 
     step: int = 1
@@ -68,12 +69,14 @@ NO_BOUNDS = CacheRules()
 
 @dataclass(frozen=True)
 class Provider:
-    """The prompt cache of a provider, and the prices of cached tokens.
+    """The prompt cache of a provider, and its prices.
 
-    `cached` and `write` are the prices for reading from and writing to the cache, as shares of the
-    input price. `least_of` has the minimum prompt lengths of some models, by a pattern of their
-    names. `says` describes other differences between models, and `read` has the URLs of the
-    sources, as read on the day `as_of`.
+    - `cached`, `write`: the prices for reading from and writing to the cache, as shares of the
+      input price.
+    - `least_of`: the minimum prompt lengths of some models, by a regular expression for their
+      names.
+    - `says`: other differences between models, in words.
+    - `read`: the URLs of the sources, as they were on the day `as_of`.
     """
 
     name: str
@@ -87,8 +90,8 @@ class Provider:
     says: str = ""
 
     def for_model(self, model: str | None) -> Provider:
-        """Return the cache as it applies to a model, with the model's minimum prompt length and
-        prices as far as they are known.
+        """Return a copy with the minimum prompt length and the prices of a model. Values that are
+        unknown for the model stay those of the provider.
         """
         sizes = self.least_of.items()
         least = (size for names, size in sizes if names_of_models(names).search(model or ""))
@@ -119,8 +122,8 @@ def _provider(name: str, data: JsonMap) -> Provider:
 
 
 def rules_of(provider: str, model: str | None = None) -> CacheRules:
-    """Return the rules of a provider's prompt cache, for a model if one is named. An empty provider
-    name gives rules without bounds.
+    """Return the rules of a provider's prompt cache, for a model if one is given. If `provider` is
+    "", every prefix is cached forever.
 
     Raises InvalidValue for an unknown provider.
     """
@@ -131,9 +134,8 @@ def rules_of(provider: str, model: str | None = None) -> CacheRules:
 
 @dataclass(frozen=True)
 class Bill:
-    """The tokens of the prompts of some model calls. `calls` is the number of the calls. Of all
-    `tokens`, the provider reads the `read` tokens from the prompt cache, and writes the `written`
-    tokens to the cache.
+    """The tokens of the prompts of some model calls: how many of all `tokens` are `read` from the
+    prompt cache, and how many are `written` to it. `calls` is the number of model calls.
     """
 
     calls: int = 0
@@ -158,8 +160,8 @@ NOTHING_SENT = Bill()
 
 
 class Sizes(NamedTuple):
-    """The sizes of consecutive model calls, as three lists; `Call` explains the fields `prompt`,
-    `shared` and `age`.
+    """The sizes of consecutive model calls, as three lists with an item for each call. The lists
+    are the fields `prompt`, `shared` and `age` of `Call`.
     """
 
     prompts: Sequence[int]
@@ -176,20 +178,20 @@ class Sizes(NamedTuple):
         )
 
     def bill(self, rules: CacheRules) -> Bill:
-        """Return the tokens of all calls: how many are read from the prompt cache, written to the
-        cache, or neither. `rules` are the rules of the cache.
+        """Return the bill of all calls: the tokens in all, read from the cache, and written to the
+        cache.
         """
         read, written = self._in_cache(rules)
         return Bill(len(self.prompts), sum(self.prompts), sum(read), sum(written))
 
     def bills(self, rules: CacheRules) -> Iterator[Bill]:
-        """Yield, for each call, the bill of all calls up to and including it."""
+        """Yield, for each call, the bill of all calls from the first to this one."""
         read, written = self._in_cache(rules)
         sums = map(accumulate, (self.prompts, read, written))
         return map(Bill, range(1, len(self.prompts) + 1), *sums)
 
     def _in_cache(self, rules: CacheRules) -> tuple[list[int], list[int]]:
-        """Return the tokens of each call that are read from the cache, and written to it."""
+        """Return, for each call, the tokens read from the cache, and the tokens written to it."""
         step, least = rules.step, rules.least
         read = [each - each % step if each >= least else 0 for each in self.shared]
         if rules.life is not None:
@@ -199,21 +201,19 @@ class Sizes(NamedTuple):
 
 
 def bill_of(calls: Iterable[Call], rules: CacheRules) -> Bill:
-    """Return the tokens of these calls: how many are read from the prompt cache, written to the
-    cache, or neither. `rules` are the rules of the cache.
+    """Return the bill of these calls: the tokens in all, read from the cache, and written to the
+    cache.
     """
     return Sizes.of(calls).bill(rules)
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a million tokens in one currency: of input, of tokens read from the prompt cache,
-    and of tokens written to it.
+    """Prices of a million tokens in one currency: of input tokens, of tokens read from the prompt
+    cache (`cached`), and of tokens written to it (`write`, by default the input price).
 
-    Without a cached price, comparisons use the numbers of tokens instead of costs. The price for
-    writing defaults to the input price. `source` says in words where the prices come from, and from
-    which day. Raises InvalidValue for a price below 0, and for a cached price without an input
-    price.
+    `source` says in words where the prices come from. Raises InvalidValue for a price below 0, for
+    a cached price without an input price, and for a write price without a cached price.
     """
 
     input: Decimal | None = None
@@ -233,13 +233,15 @@ class Prices:
 
     @property
     def priced(self) -> str:
-        """The measure for comparisons: `cache` for the cost with the prompt cache, or `tokens`."""
+        """What comparisons use: "cache" for costs with the prompt cache, or "tokens" for numbers of
+        tokens, if there is no cached price.
+        """
         return "tokens" if self.cached is None else "cache"
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """The prices of a token relative to the input price: outside the prompt cache, read from
-        the cache, and written to the cache.
+        """The prices of three kinds of tokens, relative to the input price: neither read nor
+        written, read from the cache, and written to the cache.
         """
         if self.cached is None or not self.input:
             return 1.0, 1.0, 1.0
@@ -247,26 +249,26 @@ class Prices:
         return 1.0, float(self.cached / self.input), float(write)
 
     def cost_in_tokens(self, bill: Bill) -> float:
-        """Return the cost of prompts, expressed as tokens at the input price. The result is a
-        float, which is faster to average than the exact result of `weight`.
+        """Return the cost of prompts, as the number of input tokens that cost the same. A float,
+        for fast averages; `weight` is exact.
         """
         fresh, read, written = self.parts
         return fresh * bill.fresh + read * bill.read + written * bill.written
 
     def weight(self, bill: Bill) -> Decimal:
-        """Return the cost of prompts, expressed exactly as tokens at the input price."""
+        """Return the cost of prompts, as the number of input tokens that cost the same. Exact."""
         if self.cached is None or not self.input:
             return Decimal(bill.tokens)
         write = ONE if self.write is None else self.write / self.input
         return bill.fresh + bill.read * self.cached / self.input + bill.written * write
 
     def cost(self, bill: Bill) -> Decimal | None:
-        """Return the cost of prompts in the currency of the prices; None without an input price."""
+        """Return the cost of prompts in the currency of the prices. None without an input price."""
         return None if self.input is None else self.weight(bill) * self.input / MILLION
 
     def relative(self, bill: Bill, everything: Bill) -> float | None:
-        """Return the cost of the prompts in `bill` divided by the cost of sending everything; None
-        if nothing was sent.
+        """Return the cost of `bill` divided by that of `everything`, the bill of sending
+        everything. None if nothing was sent.
         """
         whole = self.weight(everything)
         return float(self.weight(bill) / whole) if whole else None

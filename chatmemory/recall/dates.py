@@ -1,6 +1,7 @@
-"""Finds dates in texts: in ISO order, or with the name of a month. 05/06 is not taken for a date.
+"""Finds dates in texts: in the order of ISO, or with the name of a month. 05/06 is no date here,
+because its order is unknown.
 
-Two dates are equal if day and month are equal and the years do not contradict each other.
+Dates with the same day and month are equal, unless they have different years.
 """
 
 from __future__ import annotations
@@ -42,9 +43,7 @@ class Date(NamedTuple):
 
 
 def dates_in(text: str) -> dict[Date, str]:
-    """Return the dates of a text. Each date maps to how it is first written there, without a
-    time.
-    """
+    """Return the dates of a text, each with how the text first writes it. Times are left out."""
     found: dict[Date, str] = {}
     if _YEAR_FIRST.search(text):
         for each in _ISO.finditer(text):
@@ -82,16 +81,14 @@ def without_times(text: str) -> str:
 
 
 class Dates:
-    """Gives each distinct date of a conversation a name, such as `2026-03-04`, by which the date is
-    found however it is written.
-    """
+    """Gives each date of a conversation one name, such as `2026-03-04`, however it is written."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, int], dict[int | None, str]] = {}
 
     def name(self, date: Date) -> str:
-        """Return the name of a date, such as `2026-03-04`. A date without a year gets the name of
-        the same day in the year mentioned last; if no year was mentioned, its name is `03-04`.
+        """Return the name of a date, such as `2026-03-04`. A date without a year is taken as the
+        same day in the year mentioned last. If no year was mentioned, the name is `03-04`.
         """
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:
@@ -109,10 +106,8 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return how a text writes its dates, by the name that `known` gives to each date. `dates` maps
-    each date to how the text writes it.
-
-    A date without a year has the same name as the same day with a year.
+    """Return how a text writes its dates, by the dates' names. `dates` has, for each date, how the
+    text writes it; `known` gives the names.
     """
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

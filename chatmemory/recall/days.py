@@ -1,7 +1,6 @@
-"""Finds days as users write them in answers, in words of the languages of phrases.toml and in
-numbers.
+"""Finds days in the answers of users: in words of the languages of phrases.toml, and in numbers.
 
-Only answers are searched for days in numbers: elsewhere `05/06` is not taken for a date.
+Only answers are read in this way: elsewhere, `05/06` is no date.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _BEFORE_MONTH, _BEHIND_MONTH = declared_pattern(rf"[0-9]{_ORDINAL} "), declared_
 
 
 class Day(NamedTuple):
-    """A day of the year that a text names, at the indices from `start` to `end`."""
+    """A day of the year in a text, from index `start` to `end`."""
 
     start: int
     end: int
@@ -79,7 +78,7 @@ def _with_months(text: str) -> Iterator[Day]:
 
 
 def _names_a_month(lowered: str) -> bool:
-    """Return whether a text may have the name of a month beside a number."""
+    """Return whether a text can have the name of a month beside a number."""
     if not (_BEFORE_MONTH.search(lowered) or _BEHIND_MONTH.search(lowered)):
         return False
     return not lowered.isascii() or not months().keys().isdisjoint(_WORD.findall(lowered))
@@ -87,7 +86,9 @@ def _names_a_month(lowered: str) -> bool:
 
 @cache
 def _month_patterns() -> tuple[tuple[re.Pattern[str], int, int], ...]:
-    """Return the patterns of days with the name of a month, and their groups of month and day."""
+    """Return the patterns of days with a month's name, each with the numbers of its groups for
+    month and day.
+    """
     names = "|".join(sorted(months(), key=len, reverse=True))
     year = r"(?:,?(?: de| del)? [0-9]{4})?"
     day_first = (

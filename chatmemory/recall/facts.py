@@ -1,9 +1,8 @@
 """Finds facts: terms that nobody can guess, such as order numbers, dates and ids.
 
-Some texts are facts in any message. Codes, which are numbers and runs of capitals, are facts only
-if a message of the conversation marks them, such as by "order". They are then facts in the whole
-conversation. Durations and the names of linters' rules are not facts, because they are not specific
-to one case.
+Most facts are recognized in any message. A code (a number, or a run of capitals) is a fact only if
+some message marks it, such as by the word "order" before it. It is then a fact in the whole
+conversation. Durations and names of linters' rules are no facts, because many cases have the same.
 """
 
 from __future__ import annotations
@@ -94,16 +93,17 @@ _NO_FACT = declared_pattern(
 
 @dataclass(frozen=True)
 class Words:
-    """A project's additions to the rules that find facts and repetitions.
+    """A project's additions to what counts as a fact or a repetition.
 
-    `terms`, `prefixes` and `patterns` find facts that may have no digit. A term is found where no
-    letter or digit is beside it. A prefix is found together with the characters after it, such as
-    `INV-` in `INV-new/7`. A pattern is a regular expression.
+    - `terms`: words that are facts, where no letter or digit is beside them.
+    - `prefixes`: beginnings of facts. `INV-` finds `INV-new/7`.
+    - `patterns`: regular expressions for facts.
+    - `repeatable`: tools whose repeated calls do not count.
+    - `reminders`: phrases of users who repeat themselves, such as "as I said".
+    - `requests`: phrases with which assistants ask for the noun after them, such as "please send
+      me".
 
-    `repeatable` are names of tools whose repeated calls are not counted. `reminders` are phrases by
-    which users say that they repeat themselves, such as "as I said". `requests` are phrases with
-    which assistants ask for the noun behind them, such as "please send me". Raises InvalidValue for
-    an empty word, and for a pattern that cannot be used.
+    Raises InvalidValue for an empty word, and for a pattern that cannot be used.
     """
 
     terms: tuple[str, ...] = ()
@@ -142,11 +142,11 @@ def _check_pattern(pattern: str) -> None:
 
 @cache
 def _slow_shape(pattern: str) -> str:
-    """Return what a text repeats in which a pattern searches far too long; "" if there is no such
-    text. Quadratic patterns are let through.
+    """Return what a text must repeat to make a pattern far too slow; "" if no such text is found.
+    Patterns whose time grows with the square of the length pass.
 
-    Short texts come first, and each is at most a little longer than the one before it: a pattern
-    whose time doubles with each character is found before it takes seconds.
+    Texts grow a little at a time, so that a pattern whose time doubles with each character is found
+    within seconds.
     """
     letters = "".join(filter(str.isalnum, pattern))[:20]
     for shape in filter(None, (*_REPEATED, letters)):
@@ -164,7 +164,7 @@ NO_WORDS = Words()
 
 
 def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[str] = ()) -> Words:
-    """Return `Words` from a caller's lists. Raises InvalidValue for invalid words."""
+    """Return the `Words` for these lists. Raises InvalidValue for invalid words."""
     for words in (terms, prefixes, patterns):
         if isinstance(words, str):
             raise InvalidValue(f"the words that are facts must be a list of texts, not {words!r}")
@@ -172,8 +172,12 @@ def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[s
 
 
 class NamedFacts(NamedTuple):
-    """The facts in a message: `terms`, `dates` as written, and `codes`, which are numbers and runs
-    of capitals. `named` are the codes that this message marks as facts.
+    """The facts in a message.
+
+    - `terms`: facts in any message.
+    - `dates`: dates, each with how the message writes it.
+    - `codes`: numbers and runs of capitals. They are facts if some message marks them; `named` are
+      those that this message marks.
     """
 
     terms: frozenset[str]
@@ -185,15 +189,15 @@ class NamedFacts(NamedTuple):
 def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
     """Return the facts in a message's texts, tool arguments and tool results.
 
-    A term is a run of 4 to 200 ASCII letters, digits and `._@/+-`. It contains a digit, and begins
-    and ends with a letter or digit. A longer run is no term, but data such as base64. A bank
-    account number, a postcode or a license plate that is written in groups, such as `SW1A 1AA`, is
-    one term. The `words` of the project are terms, too.
+    - A term is a run of 4 to 200 ASCII letters, digits and `._@/+-` with a digit in it. It begins
+      and ends with a letter or digit. Numbers in groups, such as the postcode `SW1A 1AA`, are one
+      term.
+    - The `words` of the project find further terms.
+    - A code is a number of at least four digits, or a run of at least five capitals. It is marked
+      as a fact if it is a whole JSON string. A number is also marked by a word before it, such as
+      "order" (see NAMES_OF_NUMBERS).
 
-    A code is a number of at least four digits, or a run of at least five capitals. A JSON string
-    that is only a code marks this code as a fact. A word before a number, such as "order", also
-    marks the number as a fact (see NAMES_OF_NUMBERS). The placeholder text of a redaction contains
-    no facts.
+    The placeholder of a redacted message has no facts.
     """
     found = [facts_in(text, words) for text in texts_with_facts(message)]
     if len(found) == 1:
@@ -209,7 +213,7 @@ def found_in(message: ChatMessage, words: Words = NO_WORDS) -> NamedFacts:
 
 @kept_if_short(2 * MOST_KEPT)
 def facts_in(text: str, words: Words = NO_WORDS) -> NamedFacts:
-    """Return the facts in a text; see `found_in`. Results for short texts are kept."""
+    """Return the facts in a text; see `found_in`. Results for short texts are cached."""
     terms: set[str] = set()
     dates: dict[Date, str] = {}
     codes: set[str] = set()
@@ -235,8 +239,8 @@ def facts_in(text: str, words: Words = NO_WORDS) -> NamedFacts:
 
 
 def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
-    """Return the facts in a message, as written. Codes that only other messages mark as facts are
-    left out.
+    """Return the facts in a message, as it writes them. Codes count only if this message marks
+    them.
     """
     found = found_in(message, words)
     return found.terms | found.named | frozenset(found.dates.values())
@@ -251,11 +255,10 @@ def _named_numbers(text: str) -> Iterator[str]:
 
 
 def runs_in(text: str, only_telling: bool = False) -> set[str]:
-    """Return the runs of characters in a text that could be terms, without the punctuation around
-    them.
+    """Return the runs of characters in a text that could be terms, without punctuation around them.
 
-    With `only_telling`, return only runs that have a digit or begin with five capitals, which is
-    faster.
+    With `only_telling`, return only runs with a digit, or with five capitals at the beginning. This
+    is faster.
     """
     runs = _telling_runs(text) if only_telling else _RUN.findall(text)
     return {run.strip(PUNCTUATION) for run in set(runs)}
@@ -288,8 +291,8 @@ def is_term(run: str) -> bool:
 
 
 def is_placeholder(run: str) -> bool:
-    """Return whether a run of characters is a typical example of an id, such as `abc1234` and
-    `a1b2c3d4e5f6`: at least three letters in the order of the alphabet, and digits in their order.
+    """Return whether a run of characters is a typical example of an id, such as `abc1234`: its
+    letters follow the alphabet, and its digits follow each other.
     """
     if len(run) > _LONGEST_PLACEHOLDER:
         return False
@@ -300,7 +303,9 @@ def is_placeholder(run: str) -> bool:
 
 @cache
 def _pattern(words: Words) -> re.Pattern[str] | None:
-    """Return the pattern that finds words in a text; the group has the words with a prefix."""
+    """Return the pattern that finds the terms and prefixes of `words`; None if there are none. Its
+    group has a prefix that was found.
+    """
     terms = sorted(words.terms, key=len, reverse=True)
     exact = [rf"{re.escape(term)}(?![^\W_])" for term in terms]
     # Possessive, and looking ahead no farther than the longest fact, so that a prefix made of
@@ -312,7 +317,7 @@ def _pattern(words: Words) -> re.Pattern[str] | None:
 
 
 def _own(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of the settings."""
+    """Return the pattern of a project's regular expression."""
     return declared_pattern(pattern, family="patterns of the settings")
 
 
@@ -332,8 +337,8 @@ def _words_in(text: str, words: Words) -> Iterator[str]:
 def texts_with_facts(message: ChatMessage) -> Iterator[str]:
     r"""Yield the texts of a message that can contain facts: texts, tool arguments and tool results.
 
-    Escaped line ends, as in JSON and in source code, become spaces, so that a fact can begin
-    directly after `\n`. A text with a Windows path is left as it is.
+    Escaped line ends (`\n` in JSON or source code) become spaces. Texts with a Windows path are not
+    changed.
     """
     for text in _texts_of(message):
         has_escapes = "\\" in text and not _DRIVE.search(text)
@@ -367,7 +372,7 @@ _LAST_OF_JSON = {"{": "}", "[": "]", '"': '"'}  # by its first character
 
 
 def json_of(text: str) -> JsonValue:
-    """Parse a text as JSON; return None for any other text."""
+    """Return the value of a text that is JSON; None for any other text."""
     last = _LAST_OF_JSON.get(text.lstrip()[:1])
     if last is None or text.rstrip()[-1:] != last:  # an error of the parser takes longer
         return None
@@ -378,12 +383,14 @@ def json_of(text: str) -> JsonValue:
 
 
 def strings_in(value: JsonValue) -> Iterator[str]:
-    """Yield the strings among the values of JSON."""
+    """Yield the strings among the values of a JSON value. Keys are left out."""
     return (each for _, each in pairs_in(value) if isinstance(each, str))
 
 
 def pairs_in(value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the strings, numbers and booleans in JSON, each with its key; "" without a key."""
+    """Yield the strings, numbers and booleans in a JSON value, each with its key; "" if there is no
+    key.
+    """
     waiting: list[tuple[str, JsonValue]] = [("", value)]
     while waiting:
         key, each = waiting.pop()
@@ -406,7 +413,7 @@ _DATE = declared_pattern(r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{2}-[0-9]
 
 
 class HasFact(Protocol):
-    """Anything about one fact, such as a use or an incident."""
+    """Anything that is about one fact, such as an incident."""
 
     @property
     def fact(self) -> str: ...
@@ -416,8 +423,8 @@ F = TypeVar("F", bound=HasFact)
 
 
 def example_rank(fact: str) -> int:
-    """Return how well a fact serves as an example: 0 for an id, 1 for a name, 2 for a date, 3 for a
-    poor example.
+    """Return how well a fact serves as an example: 0 for an id (best), 1 for a name, 2 for a date,
+    3 for anything else.
     """
     if _DATE.fullmatch(fact):
         return 2
@@ -429,8 +436,8 @@ def example_rank(fact: str) -> int:
 
 
 def examples_first(found: Iterable[F]) -> Iterator[F]:
-    """Yield items whose facts make good examples: ids first, then names, then dates. Other items
-    are left out.
+    """Yield the items whose facts make good examples: ids first, then names, then dates. The rest
+    is left out.
     """
     ranked = [(rank, each) for each in found if (rank := example_rank(each.fact)) < 3]
     yield from (each for _, each in sorted(ranked, key=lambda pair: pair[0]))

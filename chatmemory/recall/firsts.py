@@ -1,15 +1,14 @@
-"""Finds, after each add, the message at which the window begins, in one pass over a history.
+"""Finds where the window begins after each add, in one pass over a plain history.
 
-This works for a plain history, in which only the first message may be a system message. The window
-of such a history is the system message and all messages from some position on. Under the common
-rule of eviction, this position moves forward only while the window is over its limit.
+In a plain history, only the first message can be a system message. Its window is the system message
+and all messages from some position on. This position moves forward when the window is over its
+limit.
 
-Two options of a policy move the position further. With a `low_mark`, the position moves until the
-load is at most the mark. If the policy takes whole turns, the position moves to the next user
-message. A tool result directly after its call leaves with the call.
+- With a `low_mark`, it moves until the load is at most this mark.
+- If the policy takes whole turns, it moves to the next user message.
+- A tool result directly after its tool call leaves with the call.
 
-This module states the rule of `windows.eviction` a second time, for `loads` and `tallies`. Tests
-compare the results of both with `windows.eviction`.
+This is the rule of `windows.eviction` a second time, for `loads` and `tallies`. Tests compare them.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 
 
 def is_plain(entries: Sequence[Entry]) -> bool:
-    """Return whether a history has no system message, except maybe its first message."""
+    """Return whether at most the first message of a history is a system message."""
     return all(entry.type is not _SYSTEM for entry in entries[1:])
 
 
 def is_common(policy: Policy, clears: bool = False) -> bool:
     """Return whether a policy evicts by the common rule: the oldest messages first.
 
-    The policy may trim to a low mark and take whole turns. With `clears`, it may also clear old
+    The policy may trim to a low mark, and take whole turns. With `clears`, it may also clear old
     tool results.
     """
     is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
@@ -43,12 +42,12 @@ def is_common(policy: Policy, clears: bool = False) -> bool:
 
 
 class Places(NamedTuple):
-    """Two positions for each message of a history, at which the window can begin when the message
-    leaves.
+    """Where the window can begin when a message leaves: two positions for each message.
 
-    `ends` has the position after the message, or after the tool results that directly follow its
-    tool calls. `users` has the position of the next user message, which may be the message itself.
-    Without such a message, `users` has a number that is larger than all positions.
+    - `ends`: the position after the message. After a tool call, the position after the results that
+      directly follow.
+    - `users`: the position of the next user message, or of the message itself if a user wrote it.
+      Without one, a number beyond all positions.
     """
 
     ends: Sequence[int]
@@ -65,9 +64,10 @@ def firsts(
     """Return, for each message, the position at which the window begins after the message was
     added.
 
-    `costs[i]` is the cost of all messages before position i, and the last item is the cost of all
-    messages. `base` is the cost of what is always in the window, such as the system message. The
-    window begins at position `first`.
+    - `costs[i]`: the cost of all messages before position i. The last item is the cost of all
+      messages.
+    - `base`: the cost of what is always in the window, such as the system message.
+    - `first`: the position at which the window begins before any message is added.
     """
     ends, users = places
     room, mark = policy.limit - base, policy.low_mark - base

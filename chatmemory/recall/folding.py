@@ -1,4 +1,4 @@
-"""Adds messages one by one to a window, as live adds do. All replays use this module."""
+"""Adds messages to a window one by one, as live adds do. All replays use this module."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class Added(NamedTuple):
     """The result of adding a message in a replay.
 
-    `change` is the transition of the add. `cleared` are the old tool results that placeholders
-    replaced before the add. `renewed` is the transition of the index message after the add; None if
-    the index did not change.
+    - `change`: the transition of the add.
+    - `cleared`: the tool results that became placeholders before the add.
+    - `renewed`: the transition that renewed the index message after the add; None if it stayed.
     """
 
     change: Transition
@@ -35,12 +35,14 @@ class Added(NamedTuple):
 def fold(
     window: Window, arrivals: Iterable[Entry], policy: Policy, said: Sequence[ChatMessage] = ()
 ) -> Iterator[Added]:
-    """Add entries to a window one by one; yield the result of each add.
+    """Add entries to a window one by one, and yield the result of each add. A message that the
+    policy rejects changes nothing.
 
-    A message that the policy rejects changes nothing. If the policy clears old tool results, each
-    entry of a tool result must have a message: the result or its placeholder. `said` are the
-    messages of all entries, from which an index message is made; without `said` there is no index.
-    Raises NoRoomBesidePins. Raises UnknownEstimator if the policy clears results or has an index.
+    `said` are the messages of all entries, for an index message; without them there is no index. If
+    the policy clears tool results, the entries of tool results must have their messages.
+
+    Raises NoRoomBesidePins. Raises UnknownEstimator if the policy clears tool results or has an
+    index.
     """
     clear = _clearing_by(policy) if policy.whole_results else None
     index = _indexing_by(policy, said) if policy.indexed_terms and said else None

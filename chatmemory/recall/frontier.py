@@ -1,8 +1,7 @@
-"""Measures many histories under many policies, and adds up the figures of each policy.
+"""Replays many histories under many policies, and adds up the tallies of each policy.
 
-The figures of a policy are called its tally: the facts held, the repetitions and the tokens of
-prompts. No tally contains text of a message. Limits that hold the whole history are left out,
-because their tally equals the tally of sending everything.
+Limits that hold the whole history are not replayed: their tally is that of sending everything. A
+tally contains no text of a message.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ _STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
 
 @dataclass(frozen=True)
 class TriedPolicies:
-    """The policies that are compared in replays: each of the `variants` under several limits. The
-    limit in a variant itself is ignored.
+    """The policies to compare in replays: each of the `variants` under several limits. A variant's
+    own limit is ignored.
 
-    Each variant is tried under the limits of a grid and under the limits in `also`. If
-    `chosen_limits` is given, only these limits are tried: the first item has the limits of the
-    first variant, and so on. `rules` are the rules of the provider's prompt cache.
+    - `also`: limits to try besides those of a grid.
+    - `chosen_limits`: for each variant, the only limits to try; None for the grid and `also`.
+    - `rules`: the rules of the provider's prompt cache.
     """
 
     variants: tuple[Policy, ...]
@@ -56,8 +55,8 @@ class TriedPolicies:
 
     @cached_property
     def policy(self) -> Callable[[int, int], Policy]:
-        """The function that returns the policy for a variant's index and a limit. Each policy is
-        built once for all histories.
+        """A function from the index of a variant and a limit to the policy. It builds each policy
+        once.
         """
         return cache(lambda variant, limit: replace(self.variants[variant], limit=limit))
 
@@ -66,17 +65,16 @@ class TriedPolicies:
         return self.variants[0]
 
     def clears_beside(self, variant: int) -> bool:
-        """Return whether the variant clears old tool results while the first variant does not.
+        """Return whether a variant clears old tool results while the first variant does not.
 
-        Each limit of such a variant needs a slow replay, so it is tried only under every second
-        limit of the grid.
+        Such a variant needs slow replays, so it gets only every second limit of the grid.
         """
         is_of_grid = self.chosen_limits is None and not self.kind.whole_results
         return is_of_grid and self.variants[variant].whole_results > 0
 
     def limits(self, variant: int, most: int) -> Sequence[int]:
-        """Return the limits to try for a variant. `most` is the limit that holds the whole history;
-        larger limits would evict nothing.
+        """Return the limits to try for a variant. All are below `most`, the limit that holds the
+        whole history.
         """
         if self.chosen_limits is not None:
             return [limit for limit in self.chosen_limits[variant] if limit < most]
@@ -86,14 +84,12 @@ class TriedPolicies:
         return [limit for limit in limits if limit >= least]
 
     def place_of(self, policy: Policy) -> tuple[int, int]:
-        """Return, for one of the policies that are compared, the index of its variant and its
-        limit.
-        """
+        """Return the index of the variant of a compared policy, and the policy's limit."""
         return self.variants.index(_variant(policy)), policy.limit
 
     def place_if_tried(self, policy: Policy) -> int | None:
-        """Return the index of the variant with the same kind and options as the policy; None if
-        there is no such variant.
+        """Return the index of the variant with the kind and options of this policy; None if there
+        is none.
         """
         kind = _variant(policy)
         return self.variants.index(kind) if kind in self.variants else None
@@ -105,11 +101,11 @@ def tried_of_kind(
     rules: CacheRules = NO_BOUNDS,
     clears_results: bool = True,
 ) -> TriedPolicies:
-    """Return the policies to compare with the policy `kind`. Its variants trim to other shares of
-    the limit (`low_water`), each with and without `snap_to_user`.
+    """Return the policies to compare with `kind`: variants that trim to other shares of the limit
+    (`low_water`), each with and without `snap_to_user`.
 
-    The first variant has the options of `kind` itself. With `clears_results`, a token window gets
-    one more variant, which clears old tool results.
+    The first variant is `kind`. With `clears_results`, a token window has one more variant, which
+    clears old tool results.
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
@@ -121,16 +117,16 @@ def tried_of_kind(
 
 
 def _trimmed_to(kind: Policy, water: Decimal) -> Policy:
-    """Return a kind with another low water. A window that slides has no index."""
+    """Return a policy with another `low_water`. If it trims no further than the limit, a token
+    window loses its index.
+    """
     if water == WHOLE and isinstance(kind, TokenWindow):
         return replace(kind, low_water=water, index_terms=0)
     return replace(kind, low_water=water)
 
 
 def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
-    """Return exactly these policies as the policies to compare. None, which stands for sending
-    everything, is left out.
-    """
+    """Return exactly these policies to compare. None (sending everything) is left out."""
     limits: dict[Policy, list[int]] = {}
     for policy in policies:
         if policy is not None:
@@ -145,11 +141,11 @@ def _variant(policy: Policy) -> Policy:
 def limits_of(
     unit: str, most: int, also: Iterable[int] = (), steps: Sequence[int] = _STEPS
 ) -> list[int]:
-    """Return the limits to try, in ascending order: about 11 in each power of ten, and the limits
-    in `also`. All are below `most`.
+    """Return the limits to try, in ascending order: about 11 in each power of ten, and those in
+    `also`. All are below `most`.
 
-    `steps` are the limits to try in one power of ten, in quarters of that power: 6 stands for 1.5,
-    15, 150 and so on. For a `unit` of tokens, no limit below 100 is tried, except limits in `also`.
+    `steps` are the limits in one power of ten, as quarters of it: 6 stands for 1.5, 15, 150 and so
+    on. In tokens, the smallest limit is 100, unless `also` has a smaller one.
     """
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
@@ -162,23 +158,19 @@ def limits_of(
 # Wide: a stored row's JSON, whose members have the names of the fields.
 @dataclass(frozen=True)
 class Figures:
-    """The figures of one history under the policies that are compared. A tally has the facts held,
-    the repetitions and the tokens of prompts.
+    """The figures of one history under the policies that are compared.
 
-    `recalls` is the number of uses of facts, and `calls` the number of model calls. `size` is the
-    number of tokens in the history, and `load` the smallest limit that holds the whole history.
-    `everything` is the tally without a limit, and `longest` the tokens of the largest prompt
-    without a limit. `points[variant][limit]` is the tally of a variant, given by its index, under a
-    limit below `load`.
-
-    `today` is the tally of the policy in force, or None if a client decides. Under this policy,
-    `changed` prompts do not start with the whole previous prompt, and `short` prompts are too short
-    for the provider's cache.
-
-    `need` is the smallest limit such that this limit and all larger limits hold all needed facts.
-    `turn` is the smallest limit that holds the largest turn and the system message. `clears` says
-    whether the clearing of tool results was tried. `is_unreadable` means that a row of the history
-    is corrupt.
+    - `recalls`, `calls`: the number of uses of facts, and of model calls.
+    - `size`: the tokens of the history. `load` is the smallest limit that holds the whole history.
+    - `everything`: the tally of sending everything. `longest` is its largest prompt, in tokens.
+    - `points`: the tallies, by the index of the variant and then by the limit.
+    - `today`: the tally of the policy in force; None if the client decides. Of its prompts,
+      `changed` do not start with the whole previous prompt, and `short` are too short for the
+      prompt cache.
+    - `need`: the smallest limit from which on all needs are held; None if there is none.
+    - `turn`: the smallest limit that holds the largest turn and the system message.
+    - `clears`: whether the clearing of tool results was tried.
+    - `is_unreadable`: whether a row of the history is corrupt.
     """
 
     messages: int = 0
@@ -198,14 +190,12 @@ class Figures:
     short: int = 0
 
     def to_dict(self) -> JsonDict:
-        """Return the figures as a dictionary that can be written as JSON."""
+        """Return the figures as JSON values."""
         return {**vars(self), "points": {n: dict(found) for n, found in self.points.items()}}
 
     @classmethod
     def from_dict(cls, data: JsonMap) -> Figures:
-        """Return the figures from a dictionary that was read from JSON. The limits in `points`,
-        which JSON has as strings, become numbers again.
-        """
+        """Return the figures from JSON values that `to_dict` wrote."""
         points = {
             int(variant): {int(limit): Tally(*tally) for limit, tally in found.items()}
             for variant, found in data["points"].items()
@@ -216,8 +206,8 @@ class Figures:
 
 
 def figures_of(history: History, tried: TriedPolicies, today: Policy | None = None) -> Figures:
-    """Return the figures of a history under the policies that are compared; `today` is the policy
-    in force, or None if a client decides.
+    """Return the figures of a history under the policies that are compared. `today` is the policy
+    in force, or None if the client decides.
     """
     tallies = Tallies(history, tried.kind, tried.rules)
     if tallies.are_slow:
@@ -258,24 +248,20 @@ def figures_of(history: History, tried: TriedPolicies, today: Policy | None = No
 
 
 def changed_prefixes(calls: Sequence[Call], overhead: int) -> int:
-    """Return how many prompts do not start with the whole previous prompt. `overhead` are the
-    tokens of a request beside its messages.
+    """Return how many prompts do not start with the whole previous prompt. `overhead` is the number
+    of tokens of a request without messages.
     """
     return sum(then.shared < before.prompt - overhead for before, then in pairwise(calls))
 
 
 def limit_needed(entries: Iterable[Entry], policy: Policy) -> int:
-    """Return the limit that the largest turn needs together with the system message, in the unit of
-    the policy's limit.
-    """
+    """Return the limit that holds the largest turn and the system message, in the policy's unit."""
     return max(needed_limits(entries, policy), default=0)
 
 
 def needed_limits(entries: Iterable[Entry], policy: Policy) -> Iterator[int]:
     """Yield, for each entry, the limit that holds the system message and the turn up to this entry;
     0 for a system message.
-
-    A turn is a user message and all messages up to the next user message.
     """
     system = turn = 0
     for entry in entries:
@@ -289,7 +275,9 @@ def needed_limits(entries: Iterable[Entry], policy: Policy) -> Iterator[int]:
 
 
 def _can_clear(history: History, tried: TriedPolicies, most: int) -> bool:
-    """Return whether a history has old tool results, and few enough messages to replay."""
+    """Return whether the clearing of tool results can be tried: the history has old ones, and few
+    enough messages to replay.
+    """
     results = sum(entry.type is MessageType.TOOL_EXECUTION_RESULT for entry in history.entries)
     clearing = filter(tried.clears_beside, range(len(tried.variants)))
     replays = sum(len(tried.limits(number, most)) for number in clearing)
@@ -302,23 +290,21 @@ def longest_prompt(history: History) -> int:
 
 
 def _newest(history: History, tried: TriedPolicies) -> History:
-    """Return the longest end of a history that can be replayed under every policy."""
+    """Return the end of a history that is short enough to be replayed under every policy."""
     most = tried.kind.load(tried.kind.total(history.entries))
     policies = sum(len(tried.limits(n, most)) for n in range(len(tried.variants)))
     return history.newest(MOST_ADDS // max(1, policies))
 
 
 class Point(NamedTuple):
-    """The tally (facts held, repetitions and tokens) of a policy over many conversations. The
-    policy None sends everything.
-    """
+    """The tally of a policy over many conversations. The policy None sends everything."""
 
     policy: Policy | None
     tally: Tally
 
 
 class Sums:
-    """The figures of some conversations, added up for each policy that is compared."""
+    """The figures of some conversations, added up by policy."""
 
     def __init__(self, tried: TriedPolicies, figures: Iterable[Figures] = ()) -> None:
         self.tried = tried
@@ -345,9 +331,8 @@ class Sums:
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
     def points(self) -> list[Point]:
-        """Return the tally (facts held, repetitions and tokens) of each policy under which any
-        message leaves. The variant that clears tool results is left out if no conversation has
-        results to clear.
+        """Return the tally of each policy under which a message leaves in some conversation. A
+        variant that clears tool results is left out if there are none to clear.
         """
         return [
             Point(self.tried.policy(variant, limit), self.everything.plus(less))
@@ -356,8 +341,8 @@ class Sums:
         ]
 
     def at(self, policy: Policy | None) -> Tally:
-        """Return the summed tally (facts held, repetitions and tokens) of a compared policy. None
-        stands for sending everything.
+        """Return the tally of a compared policy, over all conversations. The policy None sends
+        everything.
         """
         if policy is None:
             return self.everything
@@ -368,7 +353,7 @@ class Sums:
 
 
 def halves(figures: Sequence[Figures]) -> tuple[list[Figures], list[Figures]]:
-    """Split figures into two lists: every second item, to choose a policy by, and the rest, to
-    check the choice.
+    """Split figures into two lists, by turns. The first half is for choosing a policy, and the
+    second for checking the choice.
     """
     return list(figures[::2]), list(figures[1::2])

@@ -1,6 +1,4 @@
-"""A history for replays: the messages of a conversation with their facts, their tokens and their
-times.
-"""
+"""A history for replays: the messages of a conversation with their facts, tokens and times."""
 
 from __future__ import annotations
 
@@ -30,14 +28,19 @@ _READ_BY_RULES = (MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT)
 
 @dataclass(frozen=True)
 class History:
-    """The messages of a conversation, in order. The key of an entry is its position, from 0.
+    """The messages of a conversation, in order, for replays.
 
-    Each sequence has one item for each message, or is empty. `turns` has the message in the form
-    that the linter of provider rules reads, and `read` has its facts and repetitions. `numbers` has
-    the seq, and `times` the time in seconds; None if unknown. `said` has the message itself.
+    Each sequence has one item for each message, or is empty:
 
-    `lexicon` knows all facts of the conversation. `overhead` is the fixed cost of a request in
-    tokens.
+    - `entries`: the entry that windows hold. Its key is the position, from 0.
+    - `turns`: the message in the form that provider rules check.
+    - `read`: the facts of the message, and what it repeats.
+    - `numbers`: the seq.
+    - `times`: the time in seconds since 1970, or None.
+    - `said`: the message itself.
+
+    `lexicon` has all facts of the conversation. `overhead` is the number of tokens of a request
+    without messages.
     """
 
     entries: Sequence[Entry]
@@ -60,7 +63,7 @@ class History:
         return None if start is None or end is None else end - start
 
     def newest(self, size: int) -> History:
-        """Return the last `size` messages as a history of their own."""
+        """Return the history of only the last `size` messages."""
         first = len(self) - size
         if first <= 0:
             return self
@@ -86,7 +89,7 @@ class History:
 
     @cached_property
     def needed(self) -> Sequence[NeededAt]:
-        """For each message, the facts and tool calls of earlier messages that it uses again; see
+        """For each message, the facts and tool calls from earlier messages that it uses again; see
         `needs`.
         """
         return needed_at(self.read)
@@ -96,19 +99,19 @@ class History:
         return self.read[position].facts.mentions
 
     def latest_mentions(self, fact: str, end: int) -> list[int]:
-        """Return the positions of the latest messages that mention a fact, among the first `end`
-        messages.
+        """Return the positions of the latest messages with a fact, among the first `end` messages.
 
-        These are at most two: the latest system message with the fact, and the latest other message
-        with the fact. A system message stays while other messages leave, so that either can be the
-        last mention in memory.
+        At most two: the latest system message with the fact, and the latest other message. Either
+        can be in memory longer, because a system message stays while others leave.
         """
         found = (mentions.get(fact, ()) for mentions in self._mentions)
         return [each[n - 1] for each in found if (n := bisect_left(each, end))]
 
     @cached_property
     def _mentions(self) -> tuple[Mapping[str, list[int]], Mapping[str, list[int]]]:
-        """The positions at which each fact is mentioned: of system messages, and of all others."""
+        """The positions at which each fact is mentioned: in system messages, and in all other
+        messages.
+        """
         others: defaultdict[str, list[int]] = defaultdict(list)
         systems: defaultdict[str, list[int]] = defaultdict(list)
         for position, entry in enumerate(self.entries):
@@ -129,8 +132,8 @@ def history_of(
 
 
 def _is_read_by_rules(message: ChatMessage) -> bool:
-    """Return whether a rule needs the message itself: equal system messages, and the ids of calls
-    and results.
+    """Return whether a rule of windows needs the message itself, and not only its size: system
+    messages, tool calls and tool results.
     """
     return message.type in _READ_BY_RULES or message.has_tool_execution_requests
 
@@ -143,10 +146,10 @@ def history_from(
     words: Words = NO_WORDS,
     times: Sequence[float | None] = (),
 ) -> History:
-    """Return the history of messages for replays, given their token counts and their numbers
-    (seqs).
+    """Return the history of messages for replays. `tokens` and `numbers` are their token counts and
+    seqs.
 
-    A time recorded in the conversation's file overrides the message's time in `times`.
+    A time that the file of the conversation has for a message replaces the time in `times`.
     """
     entries = [
         Entry(
@@ -167,15 +170,15 @@ def history_from(
 
 
 def recorded_time(message: ChatMessage) -> float | None:
-    """Return the time of a message in seconds since 1970, from the file that it was imported from;
-    None if the file has no time.
+    """Return the time of an imported message, in seconds since 1970. None if its file has no
+    time.
     """
     return time_in(getattr(message, "attributes", {}))
 
 
 def time_in(attributes: JsonMap) -> float | None:
-    """Return the time in seconds since 1970 that an imported file recorded in a message's
-    attributes, or None.
+    """Return the time that an import has put into a message's attributes, in seconds since 1970;
+    None if there is none.
     """
     for about in attributes.values():  # by the name of the format
         timestamp = about.get("timestamp") if isinstance(about, Mapping) else None

@@ -1,10 +1,8 @@
-"""Incidents: facts and tool results that left memory and came up again. Each message is at most one
-incident.
+"""Finds incidents: facts and tool results that left memory and came up again.
 
-A fact that a user or a tool gave is forgotten when the last message that mentions the fact leaves
-memory. Messages of the assistant and summaries count as mentions, too. Each incident shows what
-forgetting cost. The user said the fact twice, a tool was called twice, or the assistant used a fact
-that was not in memory.
+A fact leaves memory with the last message in memory that mentions it. It comes up again if the user
+repeats it, if a tool is called again for it, or if the assistant uses it. A message is at most one
+incident.
 """
 
 from __future__ import annotations
@@ -38,12 +36,12 @@ INCIDENT_RULES = 13  # raise it with each change of what an incident is
 class Forgotten:
     """A fact, or the result of a tool call, that had left memory before it came up again.
 
-    `fact` is the text of the fact where it came up again, and `name` identifies the fact in all
-    texts. `said` is the number of the latest user message with the fact, or else of the latest tool
-    result. `last` is the number of the last message in memory with the fact. This message left at
-    step `left_step`, for the reason `cause`. `keeping` is the smallest limit from which every
-    larger limit would have held the fact; None while it is not computed. `is_pair` marks a value
-    with its key that a tool call used again, such as `membership=gold`.
+    - `fact`: its text where it came up again. `name` identifies it in all texts.
+    - `said`: the number of the latest user message with it, or else of the latest tool result.
+    - `last`: the number of the last message in memory with it. That message left at step
+      `left_step`, for the reason `cause`.
+    - `keeping`: the smallest limit from which on memory would have held it; None until computed.
+    - `is_pair`: whether it is a value with its key, such as `membership=gold`.
     """
 
     fact: str
@@ -58,16 +56,19 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class Incident:
-    """A message that repeats facts after the facts left memory, or a tool call after the result
-    left memory.
+    """A message that repeats facts that had left memory, or a tool call whose result had left
+    memory.
 
-    `again` is the seq of this message, and `step` the step that added it. `facts` are the repeated
-    facts, sorted: ids before names, names before dates. `asked` is the seq of the message in which
-    the assistant asked the user for the fact, or None. `is_forced` is True if the assistant asked,
-    or if the user says that the message is a repetition.
+    - `again`: the seq of the message. `step` is the step that added it.
+    - `facts`: the repeated facts: ids first, then names, then dates.
+    - `asked`: the seq of the message in which the assistant asked the user for a fact, or None.
+    - `is_forced`: whether the assistant asked, or the user says that this is a repetition.
 
-    For a tool call, `tool` is the tool's name, `result` the earlier result of the same call, and
-    `tokens` the size of the new result. `is_same` says whether both results are equal.
+    For a repeated tool call:
+
+    - `tool`: the name of the tool.
+    - `result`: the earlier result that had left memory.
+    - `tokens`: the size of the new result. `is_same` says whether both results are equal.
     """
 
     kind: IncidentKind
@@ -83,15 +84,15 @@ class Incident:
 
     @property
     def shown(self) -> Forgotten:
-        """What pages show first: the earlier tool result, or the first repeated fact (an id, if
-        there is one).
+        """What pages show first: the earlier tool result of a repeated tool call, else the first
+        fact.
         """
         return self.result or self.facts[0]
 
     @property
     def messages(self) -> IncidentMessages:
-        """The messages that sentences about the incident name. They are about `shown`: the earlier
-        tool result, or the first repeated fact.
+        """The numbers of the messages that sentences about the incident name. They are those of
+        `shown`.
         """
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 
@@ -101,8 +102,8 @@ class Incident:
 
     @property
     def what(self) -> str:
-        """The subject of the sentence about the incident: the name of the repeated tool, or the
-        first repeated facts, such as `A-1182 and 2 more`.
+        """The subject of a sentence about the incident: the name of the repeated tool, or the first
+        facts, such as `A-1182 and 2 more`.
         """
         return (self.tool or "A tool") if self.result else facts_words(self)
 
@@ -113,25 +114,25 @@ class Incident:
 
     @property
     def happened(self) -> str:
-        """The verb phrase after `what`, in the singular or plural, such as `was repeated by
-        the user after it had left memory`.
+        """The words after `what` in a sentence, such as `was repeated by the user after it had left
+        memory`.
         """
         several = self.words.to_several if self.are_several else ""
         return several or self.words.happened
 
     @property
     def fact(self) -> str:
-        """The text to show for the incident: the first repeated fact, or the tool's name."""
+        """The text to show for the incident: its first fact, or the name of the tool."""
         return self.facts[0].fact if self.facts else self.tool
 
 
 class IncidentMessages(NamedTuple):
-    """The messages that all sentences, cards, files and API answers about an incident name, as
-    numbers.
+    """The numbers of the messages that every text about an incident names.
 
-    `said` is the message that people remember: the latest user message with the fact, otherwise the
-    latest tool result. The fact left memory at step `left_step`. `asked` is the message in which
-    the assistant asked for the fact, or None. `again` is the message that repeats the fact.
+    - `said`: the latest user message with the fact, else the latest tool result with it.
+    - `left_step`: the step at which the fact left memory.
+    - `asked`: the message in which the assistant asked for the fact, or None.
+    - `again`: the message that repeats the fact.
     """
 
     said: int
@@ -141,8 +142,8 @@ class IncidentMessages(NamedTuple):
 
 
 class StepMessage(NamedTuple):
-    """A message with its number and the step that added it. `is_said` is False if the message is
-    not in history, such as a summary.
+    """A message with its `number`, its facts (`read`), and the `step` that added it. `is_said` is
+    False if it is not in history, such as a summary.
     """
 
     number: int
@@ -153,12 +154,12 @@ class StepMessage(NamedTuple):
 
 
 class MemoryTime(NamedTuple):
-    """The time of message `number` in memory: the steps at which the message `entered` and `left`,
-    and the reason why it left. `left` is None while the message is in memory.
+    """A stay of message `number` in memory: it `entered` and `left` at these steps, for this
+    `reason`. `left` is None while it lasts.
 
-    The ledger clears old tool results in a step of their own, just before the step of the message
-    that needed room. If the model wrote that message, the model had still seen the results. So for
-    a cleared result, `gone_after` is the step of that message.
+    `gone_after` is set for a cleared tool result: the step of the message that needed the room,
+    which comes after the clearing. Up to that step, the result counts as in memory, because the
+    model had still seen it.
     """
 
     number: int
@@ -175,8 +176,8 @@ class MemoryTime(NamedTuple):
 def incidents_under(
     policy: Policy, messages: Sequence[ChatMessage], words: Words = NO_WORDS
 ) -> list[Incident]:
-    """Return the incidents that messages would have under one policy, with the limits that would
-    have avoided them.
+    """Return the incidents that messages would have under a policy, with the limits that would have
+    avoided them.
     """
     history = history_of(messages, estimator_for(policy.estimator), words)
     found = incidents_of(*replayed(messages, history, policy))
@@ -186,11 +187,11 @@ def incidents_under(
 def replayed(
     messages: Sequence[ChatMessage], history: History, policy: Policy
 ) -> tuple[list[StepMessage], list[MemoryTime]]:
-    """Replay messages under one policy. Returns the messages that entered memory, and the times at
-    which they entered and left.
+    """Replay messages under a policy. Returns the messages that entered memory, each with a step of
+    its own, and their times in memory.
 
-    Messages that the policy ignores or refuses make no step, as in the ledger. A tool result that
-    is cleared leaves in the step of the message that needed room.
+    Messages that the policy ignores or rejects have no step. A cleared tool result leaves at the
+    step of the message that needed the room.
     """
     arrivals: list[StepMessage] = []
     entered: dict[int, int] = {}
@@ -214,8 +215,8 @@ def replayed(
 
 
 def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -> list[Incident]:
-    """Return the incidents of a conversation in the order of its steps, given its arriving messages
-    and their times in memory.
+    """Return the incidents of a conversation, in the order of its steps. `arrivals` are its
+    messages, and `times` their times in memory.
     """
     arriving: defaultdict[int, list[StepMessage]] = defaultdict(list)
     changing: defaultdict[int, list[MemoryTime]] = defaultdict(list)
@@ -241,7 +242,7 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
 
 
 def _incident(arrival: StepMessage, memory: _Memory, before: int | None) -> Iterator[Incident]:
-    """Yield the incident of a message, which is of the first kind that applies."""
+    """Yield the incident of a message, if there is one: of the first kind that applies."""
     for again in arrival.read.again:
         facts = tuple(memory.forgotten(again.facts, arrival.read.facts))
         result = (
@@ -265,7 +266,7 @@ def _incident(arrival: StepMessage, memory: _Memory, before: int | None) -> Iter
 
 
 class _Memory:
-    """The facts that were said before a step, and whether memory still mentions them."""
+    """Which facts were said up to a step, and which of them memory still has."""
 
     def __init__(self, mentions: Mapping[int, frozenset[str]]) -> None:
         self._mentions = mentions
@@ -274,8 +275,8 @@ class _Memory:
         self._sayings = Sayings()
 
     def forgotten(self, names: Iterable[str], facts: MessageFacts) -> Iterator[Forgotten]:
-        """Yield the facts of these names that are forgotten, the best known first. `facts` are the
-        facts of the message in which they came up again.
+        """Yield those of the facts `names` that have left memory, the best examples first. `facts`
+        are the facts of the message in which they came up again.
         """
         for name in sorted(names, key=lambda name: (_rank(name, facts.own.get(name, name)), name)):
             source, left = self._sayings.last_mention(name), self._left.get(name)
@@ -297,9 +298,7 @@ class _Memory:
                 self._sayings.hear(arrival.number, facts.speaker, facts.said)
 
     def follow(self, step: int, times: Sequence[MemoryTime]) -> None:
-        """Count what enters and leaves memory at a step. If several messages leave in one step,
-        use the last one.
-        """
+        """Take in what enters and leaves memory at a step."""
         for time in times:
             if time.entered == step:
                 self._in_memory.update(self._mentions.get(time.number, ()))
@@ -310,12 +309,11 @@ class _Memory:
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
-    """Yield the incidents, completed by the limits under which their facts would have stayed in
-    memory, and by the tokens of repeated tool calls.
+    """Yield the incidents with the limits that would have kept their facts in memory, and with the
+    tokens of repeated tool calls.
 
-    A limit is found by replaying the history from the beginning under `policy`, with nothing
-    pinned. If the limits can only be found by trying, facts that the assistant used without having
-    read them get no limit.
+    The limits are those of a replay from the beginning under `policy`, without pins. If limits must
+    be tried one by one, facts that the assistant used unseen get none.
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
@@ -369,10 +367,10 @@ def _tried_limits(cases: _Cases, history: History, policy: Policy) -> Iterator[K
 
 
 def incident_to_dict(incident: Incident) -> JsonDict:
-    """Return an incident as JSON.
+    """Return an incident as JSON values.
 
-    A `limit` is null if no limit would have kept the fact, and missing while it is not computed.
-    `limit_tried_every` is the distance between the limits that were tried, if not every limit was.
+    `limit` is null if no limit would have kept the fact, and missing until it is computed. If not
+    every limit was tried, `limit_tried_every` is the distance between them.
     """
     found: JsonDict = {
         "kind": incident.kind.value,
@@ -409,9 +407,10 @@ def incident_words(incident: Incident) -> str:
 
 
 def path_words(incident: Incident) -> str:
-    """Return a sentence about where the fact of an incident was said, left and came up again,
-    without its final period. An example is `A-1182 (said in #25) left memory at step 43; asked for
-    in #44, repeated in #45`.
+    """Return a sentence about where a fact was said, left memory and came up again. It has no final
+    period.
+
+    A-1182 (said in #25) left memory at step 43; asked for in #44, repeated in #45
     """
     named = incident.messages
     origin = "result in" if incident.result else "said in"
@@ -423,8 +422,9 @@ def path_words(incident: Incident) -> str:
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
-    """Return words for a forgotten fact: `said in #25, left memory at step 43; a limit of 900 would
-    have kept it`. `origin` are the words before the number of the message.
+    """Return words about a forgotten fact. `origin` are the words before the number of its message.
+
+    said in #25, left memory at step 43; a limit of 900 would have kept it
     """
     limit = fact.keeping.limit if fact.keeping else None
     about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
@@ -433,8 +433,8 @@ def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
 
 
 def facts_words(incident: Incident) -> str:
-    """Return the first repeated facts of an incident, and the number of the remaining facts, as
-    text: `A-1182, B-7 and 2 more`.
+    """Return the first facts of an incident as text, and how many more there are: `A-1182, B-7 and
+    2 more`.
     """
     named = [each.fact for each in incident.facts[:NAMED]]
     more = len(incident.facts) - len(named)
@@ -442,8 +442,9 @@ def facts_words(incident: Incident) -> str:
 
 
 def call_words(incident: Incident) -> str:
-    """Return what a repeated tool call cost, as text: `, with the same result: 49,167 tokens; 611
-    terms such as A-1182`. "" for other incidents.
+    """Return words about what a repeated tool call cost; "" for other incidents.
+
+    , with the same result: 49,167 tokens; 611 terms such as A-1182
     """
     if incident.result is None:
         return ""
@@ -460,5 +461,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _rank(name: str, written: str) -> int:
-    """Return the rank of a fact as an example. A date with a month's name is one by its name."""
+    """Return how well a fact serves as an example (see `example_rank`). A date written with a
+    month's name ranks as a date.
+    """
     return max(example_rank(name), example_rank(written))
