@@ -42,8 +42,8 @@ class KeepingLimit:
     - `step`: the step of this need. Without a need, the step that the page shows.
     - `policy`, `message_count`: the policy, and the number of messages in history, at `step`.
     - `keeping`: the limit; None if it is unknown.
-    - `deferred`: if the history is too long to find the limit unasked, the number of messages to
-      replay; else 0.
+    - `deferred`: the number of messages to replay, if the limit is only found on request because
+      the history is long; else 0.
     - `leaves_out_changes`: whether memory was cleared or set as a whole, which a replay ignores.
     - `leaves_out_pins`: whether messages were pinned, which a replay ignores.
     """
@@ -189,7 +189,7 @@ class SimulatedChanges:
 
     - `drafts`: the messages that the simulation adds.
     - `trim`: without drafts, what a tried limit would evict at the next add.
-    - `outlook`: what else follows from the changes.
+    - `outlook`: further effects, such as tool results that would be cleared.
     - `is_replay`: whether the page shows the history under another limit from the first message on.
     """
 

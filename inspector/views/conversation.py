@@ -109,7 +109,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show the form for a summary. A POST previews the compaction. With the field `store`, a POST
     stores it.
 
-    The form names the messages to replace by number. So they stay the same while other messages
+    The form names the messages to replace by number. So these stay the same while other messages
     arrive or leave.
     """
     memory, preview = conversations.memory(memory_id), None

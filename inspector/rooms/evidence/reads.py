@@ -65,8 +65,8 @@ class UnseenUses(NamedTuple):
     """How many facts the assistant used while no message in memory mentioned them.
 
     `terms` counts single terms. `pairs` counts values of tool calls, such as `membership=gold`.
-    `are_imported` means that the uses came with an import: then memory at that time is a
-    calculation, not a record.
+    `are_imported` means that the messages were imported: nobody recorded what memory had at that
+    time.
     """
 
     terms: int = 0

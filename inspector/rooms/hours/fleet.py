@@ -265,5 +265,5 @@ def examined() -> tuple[int, int, int]:
 
 
 def untimed() -> int:
-    """Return how many messages have no time. They do not count in any hour."""
+    """Return how many messages have no time. Such messages count in no hour."""
     return KeptHours.objects.aggregate(sum=Sum("untimed"))["sum"] or 0

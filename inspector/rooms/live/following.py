@@ -2,8 +2,9 @@
 derived data.
 
 One follower in each process reads the database for all watchers. On SQLite, the follower polls
-`PRAGMA data_version`, which changes with each commit. On PostgreSQL, it uses LISTEN, and `services`
-sends NOTIFY after each commit. If this fails, it reads the database every second.
+`PRAGMA data_version`, which changes with each commit. On PostgreSQL, the follower uses LISTEN, and
+`services` sends NOTIFY after each commit. If this fails, the follower reads the database every
+second.
 
 After each sign of a change, one query reads the newest steps of all watched conversations. A missed
 sign makes an update late, but no update is lost. A watcher stops if its conversation is deleted or

@@ -67,8 +67,8 @@ GOOGLE = Upstream.at("https://generativelanguage.googleapis.com")
 
 @dataclass(frozen=True, eq=False)
 class RequestHead:
-    """Method, target and headers of a request. `target` is the path with the query string. The
-    header Content-Length has no value here.
+    """Method, target and headers of a request. `target` is the path with the query string.
+    Content-Length has no value here, so that requests of different lengths have equal heads.
 
     The properties say how the proxy treats the request. `head_of` returns the same object for equal
     heads, so that each property is computed once.
