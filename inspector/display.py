@@ -1,5 +1,5 @@
-"""Renders pages, whole or as a fragment. Also reads the theme and the type size that a reader has
-chosen from cookies.
+"""Renders pages, whole or as a fragment. Also reads the theme and the type size of a reader from
+cookies.
 
 The names of the cookies begin with "inspector_", because a project has cookies of its own.
 """

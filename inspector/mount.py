@@ -31,13 +31,11 @@ _NAMESPACES = frozenset({"inspector", "chatmemory"})
 
 
 def is_own(request: HttpRequest) -> bool:
-    """Return whether a request is for a page or the API. URLs without a route also count:
+    """Return whether a request is for a page or the API.
 
-    - if they begin like the URLs of the API;
-    - if they begin like the URLs of the pages, unless the pages are mounted at the root of the
-      site: then the URL may be the project's.
-
-    All requests count with the setting INSPECTOR["WHOLE_SITE"].
+    URLs without a route count if they begin like the URLs of the pages or of the API. Only pages at
+    the root of the site are different: URLs without a route may then be the project's, and do not
+    count. All requests count with the setting INSPECTOR["WHOLE_SITE"].
     """
     if inspector_configuration().WHOLE_SITE:
         return True

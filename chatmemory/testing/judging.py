@@ -242,7 +242,7 @@ class Costs:
 
 
 def prices_of(provider: str) -> Prices:
-    """Return the prices of a provider, relative to 1 for an input token.
+    """Return the prices of a provider as multiples of the price of an input token.
 
     Raises InvalidValue for a provider whose prompt cache is unknown.
     """

@@ -140,8 +140,8 @@ def all_but_last(
     tokens, stay.
 
     A leading system message and pinned messages also stay. An earlier summary is replaced. A tool
-    call stays with its results, so the limit is not met exactly: more messages than `messages` may
-    stay, and fewer tokens than `tokens`.
+    call is not separated from its results: so more than `messages` messages, or fewer than `tokens`
+    tokens, may stay.
     """
     end = len(entries) - messages if messages is not None else _fitting(entries, tokens or 0)
     end = max(0, min(end, len(entries)))
@@ -184,8 +184,8 @@ def appended_terms(terms: Iterable[str]) -> str:
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     """Return the summary as a message: its text, followed by the exact terms to preserve.
 
-    An attribute marks the message as a summary. The mark keeps the message from eviction even after
-    a store that keeps only messages. Raises InvalidMessage for a blank text.
+    An attribute marks the message as a summary. So it is not evicted, even if a store keeps nothing
+    but messages. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")

@@ -262,14 +262,14 @@ def summarized(
     new list has no new summary.
 
     `before` and `after` are the old and the new messages as JSON, and `types` are the types of the
-    new messages. The first new message is a summary in this case (the second, if an unchanged
-    system message is first):
-    - It is not in the old list, and is not a system message.
-    - It replaces at least two messages.
-    - All later old messages follow in order. New messages may follow them.
+    new messages. Only the first new message can be the summary; if that is an unchanged system
+    message, only the second. It is a summary in this case:
 
-    If no old message follows, nothing may follow: the client may have dropped all messages without
-    a summary. A summary that the client has `marked` needs no such check.
+    - It is not in the old list, and is not a system message.
+    - It replaces at least two messages, and all later old messages follow in order.
+    - New messages may come after these old messages. If no old message follows, new messages may
+      only follow a summary that the client has `marked`: otherwise the client may have just started
+      anew.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -355,10 +355,9 @@ def _in_place(
 def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
     """Match the messages of a list that a client trims with the messages of its previous list.
 
-    If the new list is the old list without its first messages, perhaps with new messages at the
-    end, these are matched. A system message at the head may stay. At least two old messages must
-    remain, because two lists often share a single "ok". In all other cases, `rearrange` matches the
-    lists.
+    A new list that is the old list without its first messages, perhaps with new messages at the
+    end, is matched as such. A system message at the head may stay. At least two old messages must
+    remain, because two lists often share a single "ok". `rearrange` matches all other lists.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})

@@ -12,7 +12,8 @@ The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChat
   `always_keep_system_message_first` is set.
 - A read returns the trimmed window and writes nothing back.
 - With `auto_recover_orphaned_tool_messages`, a read leaves out interrupted tool calls, and an add
-  evicts them. Only an added tool result lets them stay, and then trims just once, after the append.
+  evicts them. If a tool result is added, they stay, and the window is trimmed only after the
+  append.
 
 Options of policies add rules. With `snap_to_user`, the rest of a turn that lost its beginning is
 evicted after the last trim. An add can be refused, and then changes nothing.
@@ -379,10 +380,11 @@ def hidden_from_reads(entries: Iterable[Entry], policy: Policy | None) -> list[E
 
 
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
-    """Return the first evictions once the window is full. The window need not be full now.
+    """Return the evictions that will come first when the window is full, even if it is not full
+    now.
 
-    These are the evictions of one message with its tool results. With `low_water`, they are all
-    evictions of the first trim. [] if the limit only measures, or if nothing can leave.
+    One message leaves with its tool results. With `low_water`, these are all evictions of the first
+    trim. [] if the limit only measures, or if nothing can leave.
     """
     if policy.meters_only:
         return []

@@ -62,8 +62,8 @@ class Entry:
     - `overrides` is a text, or attributes, that memory shows instead of those in the history.
       `message` already has the overrides.
 
-    An entry is never changed. The class is not frozen only because frozen objects take three times
-    as long to make.
+    An entry is never changed. Still the class is not frozen, because frozen objects take three
+    times as long to make.
     """
 
     type: MessageType

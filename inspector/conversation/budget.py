@@ -32,8 +32,8 @@ class Segment(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The tokens of the part, such as `120 tok`. An explanation of the part's name comes first
-        if the name needs one.
+        """The tokens of the part in words, such as `120 tok`. If the name of the part needs an
+        explanation, the explanation comes first.
         """
         tokens = f"{self.tokens:,} tok"
         return f"{_MEANING[self.name]}: {tokens}" if self.name in _MEANING else tokens

@@ -137,7 +137,8 @@ class MemoryPane:
     - `next_to_clear` are the tool results that will be cleared before any message leaves.
     - `next_to_leave` are the messages that will leave first; empty if results will be cleared
       first.
-    - `is_full` is True if the next add will do this, however short its message is.
+    - `is_full` is True if even the shortest new message clears these results or evicts these
+      messages.
     """
 
     def __init__(self, state: ConversationState, measure: Measure) -> None:
@@ -253,8 +254,8 @@ class MemoryPane:
 
     @property
     def next_others(self) -> str:
-        """The end of the sentence about the first message to leave: ` with #27, 88 tokens`. It
-        names the messages that leave with it, and the size of all.
+        """The end of the sentence about the first message to leave, such as ` with #27, 88 tokens`:
+        the messages that leave together with the first message, and the size of all.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""

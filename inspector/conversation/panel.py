@@ -311,7 +311,7 @@ class Why:
         """The URL that compares the policy in force with a higher limit, one that would have kept
         the message until it was needed. "" if there is no such limit.
 
-        The page compares them over the history up to that need.
+        The page compares both policies over the history up to that moment.
         """
         answer = self._state.selection.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None

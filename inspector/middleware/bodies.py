@@ -128,8 +128,8 @@ def _counts_refused_bodies(match: ResolverMatch | None) -> bool:
 
 
 class BoundedBodies:
-    """An ASGI application that refuses too large or too slow bodies of requests for the pages and
-    the API. Other requests of a project are passed on.
+    """An ASGI application that limits the bodies of requests for the pages and the API. Other
+    requests of a project are passed on. It refuses a body with one of these statuses:
 
     - 413: the body is too large.
     - 408: the body takes longer than 20 seconds plus 1 second for each 16 KiB.

@@ -95,8 +95,8 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause as a cause of the past, if it has one. A part of a cause, such as
-        one rule of a provider, keeps its usual title.
+        """The title for past cases of the cause, or its usual title if it has no other. A part of a
+        cause, such as one rule of a provider, has its usual title.
         """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
@@ -230,7 +230,7 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
 
 def ages_of(headlines: Headlines, moment: int) -> Ages:
     """Return the times at which the counts of an overview were made. `moment` is the newest change:
-    a count that includes it has no time.
+    counts that include this change have the time None.
     """
     counted, over_time = headlines.counted, headlines.over_time
     at = counted.at if counted.moment < moment else None

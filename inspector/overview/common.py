@@ -146,7 +146,7 @@ def values_of(memory_ids: Iterable[str]) -> Values:
 
 def common_of(flag: Flag, among: MemoryQuerySet | None, everywhere: Everywhere) -> Common:
     """Return what the conversations with a flag have in common. With `among`, only these
-    conversations count.
+    conversations count. `everywhere` counts how many conversations of the site have a value.
     """
     every = Memory.objects.all() if among is None else among
     rows = every.filter(flag.where)

@@ -39,7 +39,7 @@ def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return the client's IP address, or None if a proxy sends none or an invalid address."""
+    """Return the client's IP address; None if the proxy sent no valid address."""
     with suppress(ValueError):
         return str(ip_address(request.META.get("REMOTE_ADDR", "")))
     return None

@@ -1,8 +1,8 @@
 """Compares a model call with the previous one: where their shared prefix ends, and how many tokens
 are sent again.
 
-A prompt begins with the tools and the system message, and then has the other messages. A provider
-reads the beginning that two prompts share from its cache.
+A prompt begins with the tools and the system message, and then has the other messages. The
+beginning that two prompts share is read from the provider's prompt cache.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Difference(NamedTuple):
     - `shared` is the number of tokens in the shared prefix, and `place` the number of messages in
       it.
     - `is_broken` means that this prompt does not begin with the whole previous prompt.
-    - `again` is the number of tokens that are sent again after a broken prefix: of messages behind
-      the shared prefix that the previous prompt also had. Otherwise 0.
+    - `again` is the number of tokens that are sent again behind a broken prefix: the tokens of
+      messages that the previous prompt also had. 0 if the prefix is not broken.
     """
 
     shared: int | None

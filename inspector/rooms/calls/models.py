@@ -37,7 +37,7 @@ class CallManager(TableManager):  # type: ignore[type-arg]  # not generic at run
 
 
 class ModelCall(_OfConversation):
-    """A stored model call of a conversation, without its messages. They are stored elsewhere:
+    """A stored model call of a conversation. Its messages are stored elsewhere:
 
     - If calls began the conversation, the call's messages are the window after `step`. The window
       after `answer_step` also has the answer.

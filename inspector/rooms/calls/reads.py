@@ -109,8 +109,8 @@ def newest_of_all(size: int) -> list[ModelCall]:
 
 
 def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
-    """Return the newest rows that count calls which were not stored. With a `prefix`, only calls
-    that came with API tokens for this prefix.
+    """Return how many calls were not stored, by reason and sender, the newest first. With a
+    `prefix`, only calls that came with API tokens for this prefix count.
     """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
@@ -259,8 +259,8 @@ class RebuiltCall:
     def rows(self) -> Sequence[MessageView]:
         """The messages that were sent, including messages that a lowered limit hides today.
 
-        A message that is not in history has a seq below 0. An exception is a message that a client
-        put into the window: its seq is positive.
+        A message that only model calls sent has a seq below 0. All other messages, also those that
+        a client put into the window, have their usual seq.
         """
         if self.row.places:
             return views_of(self.row)

@@ -39,8 +39,8 @@ class Problem:
     - `seq` is the message that breaks the rule, or 0 for the whole window.
     - `since` is the step at which the problem began, and `at` its time; None if unknown.
     - `repairable_for` are the providers for which a repair would help.
-    - `is_pending` means that the next messages will end the problem, such as the result of a tool
-      call that is still running.
+    - `is_pending` means that the next messages will end the problem. An example is a tool call that
+      still waits for its results.
     """
 
     rule: str

@@ -41,7 +41,7 @@ CLIENT = "client"
 
 
 class Whose(NamedTuple):
-    """What the conversations with a problem are compared by, to find what they have in common.
+    """The data by which the page finds what the conversations with a problem have in common.
 
     `values` has each conversation's values, such as its tenant and its labels, by ID. `everywhere`
     counts how many conversations of the site have a value.

@@ -143,7 +143,9 @@ class StoredEvidence(NamedTuple):
     later: int
 
     def needed_terms(self, corpus: Corpus) -> NeededTerms:
-        """Return the terms that were needed after the summary, for display, without their texts."""
+        """Return the terms that were needed after the summary, without their texts. `corpus`
+        decides which terms are rare.
+        """
         return NeededTerms(tuple(each.needed_term(corpus) for each in self.terms))
 
     @property

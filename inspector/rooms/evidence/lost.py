@@ -84,11 +84,11 @@ class EvidenceCard:
 
     @property
     def of_all(self) -> str:
-        """The sentence after the headline: how many of all terms that the assistant was given the
-        summary holds, not only of the rare terms.
+        """The sentence after the headline. It is about all needed terms that the assistant was
+        given, not only rare terms: how many of them the summary holds.
 
-        While rare terms are unknown, the sentence says instead how many conversations are needed to
-        know them.
+        While it is unknown which terms are rare, the sentence says instead how many conversations
+        are needed to know them.
         """
         if self._level is Level.TOLD:
             return f"Rare terms are known only when {CORPUS} conversations have a summary."
@@ -100,9 +100,9 @@ class EvidenceCard:
 
     @property
     def better(self) -> str:
-        """A sentence that the last messages would have held more terms than the summary: `The last
-        10,000 tokens, kept as they were, would have held more terms than the summary with 50
-        terms.`
+        """A sentence which says that the last messages would have held more terms than the summary:
+        `The last 10,000 tokens, kept as they were, would have held more terms than the summary with
+        50 terms.`
 
         "" if the summary with a list of 50 lost terms holds at least as many terms.
         """

@@ -105,9 +105,9 @@ class CompactionsPage:
 
     @property
     def better(self) -> str:
-        """A sentence that the last messages would have held more terms than the summaries: `The
-        last 10,000 tokens, kept as they were, would have held more than the summaries with 50
-        terms.`
+        """A sentence which says that the last messages would have held more terms than the
+        summaries: `The last 10,000 tokens, kept as they were, would have held more than the
+        summaries with 50 terms.`
 
         "" if the summaries with a list of 50 lost terms hold at least as many terms.
         """
