@@ -111,8 +111,8 @@ def differences(before: Figures, now: Figures) -> list[Difference]:
 
 
 def worsened(key: str, found: Sequence[Difference]) -> str:
-    """Return "" if no figure is worse. Otherwise return all differences in a few lines, also those
-    for the better. `key` is the name of the baseline's entry.
+    """Return "" if no figure is worse than in the baseline. Otherwise return all differences, worse
+    and better, in a few lines. `key` is the name of the baseline's entry.
     """
     worse = [each for each in found if each.is_worse]
     if not worse:

@@ -74,8 +74,8 @@ class CallFilter:
 class CallTotals:
     """Sums over calls: their number, failures, and tokens as providers counted them.
 
-    `cost` is the cost of the prompts, as a number of input tokens: so many would cost the same at
-    the full price.
+    `cost` is the cost of the prompts, as a number of input tokens at the full price. For example,
+    100 cached tokens at a tenth of the full price cost 10.
     """
 
     calls: int = 0
@@ -132,8 +132,8 @@ def totals_by_day_and_model(since: datetime) -> dict[tuple[date, str], CallTotal
 
 
 def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal:
-    """Return the cost of prompts, as a number of input tokens: so many would cost the same at the
-    full price.
+    """Return the cost of prompts, as a number of input tokens at the full price. For example, 100
+    cached tokens at a tenth of the full price cost 10.
 
     `tokens` has the counts `input`, `cached` (read from the prompt cache) and `written` (to the
     cache). Cached and written tokens have prices of their own, by the model or else by the
