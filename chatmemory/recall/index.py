@@ -1,16 +1,13 @@
-"""The index: one message in the window that lists the exact terms of evicted messages.
+"""The index: one message in memory that lists exact terms of evicted messages. Needs no model.
 
-With an index in the policy, each add that evicts messages is followed by a change that replaces the
-old index by a new index. The index stands before the first message that can leave, and is never
-evicted itself. It lists the terms of evicted messages that no message in the window mentions. The
-best terms come first, as many as there is room for. No model is asked.
+If the policy has an index, a change that renews the index follows each add that evicts messages.
+The index stands before the first message that can leave. It lists the terms that no message in
+memory mentions, the best terms first, as many as fit.
 
-An attribute of the index message remembers more terms than the index lists, with the numbers of
-their messages. The next index is made only from this attribute, the messages that left meanwhile,
-and the window. So a verification can compute each index again.
-
-Somebody may leave a term out of the index. The attribute then has the term with a weight below 0,
-and the index no longer lists the term.
+An attribute of the index message has more terms than the text lists, with the numbers of their
+messages. The next index is made only from this attribute, the messages that left since, and the
+window. So a verification can compute each index again. A term that somebody left out has a weight
+below 0 there.
 """
 
 from __future__ import annotations
@@ -47,8 +44,8 @@ _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1, as for summari
 
 
 class Row(NamedTuple):
-    """A term of an index: its text, its label (what messages call it), and its weight for sorting,
-    which is below 0 for a term that somebody left out.
+    """A term of an index. `label` is what messages call the term. `weight` sorts the terms, and is
+    below 0 for a term that somebody left out.
 
     `sources` are the seqs of the newest messages with the term, oldest first; 0 for a message
     without a seq.
@@ -69,12 +66,14 @@ class Row(NamedTuple):
 
     @property
     def shown(self) -> tuple[str, str]:
-        """The label, and the term with the number of its last message, such as `A-1182 #25`."""
+        """The label, and the term with the number of its last message, such as ("order", "A-1182
+        #25").
+        """
         return self.label, f"{self.term} #{self.last}" if self.last else self.term
 
 
 class Left(NamedTuple):
-    """An evicted message with its number (seq); 0 if it has none."""
+    """An evicted message with its seq; 0 if it has none."""
 
     message: ChatMessage
     number: int
@@ -84,9 +83,9 @@ class Left(NamedTuple):
 class Index:
     """The content of an index message.
 
-    `rows` are all terms of the index; the message lists the first `shown` of them. `left` is the
-    number of all evicted messages so far; `of` are the seqs of the messages whose eviction led to
-    this index.
+    - `rows`: all terms of the index. The text lists the first `shown` of them.
+    - `left`: the number of all evicted messages so far.
+    - `of`: the seqs of the messages that were evicted just before this index was made.
     """
 
     rows: tuple[Row, ...] = ()
@@ -100,14 +99,12 @@ class Index:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The terms that the message must not list, because somebody chose to leave them out of the
-        index.
-        """
+        """The terms that somebody chose to leave out. The message does not list them."""
         return frozenset(row.term for row in self.rows if row.is_left_out)
 
     def message(self) -> UserMessage:
-        """Return the index as a message. An attribute has the whole index, so that `index_of` can
-        read it.
+        """Return the index as a message. Its text has the listed terms, and an attribute has all of
+        the index, for `index_of`.
         """
         rows = [[*row[:3], list(row.sources)] for row in self.rows]
         state = {"rule": RULE, "left": self.left, "of": list(self.of), "shown": self.shown}
@@ -119,15 +116,14 @@ class Index:
         return "\n".join([title, *lines_of(row.shown for row in self.listed)])
 
     def without(self, redacted: Collection[int]) -> Index:
-        """Return the index (the list of evicted terms) for a conversation in which the messages
-        `redacted` lost their text. A term that no other message has is blanked.
+        """Return the index after the messages `redacted` have lost their text. A term that no other
+        message has is blanked.
         """
         return replace(self, rows=tuple(_blanked(row, redacted) for row in self.rows))
 
     def renumbered(self, numbers: Mapping[int, int]) -> Index:
-        """Return the index (the list of evicted terms) for a branch, in which messages have other
-        seqs. `numbers` maps old seqs to new seqs; terms without a message in the branch are
-        removed.
+        """Return the index for a branch, where messages have other seqs. `numbers` maps old seqs to
+        new seqs. Terms without a message in the branch are removed.
         """
 
         def known(old: Iterable[int]) -> tuple[int, ...]:
@@ -164,7 +160,9 @@ def index_of(message: ChatMessage | None) -> Index | None:
 
 
 def _row(value: JsonValue) -> Row | None:
-    """Return a row of an attribute, or None: somebody else may have written it."""
+    """Return the row that an attribute describes. None for anything else, which a client may have
+    sent.
+    """
     term, label, weight, sources = value
     are_texts = isinstance(term, str) and isinstance(label, str)
     numbers = [abs(weight), *sources]
@@ -179,14 +177,16 @@ def is_index(message: ChatMessage | None) -> bool:
 
 
 def blank_index(text: str) -> UserMessage:
-    """Return an index message with this text and no terms, for an index that was redacted as a
-    whole.
+    """Return an index message with this text and no terms. It replaces an index that was
+    redacted.
     """
     return UserMessage(text, attributes=Index().message().attributes)
 
 
 def is_for_index(eviction: Eviction) -> bool:
-    """Return whether the index lists the terms of a message that left for this reason."""
+    """Return whether the terms of an evicted message belong into the index. This depends on the
+    reason of the eviction.
+    """
     return eviction.reason in INDEXED
 
 
@@ -196,11 +196,11 @@ def indexed(
     policy: Policy | None,
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
-    """Return the transition that replaces the index message after the messages `left` were evicted.
+    """Return the transition that renews the index message after the messages `left` were evicted.
 
-    Nothing changes if `left` is empty, or if there is no term to list. A full memory is trimmed to
-    the low mark; the index takes at most half of the room between that mark and the limit.
-    `entry_of` makes an entry from the new index message, with its tokens counted.
+    `entry_of` makes an entry, with its tokens, from the index message. If memory is full, it is
+    trimmed to the low mark. The index takes at most half of the room between this mark and the
+    limit. Nothing changes if no message was evicted, or if there is no term to list.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)
@@ -217,10 +217,10 @@ def chosen(
     policy: Policy | None,
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
-    """Return the transition that replaces the index message by one that leaves out exactly the
-    terms `left_out`.
+    """Return the transition to an index message that leaves out exactly the terms `left_out`.
 
-    Nothing changes if the window has no index message, or if the policy has no index.
+    Nothing changes if memory or the policy has no index. `entry_of` makes an entry, with its
+    tokens, from the index message.
     """
     old, others = apart(window)
     before = index_of(old.message) if old else None
@@ -235,7 +235,7 @@ def chosen(
 
 
 def apart(window: Window) -> tuple[Entry | None, list[Entry]]:
-    """Return the index message of a window, or None, and all other messages."""
+    """Return the index message of a window, or None; and the list of all other messages."""
     entries = window.with_messages()
     old = next((each for each in entries if each.pinned and is_index(each.message)), None)
     return old, [each for each in entries if each is not old]
@@ -250,8 +250,8 @@ def _fitted(
     entry_of: Callable[[ChatMessage], Entry],
     note: str,
 ) -> Transition | None:
-    """Return the transition to the renewed index, with as many terms as there is room for; None
-    without an index before and after.
+    """Return the transition to a renewed index with as many terms as fit. None if there was no
+    index, and there is none now.
     """
     stay = [each.message for each in others if each.message is not None]
     found = renewed(before, left, stay, policy)
@@ -273,8 +273,8 @@ def _fitted(
 
 
 def given_way(window: Window, policy: Policy | None) -> Transition:
-    """Return the transition that removes the index message (the list of evicted terms), because
-    another message has no room beside it. Nothing changes without an index.
+    """Return the transition that removes the index message, so that another message has room.
+    Nothing changes without an index message.
     """
     old, others = apart(window)
     return replaced(others, old, None, policy, NOTE) if old else unchanged(window, policy)
@@ -287,8 +287,8 @@ def replaced(
     policy: Policy | None,
     note: str,
 ) -> Transition:
-    """Return the transition that replaces the index message `old` by `new`; either can be None.
-    `others` are all other messages of the window.
+    """Return the transition that replaces the index message `old` by `new`. Without `old`, `new` is
+    added; without `new`, `old` is removed. `others` are all other messages of the window.
     """
     place = place_of(others, policy)
     after = [*others[:place], *([new] if new else []), *others[place:]]
@@ -306,8 +306,8 @@ def replaced(
 
 
 def place_of(entries: Sequence[Entry], policy: Policy | None) -> int:
-    """Return the position of an index message: before the first message that can leave, after the
-    leading system message, pinned messages and summaries.
+    """Return the position for an index message: after the messages that cannot leave (the leading
+    system message, pinned messages and summaries).
     """
     if policy is None:
         return 0
@@ -317,11 +317,11 @@ def place_of(entries: Sequence[Entry], policy: Policy | None) -> int:
 def renewed(
     before: Index, left: Sequence[Left], stay: Sequence[ChatMessage], policy: Policy
 ) -> Index:
-    """Return the new index after the messages `left` were evicted, with as many listed terms as the
-    policy allows.
+    """Return the index after the messages `left` were evicted. `before` is the old index, and
+    `stay` are the messages in memory.
 
-    Terms that no message in `stay` mentions come first, then all other terms. `stay` are the
-    messages in the window.
+    The policy limits how many terms are listed. Terms that a message in memory mentions are kept,
+    but not listed.
     """
     left = sorted(left, key=attrgetter("number"))
     shown_messages = [each for each in stay if not is_index(each)]
@@ -350,8 +350,8 @@ def renewed(
 
 
 def rank(row: Row) -> JsonValue:
-    """Return the sort key of a row: the heaviest terms first. Of equally heavy terms, the term that
-    was mentioned last comes first.
+    """Return the sort key of a term: the heaviest terms first. Of equally heavy terms, the term
+    mentioned last comes first.
     """
     return -row.weight, -row.last, row.term
 
@@ -365,7 +365,7 @@ def _merged(old: Row | None, term: str, label: str, weight: int, number: int) ->
 
 
 def _mentioned(rows: Iterable[Row], messages: Iterable[ChatMessage], lexicon: Lexicon) -> set[str]:
-    """Return the terms that some messages mention."""
+    """Return those terms of `rows` that the messages mention."""
     texts = [text for each in messages for text in texts_with_facts(each)]
     terms = Terms(row.term for row in rows)
     found = set[str]().union(*map(terms.found_in, texts))

@@ -1,6 +1,4 @@
-"""Maintains the index message in a replay: the message that lists the terms of evicted messages
-(see `recall.index`).
-"""
+"""Maintains the index message in a replay (see `recall.index`)."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ from chatmemory.windows.window import Entry, Window
 
 
 class Indexing:
-    """Maintains the index message of a replay. `said` are the messages of the replayed history,
-    whose terms the index lists.
-    """
+    """Maintains the index message in a replay. `said` are the messages of the history."""
 
     def __init__(self, policy: Policy, said: Sequence[ChatMessage]) -> None:
         self._policy, self._said = policy, said
@@ -35,7 +31,7 @@ class Indexing:
 
     def admit(self, window: Window, arrival: Entry) -> Transition:
         """Return the transition that adds a message. If the message has no room beside the index,
-        the index is removed from the window first.
+        the index is first removed from the window.
         """
         try:
             return admit(window, arrival, self._policy)
@@ -47,8 +43,8 @@ class Indexing:
     def renew(
         self, window: Window, change: Transition, cleared: Iterable[Eviction]
     ) -> Transition | None:
-        """Update the index after the add `change` and the clearing of tool results. Returns the
-        transition of the index, or None if it did not change.
+        """Renew the index in the window after the add `change`, before which tool results were
+        `cleared`. Returns the transition of the index, or None if it stayed the same.
         """
         if change.ignored:
             return self._gave_way
@@ -69,7 +65,7 @@ class Indexing:
         return Left(message, self._positions.get(entry, -1) + 1)
 
     def _with_message(self, entry: Entry) -> Entry:
-        """Return an entry with its message. A stub and an index have theirs."""
+        """Return an entry that has its message."""
         position = self._positions.get(entry)
         if position is None or entry.is_stub:
             return entry

@@ -1,5 +1,5 @@
-"""What a text says by itself is read once while the process keeps it, as each message of a
-conversation is read whenever another one comes.
+"""Caches what functions find in short texts. Each message of a conversation is read again whenever
+another message comes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ R = TypeVar("R")
 
 
 class KeptReading(Generic[T, P, R]):
-    """A function that reads a text, and keeps the latest results for short texts.
+    """A function that reads a text, with a cache of its latest `most` results for short texts.
 
-    `most` is the number of kept results, and `length_of` returns the characters of the text.
+    `length_of` returns the number of characters of a text.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class KeptReading(Generic[T, P, R]):
         return self._kept(text, *args, **kwargs) if is_short else self._read(text, *args, **kwargs)  # type: ignore[arg-type]
 
     def forget(self) -> None:
-        """Forget all kept results."""
+        """Empty the cache."""
         self._kept.cache_clear()
 
 
 def kept_if_short(
     most: int,
 ) -> Callable[[Callable[Concatenate[str, P], R]], KeptReading[str, P, R]]:
-    """Return a decorator that keeps the latest `most` results for texts of at most 2,000
+    """Return a decorator that caches the latest `most` results for texts of at most 2,000
     characters.
     """
     return lambda read: KeptReading(read, most, len)

@@ -1,4 +1,4 @@
-"""The kinds of incidents, and the single table of their words."""
+"""The kinds of incidents, and the words for each kind."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chatmemory.exceptions import InvalidValue
 
 
 class IncidentKind(StrEnum):
-    """The kind of an incident: how something that had left memory came up again. If several kinds
-    apply to a message, the first in this list counts.
+    """The kind of an incident: how something that had left memory came up again. Of several kinds
+    that apply to a message, the first in this list counts.
 
     - USER_REPEATED: a user repeats a fact.
-    - CALL_REPEATED: a tool call is repeated whose result had left memory.
+    - CALL_REPEATED: a tool is called again for a result that had left memory.
     - USER_SUPPLIED: a user gives a fact that only a tool had given.
     - USED_UNSEEN: the assistant uses a fact that is not in memory.
     """
@@ -27,12 +27,13 @@ class IncidentKind(StrEnum):
 
 @dataclass(frozen=True)
 class KindWords:
-    """The words for a kind of incident, as a `title` and in sentences.
+    """The words for a kind of incident.
 
-    `happened` follows the name of a fact or tool, such as `was said again after it had left`.
-    `to_several` follows several names; if it is empty, `happened` follows them, too. `short` labels
-    the message that repeats the fact. `repeated` is the verb for that message, as in `repeated in
-    #45`.
+    - `title`: the name of the kind.
+    - `happened`: follows the name of a fact or tool: `was said again after it had left memory`.
+    - `to_several`: follows several names; "" if `happened` fits.
+    - `short`: labels the message that repeats the fact. `repeated` is the verb for this message, as
+      in `repeated in #45`.
     """
 
     title: str
@@ -80,15 +81,15 @@ FORMER = {
 
 
 def words_of_kind(kind: IncidentKind, is_forced: bool) -> KindWords:
-    """Return the words for an incident of this kind. `is_forced` says that the assistant asked the
+    """Return the words for an incident of this kind. `is_forced` means that the assistant asked the
     user for the fact, or that the user said it was a repetition.
     """
     return FORCED if is_forced else WORDS[kind]
 
 
 def kind_named(name: str) -> IncidentKind:
-    """Return the kind with this name; names of the previous release are accepted. Raises
-    InvalidValue.
+    """Return the kind with this name, or with this name in the previous release. Raises
+    InvalidValue for an unknown name.
     """
     try:
         return FORMER.get(name) or IncidentKind(name)

@@ -1,7 +1,7 @@
 """Finds labels: what a text calls its terms, such as `flight_number` for HAT001.
 
-A label is the key of a term in JSON, or the word before a colon. Nothing else becomes a label, so
-that a list of terms by label contains no sentence of a user or a tool.
+A label is the key of a term in JSON, or the word before a colon. Other words are no labels, so that
+no sentence of a user or a tool gets into a list of terms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEY = declared_pattern(r"[A-Za-z_][A-Za-z0-9_\-]{0,29}")
 
 
 def labels_in(message: ChatMessage, terms: Collection[str]) -> dict[str, str]:
-    """Return the labels that a message gives to these terms, by term. Terms without a label are
+    """Return the labels that a message gives to these terms, by term. A term without a label is
     left out.
     """
     found = _Labels(terms)
@@ -39,10 +39,10 @@ def labels_in(message: ChatMessage, terms: Collection[str]) -> dict[str, str]:
 
 
 def lines_of(terms: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the terms as text, one line for each label, in the order of its first term: `order:
-    A-1182, A-1183`.
+    """Return terms as lines of text, one for each label, such as `order: A-1182, A-1183`. Labels
+    are in the order of their first term.
 
-    `terms` are pairs of a label, which may be empty, and a term as it is shown.
+    `terms` are pairs of a label, which may be "", and a term.
     """
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for label, term in terms:
@@ -54,7 +54,7 @@ def lines_of(terms: Iterable[tuple[str, str]]) -> list[str]:
 
 
 class _Labels:
-    """The labels that were found so far; "" for a term that a text has without one."""
+    """The labels found so far, by term; "" for a term that was only found without a label."""
 
     def __init__(self, terms: Collection[str]) -> None:
         self._missing = set(terms)
@@ -79,7 +79,7 @@ class _Labels:
                 self._keep(str(each), key)
 
     def read(self, text: str, key: str = "") -> None:
-        """Read a text that is no JSON, or a value that is under a key."""
+        """Look for terms in a text. `key` is the JSON key of the text, if it has one."""
         if not self._missing:
             return
         key = key if len(text) <= SHORT else ""
@@ -98,7 +98,7 @@ class _Labels:
         return named[1] if named else ""
 
     def _keep(self, term: str, label: str) -> None:
-        """Keep the first label of a term. A later one replaces none at all."""
+        """Store the label of a term. The first label counts."""
         if term in self._missing:
             label = label if _KEY.fullmatch(label) else ""
             self.labels[term] = label

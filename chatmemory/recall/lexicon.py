@@ -1,8 +1,7 @@
-"""The facts of a conversation by message: which facts each message states, and which it only
-mentions.
+"""The facts of each message of a conversation.
 
-A message states the facts that are found in its own text. A message mentions every fact of the
-conversation that its text contains, whole or by the identifying part of the fact.
+A message states the facts that are found in its own text. It mentions every fact of the
+conversation that its text contains, even if only by the identifying part.
 """
 
 from __future__ import annotations
@@ -28,17 +27,15 @@ from chatmemory.recall.term_search import Terms, identifying_part
 
 
 class MessageFacts(NamedTuple):
-    """The facts of a message. Names identify facts in the whole conversation.
+    """The facts of a message. A fact has the same name in the whole conversation.
 
-    - `own` are the facts that the message itself states: the text as written, by the fact's name.
-      Some of these are `dates`, others are `pairs` of a key and a value, such as `membership=gold`.
-    - `mentions` are the names of all facts in the message, also of facts that other messages
-      stated.
-    - `parts` are the mentioned facts of which the message has only a part: the end of a path, or
-      the value under another key. While the message is in memory, the fact is held, but the fact is
-      not `said` by the message.
-    - `speaker` is the type of the message. A message that a program wrote in the user's name has
-      the type of a tool result.
+    - `own`: the facts that the message itself states, each with how the message writes it. `dates`
+      and `pairs` (a key with its value, such as `membership=gold`) are some of them.
+    - `mentions`: all facts in the message, including facts that only other messages state.
+    - `parts`: those of `mentions` of which the message has only a part, such as the end of a path.
+      Such a fact counts as held while the message is in memory, but not as `said` by it.
+    - `speaker`: the type of the message. A user message that a program wrote counts as a tool
+      result.
     """
 
     own: Mapping[str, str]
@@ -50,12 +47,12 @@ class MessageFacts(NamedTuple):
 
     @property
     def said(self) -> frozenset[str]:
-        """The names of the facts that the message contains as a whole."""
+        """The names of the facts that the message has as a whole."""
         return self.mentions - self.parts
 
 
 class Lexicon:
-    """The facts of consecutive messages; `of` has the facts of each message."""
+    """The facts of a conversation. `of` has the facts of each message, in order."""
 
     def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
         self._messages, self._words = messages, words
@@ -72,8 +69,8 @@ class Lexicon:
 
     @cached_property
     def answers(self) -> Answers:
-        """The values that users repeat because the assistant asked for a value, or with a reminder,
-        such as "as I said".
+        """The values that users give again because the assistant asked, or with a reminder such as
+        "as I said".
         """
         return Answers(self._messages, self._words)
 
@@ -93,7 +90,9 @@ class Lexicon:
     def _mentions(
         self, texts: Iterable[str], *, is_prose: bool
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the facts that texts mention, and those of them that they say."""
+        """Return the facts that the texts mention, and those of them that the texts have as a
+        whole.
+        """
         found: set[str] = set()
         said: set[str] = set()
         for text in texts:
@@ -107,9 +106,7 @@ class Lexicon:
         return frozenset(found | said), frozenset(said)
 
     def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return the names of this conversation's facts that other texts mention, such as a
-        summary.
-        """
+        """Return which facts of the conversation other texts mention, such as a summary."""
         read = list(texts)
         dates = (date_names(dates_in(text), self._dates) for text in read)
         answers = map(self.answers.search.found_in, read)
@@ -118,9 +115,9 @@ class Lexicon:
 
 
 def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
-    """Return all texts of a message that could be facts in some conversation, sorted.
+    """Return everything in a message that could be a fact in some conversation, sorted.
 
-    Stored rows refer to a fact by its index in this list, so that they need not repeat its text.
+    A stored row refers to a fact by its index in this list, and so need not repeat its text.
     """
     found = found_in(message, words)
     values = nameable_values(text_of(message), words) if is_written_by_user(message) else ()
@@ -134,8 +131,8 @@ def speaker_of(message: ChatMessage) -> MessageType:
 
 
 def _is_prose(message: ChatMessage, speaker: MessageType) -> bool:
-    """Return whether the sentences of a message say pairs. The system message tells which values
-    there are, of any pair, and the texts of tools are no sentences.
+    """Return whether a user typed a message, or the assistant wrote it. Only the sentences of such
+    a message can state pairs.
     """
     if isinstance(message, UserMessage):
         return speaker is MessageType.USER and not is_pasted(message)

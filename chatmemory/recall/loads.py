@@ -1,19 +1,16 @@
-"""Finds the limits that keep a message in memory, without trying limits.
+"""Finds the limits that keep a message in memory, without trying limits. The load of a window is
+what the limit bounds, such as its tokens.
 
-The load is what the limit bounds, such as the tokens in the window. The history is replayed from an
-empty window under one limit throughout. The window is then always the current system message and
-all messages from some position on.
+In a replay under one limit, the window is the current system message and all messages from some
+position on. A message leaves when a window that begins with it would exceed the limit. A tool
+result directly after its call leaves with the call.
 
-A message leaves when a window that begins with this message would exceed the limit. A tool result
-directly after its call leaves together with the call.
+A larger limit does not always keep more messages: under a small limit, a call can leave before its
+result comes, so that the result stays.
 
-A larger limit does not always keep more messages. Under a small limit, a call can leave before its
-result arrives, and the result stays. A larger limit may keep the call until both leave together.
-
-This module states the rule of `windows.eviction` a second time, for policies that evict by
-`oldest_first` and have no options. `firsts` states the rule for a low mark and whole turns, and
-`clearings` for cleared tool results. For other policies, `windows.eviction` itself is used. A test
-compares the results.
+This is the rule of `windows.eviction` a second time, for policies that evict by `oldest_first`
+without options. Tests compare them. `firsts` and `clearings` state the rule for some options. All
+other policies are replayed by `windows.eviction`.
 """
 
 from __future__ import annotations
@@ -46,16 +43,16 @@ Interval = tuple[int, int | None]  # limits from the first up to, but not includ
 
 
 def evicts_oldest_first(policy: Policy) -> bool:
-    """Return whether a policy evicts the oldest messages first, by the rule that most policies
-    share, and has no options that change this rule.
+    """Return whether a policy evicts by the common rule, the oldest messages first, and has no
+    options that change this.
     """
     is_usual = not has_own_rule(type(policy)) and not policy.has_window_options
     return is_usual and not policy.whole_results
 
 
 class Stub(NamedTuple):
-    """The placeholder of a cleared tool result: its tokens, and the position of the message whose
-    arrival replaced the result.
+    """The placeholder of a cleared tool result. `at` is the position of the message for which the
+    result was cleared.
     """
 
     at: int
@@ -63,11 +60,10 @@ class Stub(NamedTuple):
 
 
 class IndexSpan(NamedTuple):
-    """An index message (a list of evicted terms) in a replay. It is in memory until the next index
-    message comes.
+    """An index message in a replay. It came with the message at position `at`, and is in memory
+    until the next index message comes.
 
-    `at` is the position of the message after which the index message came. If `tokens` is 0, the
-    previous index message left and no new index message came.
+    If `tokens` is 0, the previous index message left, and no other came.
     """
 
     at: int
@@ -86,16 +82,14 @@ class IndexSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Departures:
-    """The times at which messages left memory in a replay, as positions of messages.
+    """When messages left memory in a replay.
 
-    `at` has, for each message, the position of the later message at whose arrival it left. For a
-    message that stayed to the end, this is the length of the history. Some messages were never in
-    memory, because they had no room or were ignored. For these, and for an interrupted tool call,
-    `at` has the message's own position.
-
-    `stubs` maps the position of a cleared tool result to its placeholder. The placeholder left at
-    the position that `at` has for the tool result. `indexes` are the index messages in order, each
-    in memory until the next index message.
+    - `at`: for each message, the position of the message at whose arrival it left. If it stayed to
+      the end, this is the length of the history. If it was never in memory, this is its own
+      position; an interrupted tool call, too, has its own position.
+    - `stubs`: the placeholders of cleared tool results, by the position of the result. A
+      placeholder left when `at` says.
+    - `indexes`: the index messages in order. Each is in memory until the next.
     """
 
     at: Sequence[int]
@@ -104,8 +98,8 @@ class Departures:
 
     @cached_property
     def of_texts(self) -> Sequence[int]:
-        """For each message, the position at which its text left memory: because the message was
-        evicted, or because a placeholder replaced the text.
+        """For each message, the position of the message at whose arrival its text left memory: by
+        eviction, or because a placeholder replaced it.
         """
         if not self.stubs:
             return self.at
@@ -116,12 +110,12 @@ class Departures:
 
 
 class Loads:
-    """The loads of the windows that a history can have. A window is given by the positions of its
-    first and last message, and its load is what the limit bounds, such as tokens.
+    """The loads of the windows that a history can have. A load is what the limit bounds, such as
+    tokens.
 
-    `systems` has, for each message, the position of the system message that is in force after the
-    message arrived. `calls` has, for each tool result, the position of the tool call that the
-    result directly follows. Both have None where no such message exists.
+    - `systems`: for each message, the position of the system message in force after it, or None.
+    - `calls`: for each tool result that directly follows its tool call, the position of the call;
+      else None.
     """
 
     def __init__(self, messages: Sequence[Entry], said: Sequence[ChatMessage] = ()) -> None:
@@ -141,21 +135,21 @@ class Loads:
 
     @property
     def have_one_system(self) -> bool:
-        """Whether the history has at most one system message. Then loads never fall when messages
-        are added.
+        """Whether the history has at most one system message. Then a load never falls when a
+        message is added.
         """
         return len({*self.systems} - {None}) <= 1
 
     def between(self, first: int, last: int, policy: Policy) -> int:
         """Return the load of a window with the messages from position `first` to `last`, in the
-        unit of the policy's limit.
+        policy's unit.
         """
         before, after = self._costs_under(policy)
         return policy.overhead + after[last] - before[first]
 
     def _costs_under(self, policy: Policy) -> _Costs:
-        """Return the costs of the history before each message, and of the history with it and the
-        system message in force.
+        """Return, for each message, the cost of all messages before it, and the cost of all
+        messages up to it with the system message in force.
         """
         known = self._costs
         if known and policy is known[0]:
@@ -171,7 +165,7 @@ class Loads:
         return self._costs[1]
 
     def departures(self, policy: Policy | None) -> Departures:
-        """Return when each message leaves in a replay under a policy. The policy None keeps
+        """Return when each message leaves in a replay under a policy. The policy None sends
         everything.
         """
         if policy is None:
@@ -197,15 +191,17 @@ class Loads:
         return Clearable(self.messages)
 
     def _by_clearing(self, policy: Policy) -> Departures:
-        """Return the departures of a plain history under a policy that clears old results."""
+        """Return when each message leaves a plain history, under a policy that clears old tool
+        results.
+        """
         count = partial(count_tokens, estimator_for(policy.estimator))
         window = ClearingWindow(*self._window_under(policy), policy, self._clearable, count)
         left, stubs = window.departures()
         return Departures(left, {place: Stub(*each) for place, each in stubs.items()})
 
     def _window_under(self, policy: Policy) -> tuple[Sequence[int], Places, int, int]:
-        """Return the costs and places of a plain history, what its system message costs with the
-        overhead, and its first message behind that.
+        """Return four values for a plain history: the costs, the places, the cost of system message
+        and overhead, and the position of the first message after the system message.
         """
         costs, _ = self._costs_under(policy)
         system = self.messages[0] if self.systems[:1] == [0] else None
@@ -213,7 +209,7 @@ class Loads:
         return costs, self._places, base, int(system is not None)
 
     def _by_firsts(self, policy: Policy) -> list[int]:
-        """Return the departures of a plain history under a policy with a low mark, or that takes
+        """Return when each message of a plain history leaves, under a policy with a low mark or
         whole turns.
         """
         costs, places, base, begin = self._window_under(policy)
@@ -261,8 +257,8 @@ class Loads:
         return left
 
     def _exceeded_at(self, policy: Policy) -> list[int]:
-        """Return the position at which the window that begins at each message first exceeds the
-        limit.
+        """Return, for each message, the position at which a window that begins with it first
+        exceeds the limit.
         """
         exceeded, last = [], 0
         for first in range(len(self.messages)):
@@ -273,8 +269,8 @@ class Loads:
         return exceeded
 
     def _is_apart(self, call: int, result: int, last: int, policy: Policy) -> bool:
-        """Return whether a system message separates a call from its result after a message, so that
-        the result does not leave with the call.
+        """Return whether a system message stands between a tool call and its result. Then the
+        result does not leave with the call.
         """
         system = self.systems[min(last, len(self.messages) - 1)]
         is_between = system is not None and call < system < result
@@ -283,8 +279,8 @@ class Loads:
     def limits_that_drop(
         self, position: int, policy: Policy, end: int | None = None
     ) -> list[range] | None:
-        """Return the ranges of limits under which a message is not in the window after `end`
-        messages, by default after all. None means all limits.
+        """Return the ranges of limits under which a message is not in the window after the first
+        `end` messages (by default, all). None means all limits.
 
         Only for policies that evict the oldest messages first.
         """
@@ -300,10 +296,8 @@ class Loads:
     def _limits_that_sweep(
         self, call: int, result: int, policy: Policy, end: int
     ) -> Iterator[range]:
-        """Yield the limits under which a call leaves while its result is directly behind it.
-
-        The call leaves when the load of the window that begins at it exceeds the limit for the
-        first time.
+        """Yield the ranges of limits under which a tool call takes its result with it when it
+        leaves.
         """
         highest = 1
         for last in range(call, end):
@@ -316,9 +310,9 @@ class Loads:
         """Return the limits under which the message at `position` is in memory right after the
         message at `last` came.
 
-        The limits are pairs (first, end): each limit from `first` up to, but not including, `end`.
-        None as `end` means no end. The policy must evict the oldest messages first, and loads must
-        never fall in this history (see `have_one_system`).
+        Each item (first, end) stands for the limits from `first` up to, but not including, `end`;
+        None as `end` means no end. Only for policies that evict the oldest messages first, and if
+        `have_one_system`.
         """
         alone, call = self.between(position, last, policy), self.calls[position]
         if call is None or self._is_apart(call, position, last, policy):
@@ -330,10 +324,10 @@ class Loads:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The smallest limit that keeps a message in memory, as all larger limits do.
+    """The smallest limit that keeps a message in memory, as all larger limits do. `limit` is None
+    if there is none.
 
-    `limit` is None if there is no such limit. `tried_every` is the distance between the limits that
-    were tried. With a distance of 1, `limit` is exact.
+    `tried_every` is the distance between the limits that were tried. If it is 1, `limit` is exact.
     """
 
     limit: int | None
@@ -341,7 +335,7 @@ class Keeping:
 
 
 class Mention(NamedTuple):
-    """The position of a message that must still be in the window after the first `end` messages."""
+    """A message that must still be in memory after the first `end` messages, by its position."""
 
     position: int
     end: int
@@ -351,12 +345,12 @@ def smallest_limit(
     messages: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
 ) -> Keeping | None:
     """Return the smallest limit that keeps the message at `position` in memory to the end of
-    `messages`.
+    `messages`. The limit of `policy` is ignored.
 
-    The limit of `policy` itself is ignored. A tool result does not count as kept if memory only has
-    its placeholder. If the policy does not simply evict the oldest messages first, limits are tried
-    in replays. If all these replays would add more than `most_adds` messages, only limits at equal
-    distances are tried. None if these limits would be too few for an answer.
+    If the limit cannot be computed, limits are tried in replays, at equal distances, so that the
+    replays add at most `most_adds` messages. None if these would be too few limits.
+
+    A cleared tool result does not count as kept.
     """
     loads, mention = Loads(messages), Mention(position, len(messages))
     if evicts_oldest_first(policy):
@@ -367,11 +361,11 @@ def smallest_limit(
 def smallest_limits(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
 ) -> dict[Mention, Keeping]:
-    """Return, for each mention, the smallest limit that keeps its message in memory. Mentions whose
-    limit cannot be found are left out.
+    """Return the smallest limit that keeps each of these messages in memory. Messages whose limit
+    cannot be found are left out.
 
-    If limits must be tried in replays, early mentions get shorter replays than late mentions. So
-    their limits are as exact as in a short history.
+    If limits must be tried in replays, a replay ends with the last mention that it is for. So the
+    limits of early mentions are as exact as in a short history.
     """
     if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
         return {mention: _by_loads(loads, mention, policy) for mention in mentions}
@@ -394,10 +388,8 @@ def _by_loads(loads: Loads, mention: Mention, policy: Policy) -> Keeping:
 def _tried(
     loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int
 ) -> dict[Mention, Keeping]:
-    """Replay under decreasing limits, starting with one that holds everything, until each message
-    was dropped.
-
-    Limits above the first one keep the same messages, because nothing has to leave.
+    """Replay under decreasing limits, until none of the messages is kept any more. The first limit
+    holds the whole history.
     """
     count = len(loads.messages)
     most = max(1, policy.load(policy.total(loads.messages)))

@@ -1,5 +1,6 @@
-"""Finds the facts and tool calls of earlier messages that each message uses again. Whether memory
-still had them is decided later, in a replay; see `needs`.
+"""Finds the facts and tool calls from earlier messages that each message uses again.
+
+A replay decides later whether memory still had them; see `needs`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
 class Needed(NamedTuple):
-    """Facts of earlier messages, or an earlier tool call, that a message uses. The message is an
-    incident of this `kind` if memory had lost these facts or this call.
+    """What a message uses of earlier messages: facts, or a tool call. The message is an incident of
+    this `kind` if memory had lost them.
 
-    `parts` has a pair for each fact, or for the call: its name, and the position of the last
-    earlier message that mentions it. `fact` is the text to show; "" stands for the fact in `parts`
-    that leaves memory first.
+    - `parts`: for each fact, or for the call, its name and the position of the last earlier message
+      that mentions it.
+    - `fact`: the text to show; "" for the fact in `parts` that leaves memory first.
     """
 
     kind: IncidentKind
@@ -29,11 +30,10 @@ class Needed(NamedTuple):
 
 
 class NeededAt(NamedTuple):
-    """What one message uses of earlier messages (`needed`), and what later messages can find in
-    this message (`mentions`).
+    """What one message uses of earlier messages (`needed`).
 
-    `mentions` are the names of facts and calls in this message. Names that no message of the
-    conversation uses are left out.
+    `mentions` are the names of the facts and calls in this message that some message of the
+    conversation uses.
     """
 
     needed: Sequence[Needed]
@@ -41,7 +41,7 @@ class NeededAt(NamedTuple):
 
 
 def needed_at(read: Sequence[ReadMessage]) -> list[NeededAt]:
-    """Return what each message of a history uses of earlier messages, in one pass."""
+    """Return, for each message of a history, what it uses of earlier messages."""
     last: dict[str, int] = {}
     found: list[list[Needed]] = []
     for position, each in enumerate(read):
@@ -59,8 +59,8 @@ def needed_at(read: Sequence[ReadMessage]) -> list[NeededAt]:
 
 
 def _needed_in(read: ReadMessage) -> Iterator[tuple[IncidentKind, Sequence[str], str]]:
-    """Yield the needs of a message: their kinds, the names of their parts, and what to show of
-    each; "" for the part that leaves first.
+    """Yield the needs of a message. Each has a kind, the names of its parts, and a text to show; ""
+    for the part that leaves memory first.
     """
     for again in read.again:
         if again.kind is IncidentKind.USED_UNSEEN:
@@ -73,6 +73,8 @@ def _needed_in(read: ReadMessage) -> Iterator[tuple[IncidentKind, Sequence[str],
 
 
 def _shown(again: Recurrence, own: Mapping[str, str]) -> str:
-    """Return the best known fact in a call's result, or the call if the result has none."""
+    """Return the best example among the facts in a tool result; without a fact, the name of the
+    call.
+    """
     best = min(again.facts, key=example_rank, default=again.call)
     return own.get(best, best)

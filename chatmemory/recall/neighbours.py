@@ -1,4 +1,4 @@
-"""Finds phrases: neighbouring words that may be a value although no pattern finds them."""
+"""Finds phrases: words next to each other that may be a value, although no pattern finds them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _RUN = declared_pattern(f"[{CJK}]{{2,}}")
 
 
 def phrases_in(text: str, start: int, end: int) -> Iterator[Value]:
-    """Yield the phrases between the indices `start` and `end` of a text: up to four neighbouring
-    words each. In a language without spaces, a phrase has up to ten characters.
+    """Yield the phrases of a text between two indices. A phrase has up to four words; in a language
+    without spaces, up to ten characters.
 
-    A phrase has no fillers (small words in short answers). It is not just a noun that names a kind
-    of fact, such as "order number".
+    Small words are no part of a phrase. A noun for a kind of fact, such as "order number", is no
+    phrase.
     """
     known, last = fillers(), min(end, start + MOST_SIGNS_READ)
     words: list[tuple[int, int]] = []

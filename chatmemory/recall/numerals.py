@@ -1,6 +1,6 @@
-"""Numbers in words, and times of day, in the languages of phrases.toml.
+"""Finds numbers in words, and times of day, in the languages of phrases.toml.
 
-Two times are equal if a clock with hands looks the same: `18:30` equals `half past six`.
+Two times are equal if they look the same on a clock with hands: `18:30` equals `half past six`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MAY_BE_TIME = declared_pattern(
 
 
 class Time(NamedTuple):
-    """A time of day in a text, at the indices from `start` to `end`. `key` is equal for times at
-    which a clock with hands looks the same, such as 6:30 and 18:30.
+    """A time of day in a text, from index `start` to `end`. Times that look the same on a clock
+    with hands, such as 6:30 and 18:30, have the same `key`.
     """
 
     start: int
@@ -58,7 +58,7 @@ def _number(written: str) -> int:
 
 @cache
 def _patterns() -> Mapping[re.Pattern[str], int]:
-    """Return the patterns of times, with the minutes that they add to their hour."""
+    """Return the patterns of times. Each has the minutes to add to the hour that it names."""
     words = "|".join(sorted(numbers(), key=len, reverse=True))
     hour = r"(?<![0-9a-z.:,])(?P<hour>[0-9]{1,2})"
     any_hour = rf"(?<![0-9a-z.:,])(?P<hour>[0-9]{{1,2}}|{words})"
@@ -81,10 +81,10 @@ _THOUSANDS = declared_pattern(
 
 
 def small_numbers_in(lowered: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the small numbers that a text writes as words, such as "three": the start, the end and
-    the digits of each.
+    """Yield the small numbers that a text writes in words: start, end and digits, such as "3" for
+    "three".
 
-    The text, `lowered`, is in lowercase without accents.
+    `lowered` is the text in lowercase without accents.
     """
     known = numbers()
     for found in _WORDS.finditer(lowered):
@@ -93,10 +93,10 @@ def small_numbers_in(lowered: str) -> Iterator[tuple[int, int, str]]:
 
 
 def numbers_in(lowered: str, words: Iterable[str]) -> Iterator[str]:
-    """Yield the digits of the numbers that a text writes with words, such as "three" or "15
+    """Yield, in digits, the numbers that a text writes with words, such as "three" or "15
     thousand".
 
-    The text, `lowered`, is in lowercase without accents. `words` are all words of the text.
+    `lowered` is the text in lowercase without accents, and `words` are all its words.
     """
     if not numbers().keys().isdisjoint(words) or HAS_CJK.search(lowered):
         yield from (digits for _, _, digits in small_numbers_in(lowered))

@@ -1,12 +1,12 @@
-"""Finds pairs: a key and its value, such as `membership=gold`, that the assistant takes from
-earlier JSON into a tool call.
+"""Finds pairs: a key with its value, such as `membership=gold`, that a tool call takes from earlier
+JSON.
 
-A pair in the arguments of a tool call is a fact if earlier JSON has the same value under the same
-key. The earlier JSON may be the arguments of another call, or a tool result.
+A pair in the arguments of a tool call is a fact if earlier JSON (arguments or a tool result) has
+the same value under the same key.
 
-A text mentions a pair if the text has the value as whole words, whatever the key. A text states a
-pair if its JSON has both the key and the value. A sentence states a pair if it has the value and a
-word of the key.
+- A text mentions a pair if it has the value as whole words.
+- JSON states a pair if it has the key with the value. A sentence states a pair if it has the value
+  and a word of the key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 class Pairs:
-    """The pairs of key and value in a conversation that are facts."""
+    """The pairs (a key with its value) in a conversation that are facts."""
 
     def __init__(self, messages: Sequence[ChatMessage], facts: Collection[str]) -> None:
         earlier: set[Pair] = set()
@@ -59,15 +59,15 @@ class Pairs:
                 self._sizes[words[0]].add(len(words))
 
     def used_at(self, position: int) -> frozenset[Pair]:
-        """Return the pairs in the tool calls of the message at a position, if they are facts."""
+        """Return the pairs in the tool calls of the message at a position that are facts."""
         return self._of_calls[position] & self._facts
 
     def mentioned_in(self, text: str) -> set[Pair]:
-        """Return the pairs whose value is in a text."""
+        """Return the pairs whose value a text contains."""
         return set(self._found_in(_words(text))) if self._facts else set()
 
     def said_in(self, text: str, is_prose: bool) -> set[Pair]:
-        """Return the pairs that a text states: in its JSON, or, if `is_prose`, in its sentences."""
+        """Return the pairs that a text states: in JSON, or with `is_prose`, in a sentence."""
         value = json_of(text) if self._facts else None
         if value is not None:
             return self._facts.intersection(_pairs_of(value))
@@ -82,7 +82,7 @@ class Pairs:
                     yield pair
 
     def _found_in(self, words: Sequence[str]) -> Iterator[Pair]:
-        """Yield the facts whose values are among some words."""
+        """Yield the pairs whose values are among these words."""
         known = self._sizes.keys() & set(words)
         for at, word in enumerate(words) if known else ():
             for size in self._sizes[word] if word in known else ():
@@ -108,7 +108,9 @@ def _pairs_of(value: JsonValue) -> Iterator[Pair]:
 
 
 def _is_value(text: str) -> bool:
-    """Return whether a text tells something: `1`, `no` and `true` do not."""
+    """Return whether a text can be a value of a pair. `1`, `no` and `true` cannot: they tell too
+    little.
+    """
     is_small = text.isdecimal() and len(text) < SHORTEST_NUMBER
     is_telling = len(text) > 1 and text.lower() not in _NO_VALUES
     return is_telling and len(text) <= LONGEST_VALUE and not is_small
@@ -125,5 +127,5 @@ def _key_words(key: str) -> Iterator[str]:
 
 
 def _stem(word: str) -> str:
-    """Return a word without the ending of a plural."""
+    """Return a word without its plural ending."""
     return word.removesuffix("s") if len(word) > SHORTEST_WORD else word

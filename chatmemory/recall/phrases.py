@@ -1,8 +1,8 @@
-"""Recognizes requests and reminders: how an assistant asks for a fact, and how a user says that a
-fact was given before.
+"""Recognizes requests (how an assistant asks for a fact) and reminders (how a user says that a fact
+was given before).
 
-The phrases of several languages are in phrases.toml. Projects add phrases of their own, see
-`Words`. A folded text is in lowercase, without accents.
+The phrases of all languages are in phrases.toml. Projects add their own with `Words`. A folded text
+is in lowercase without accents.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _SIGNS = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\u202f": " ", "\
 
 @cache
 def _data() -> JsonMap:
-    """Return the content of phrases.toml, which only conversations need that somebody reads."""
+    """Return the content of phrases.toml, read at the first use."""
     return toml_beside(__file__, "phrases.toml")
 
 
 @cache
 def own_kinds() -> frozenset[str]:
-    """Return the kinds of facts that all users know about themselves, such as their telephone
+    """Return the kinds of facts that users know about themselves, such as their telephone
     number.
     """
     return frozenset(_data()["own"]["kinds"])
@@ -57,15 +57,13 @@ def own_kinds() -> frozenset[str]:
 
 @cache
 def own_keys() -> frozenset[str]:
-    """Return keys of JSON, such as "zip" and "dob", whose values are facts that all users know
-    about themselves.
-    """
+    """Return JSON keys of facts that users know about themselves, such as "zip" and "dob"."""
     return frozenset(_data()["own"]["keys"])
 
 
 def narrow(text: str) -> str:
-    """Return a text of the same length in which full-width letters and digits are replaced by
-    ordinary ones.
+    """Return a text of the same length with ordinary letters and digits in place of full-width
+    ones.
     """
     if text.isascii():
         return text
@@ -85,17 +83,15 @@ def folded(text: str) -> str:
 
 
 def in_one_kana(text: str) -> str:
-    """Return a text with its katakana replaced by hiragana, so that names in both scripts can be
+    """Return a text with hiragana in place of katakana, so that names in both scripts can be
     compared.
     """
     return text.translate(_KATAKANA)
 
 
 def aligned(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text in lowercase without accents, and a list of indices. For each character of the
-    new text, the list has the index of this character in the original text.
-
-    The last index of the list is the length of the original text.
+    """Return a text in lowercase without accents. Also return, for each of its characters, the
+    index of the character in the original text; at the end, the original length.
     """
     if text.isascii():
         return folded(text), range(len(text) + 1)
@@ -115,8 +111,8 @@ def _folded_sign(sign: str) -> str:
 
 @cache
 def months() -> Mapping[str, int]:
-    """Return the numbers of the months, from 1 to 12, by their names in all languages. The names
-    are in lowercase without accents.
+    """Return the numbers of the months, from 1 to 12, by their names in all languages. Names are in
+    lowercase without accents.
     """
     known = (_data()[name].get("months", "").split() for name in LANGUAGES)
     return {folded(month): number for names in known for number, month in enumerate(names, 1)}
@@ -124,8 +120,8 @@ def months() -> Mapping[str, int]:
 
 @cache
 def numbers() -> Mapping[str, int]:
-    """Return the numbers from 2 to 12 by the words that stand for them in all languages. The words
-    are in lowercase without accents.
+    """Return the numbers from 2 to 12, by their words in all languages. Words are in lowercase
+    without accents.
     """
     known = (_data()[name]["numbers"].split() for name in LANGUAGES)
     found = {folded(word): number for words in known for number, word in enumerate(words, 2)}
@@ -133,7 +129,9 @@ def numbers() -> Mapping[str, int]:
 
 
 def by_length(words: Iterable[str]) -> list[str]:
-    """Return words with the longest first; words of equal length are in alphabetical order."""
+    """Return words sorted by length, the longest first. Words of equal length are in alphabetical
+    order.
+    """
     return sorted(words, key=lambda each: (-len(each), each))
 
 
@@ -142,8 +140,8 @@ def sentences_of(text: str) -> list[str]:
 
 
 class Noun(NamedTuple):
-    """A noun that names kinds of facts, at the indices from `start` to `end` of a text in lowercase
-    without accents.
+    """A noun that names kinds of facts, such as "order number". `start` and `end` are indices in a
+    text in lowercase without accents.
     """
 
     start: int
@@ -152,7 +150,7 @@ class Noun(NamedTuple):
 
 
 class Nouns:
-    """The nouns of some languages that name kinds of facts, to find these kinds in texts."""
+    """Nouns that name kinds of facts, such as "order number". Finds them in texts."""
 
     def __init__(self, by_kind: Iterable[tuple[str, Sequence[str]]]) -> None:
         kinds: defaultdict[str, set[str]] = defaultdict(set)
@@ -171,8 +169,8 @@ class Nouns:
         )
 
     def found_in(self, text: str) -> list[Noun]:
-        """Return the nouns in a text in order. The text is in lowercase without accents. Of several
-        nouns at one index, only the longest is returned.
+        """Return the nouns in a text, in order. Of several nouns at one index, only the longest is
+        returned. The text is in lowercase without accents.
         """
         found = [*self._words_in(text)]
         if HAS_CJK.search(text):
@@ -198,7 +196,7 @@ _NounWords = tuple[tuple[str, ...], frozenset[str]]
 def _longest(
     nouns: Iterable[_NounWords], words: Sequence[re.Match[str]], at: int
 ) -> _NounWords | None:
-    """Return the first of some nouns, the longest first, that stands at a word."""
+    """Return the longest of these nouns that begins at the word with the index `at`, or None."""
     for noun in nouns:
         size = len(noun[0])
         if size == 1:
@@ -211,7 +209,7 @@ def _longest(
 
 
 def _singulars(word: str) -> tuple[str, ...]:
-    """Return a word, and what it may be the plural of."""
+    """Return a word, and the words of which it may be the plural."""
     return (word, word[:-1]) if len(word) > 3 and word[-1] in "sn" else (word,)
 
 
@@ -223,11 +221,11 @@ def shapes_of(kind: str) -> Sequence[str]:
 # Wide: the lists of phrases.toml under their names there, and two patterns made of them.
 @dataclass(frozen=True, eq=False)
 class Language:
-    """The phrases of a language, compiled to regular expressions; phrases.toml explains them under
-    the names of the fields.
+    """The phrases of a language, as regular expressions. Most fields have the names of keys in
+    phrases.toml, which explains them.
 
-    Two fields find any of several phrases: `any_question` finds any of `questions`, and `may_ask`
-    any question or request. `behind` is `requests_behind` in phrases.toml.
+    `any_question` finds any of `questions`, and `may_ask` any question or request. `behind` is
+    `requests_behind` in phrases.toml.
     """
 
     name: str
@@ -279,10 +277,9 @@ class Language:
 
     def request_in(self, sentence: str, own: re.Pattern[str]) -> tuple[frozenset[str], bool]:
         """Return the kinds of facts that a sentence asks for. The second value is True if the
-        sentence names no kind, but asks to repeat something.
+        sentence only asks to repeat something, without a kind.
 
-        The sentence is in lowercase without accents. `own` is a pattern that finds the project's
-        own phrases of requests.
+        The sentence is in lowercase without accents. `own` is a pattern of the project's phrases.
         """
         kinds: set[str] = set()
         for pattern, asked in self.questions if self.any_question.search(sentence) else ():
@@ -295,10 +292,10 @@ class Language:
         return frozenset(kinds), not kinds and self.again.search(sentence) is not None
 
     def without_offers(self, sentence: str) -> str:
-        """Return a sentence without its offers: `anything else, such as a seat?` asks for no seat.
-        The sentence is in lowercase without accents.
+        """Return a sentence without offers: `anything else, such as a seat?` asks for no seat.
 
-        After an offer, clauses are left out up to the next clause that asks for something.
+        After an offer, the next clauses are left out, too, up to a clause that asks for something.
+        The sentence is in lowercase without accents.
         """
         if not self.no_requests.search(sentence):
             return sentence
@@ -312,14 +309,16 @@ class Language:
         return ",".join(kept)
 
     def may_be_request(self, sentence: str) -> bool:
-        """Return whether a sentence that is no question asks for something, as "please send me your
-        order number" does. The sentence is in lowercase without accents.
+        """Return whether a sentence that is no question may be a request, such as "please send me
+        your order number". The sentence is in lowercase without accents.
         """
         pattern = self.behind if self.name in _WITHOUT_SPACES else self.requests
         return pattern.search(sentence) is not None
 
     def _kinds_behind(self, rest: str) -> set[str]:
-        """Return the kinds in the rest of a sentence, if the first one is near."""
+        """Return the kinds of facts that nouns in the rest of a sentence name. Empty if the first
+        noun is not near its beginning.
+        """
         if (end := self.until.search(rest)) and self.name not in _WITHOUT_SPACES:
             rest = rest[: end.start()]
         nouns = self.nouns.found_in(rest)
@@ -334,8 +333,8 @@ class Language:
         return {kind for noun in nouns for kind in noun.kinds} if is_near else set()
 
     def _kinds_before(self, sentence: str) -> set[str]:
-        """Return the kinds of the nouns directly before what stands behind them in a request, and
-        of the nouns of which a question consists.
+        """Return the kinds of facts that nouns before a phrase such as "please" name; or those of a
+        question that is only nouns.
         """
         behind = {each.start() for each in self.behind.finditer(sentence)}
         nouns = self.nouns.found_in(sentence) if behind or "?" in sentence else []
@@ -360,7 +359,7 @@ class Language:
 
 
 def _any_of(language: str, patterns: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds any of some patterns as whole words of a folded text."""
+    """Return a pattern that finds any of these patterns, as whole words of a folded text."""
     either = _either(patterns)
     if language not in _WITHOUT_SPACES:
         either = rf"(?<![^\W_])(?:{either}){_NO_LETTER}"
@@ -390,18 +389,18 @@ def fillers() -> frozenset[str]:
 
 @cache
 def sign_fillers() -> tuple[str, ...]:
-    """Return the fillers (small words in short answers) of languages without spaces, the longest
-    first.
+    """Return the small words of languages without spaces that may surround a value in a short
+    answer, the longest first.
     """
     return tuple(by_length(each for each in fillers() if HAS_CJK.search(each)))
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases of all languages as regular expressions, to search texts.
+    """Phrases of all languages, as regular expressions.
 
-    `with_spaces` has only the phrases of languages with spaces. `all` also has the phrases of
-    languages without spaces, and is used for texts with characters of these languages.
+    `with_spaces` has those of languages with spaces. `all` has those of all languages, and is used
+    for texts with characters of languages without spaces.
     """
 
     with_spaces: re.Pattern[str]
@@ -418,8 +417,8 @@ class Phrases:
 
 
 def _in_all_languages(*parts: str, behind: str = _NO_LETTER) -> Phrases:
-    """Return the phrases of parts of phrases.toml. `behind` must follow each of them, in languages
-    with spaces.
+    """Return the phrases under some keys of phrases.toml, in all languages. In languages with
+    spaces, each must be followed by `behind`.
     """
     words: list[str] = []
     signs: list[str] = []
@@ -432,7 +431,7 @@ def _in_all_languages(*parts: str, behind: str = _NO_LETTER) -> Phrases:
 
 
 def _patterns_of(language: str, *groups: str) -> list[str]:
-    """Return the patterns of groups of phrases, some of which have examples, with their parts."""
+    """Return the patterns under some keys of phrases.toml, in one language."""
     data = _data()[language]
     parts: Mapping[str, str] = data.get("parts", {})
     phrases = (phrase for group in groups for phrase in data.get(group, ()))
@@ -464,7 +463,7 @@ def anew() -> Phrases:
 
 @cache
 def denials() -> Phrases:
-    """Return the words by which users contradict, such as "not" and "but"."""
+    """Return the words with which users contradict, such as "not" and "but"."""
     return _in_all_languages("denials")
 
 
@@ -482,13 +481,13 @@ def refusals() -> Phrases:
 
 @cache
 def introductions() -> Phrases:
-    """Return the words that come before speakers' own names, such as "my name is"."""
+    """Return the phrases before a speaker's own name, such as "my name is"."""
     return _in_all_languages("names", behind="")
 
 
 @cache
 def introductions_behind() -> Phrases:
-    """Return the words that come after speakers' own names, in languages that put them there."""
+    """Return the phrases after a speaker's own name, in languages that put them there."""
     return _in_all_languages("names_behind")
 
 
@@ -502,10 +501,9 @@ def spoken_in(text: str) -> Sequence[Language]:
     """Return the languages in which a text may be written. The text is in lowercase without
     accents.
 
-    For a text with Chinese or Japanese characters, all languages are returned. For any other text,
-    the small words of each language with spaces are counted. If the text has more than twice as
-    many small words of another language, the language is left out. No language is left out while
-    all counts are low.
+    A language is left out if another one has more than twice as many of its small words in the
+    text. All languages are returned if the text has few small words, or Chinese or Japanese
+    characters.
     """
     if HAS_CJK.search(text):
         return languages()
@@ -520,10 +518,9 @@ def spoken_in(text: str) -> Sequence[Language]:
 
 
 def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
-    """Return the spans of a text that remind of something said before, such as "as I said", in
-    order.
+    """Return the spans of the reminders in a text, such as "as I said", in order.
 
-    The text is in lowercase without accents. `own` are phrases of the project.
+    The text is in lowercase without accents. `own` are the project's phrases.
     """
     patterns = [each.reminders for each in spoken_in(text)]
     if own:
@@ -537,10 +534,8 @@ def reminders_in(text: str, own: tuple[str, ...] = ()) -> list[tuple[int, int]]:
 
 
 def examples() -> Iterator[tuple[str, str, str, JsonValue]]:
-    """Yield the examples in phrases.toml, which tests read, as tuples of four values.
-
-    The values are the language, the key in the language's table (such as "requests"), the example,
-    and its kinds of facts. The kinds are None for every key but "questions".
+    """Yield the examples in phrases.toml, for tests: language, key (such as "requests"), example,
+    and its kinds of facts. The kinds are None unless the key is "questions".
     """
     for name in LANGUAGES:
         data = _data()[name]

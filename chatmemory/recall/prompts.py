@@ -1,11 +1,9 @@
-"""Computes prompts: the messages that each model call would have sent, and the tokens that a cache
-could reuse.
+"""Computes the prompt of each model call in a replay, and how many of its tokens a cache could
+reuse.
 
-Each AI message is the answer of a model call. The prompt of the call is the window just before the
-AI message, with the fixed overhead of a request. For an empty window, the prompt is empty. Tokens
-are reusable if they belong to the shared prefix: the whole messages with which both this prompt and
-the previous prompt begin. The rules in `cost` decide how many of the reusable tokens a provider
-reads from its cache.
+Each AI message is the answer of a model call. Its prompt is the window just before, with the
+overhead of a request; an empty window gives an empty prompt. Tokens can be reused if they are in
+the shared prefix: the whole messages with which this prompt and the previous prompt begin.
 """
 
 from __future__ import annotations
@@ -41,9 +39,9 @@ _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
 class Prompts:
     """The prompts of a replay, in tokens.
 
-    `sent` are the model calls, and `output` the tokens of their answers. `refused` counts, by
-    provider, the prompts that the provider would reject. The property `breaks` counts the prompts
-    that do not start with the whole previous prompt.
+    - `sent`: the model calls. `output` is the number of tokens in their answers.
+    - `refused`: by provider, how many prompts the provider would reject.
+    - `breaks` (a property): how many prompts do not start with the whole previous prompt.
     """
 
     sent: tuple[Call, ...] = ()
@@ -64,8 +62,8 @@ class Prompts:
 
     @property
     def again(self) -> int:
-        """The number of tokens in all prompts that cost the full price although the previous prompt
-        had them, too. They stand behind the place at which both prompts begin to differ.
+        """The tokens of all prompts that the previous prompt had, too, but outside the shared
+        prefix. They cost the full price again.
         """
         return sum(call.again for call in self.sent)
 
@@ -82,10 +80,8 @@ class Prompts:
 
 
 def prompt_sizes(history: History, departures: Departures) -> list[int]:
-    """Return, for each message of a replay, how many tokens a prompt would have right after this
-    message. `departures` says when each message left memory.
-
-    The prompt is the window with the fixed overhead of a request. An empty window has 0 tokens.
+    """Return, for each message of a replay, the tokens of a prompt that is sent right after it; 0
+    if the window is empty then. `departures` says when each message left memory.
     """
     tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
     for position, (size, until) in enumerate(zip(history.tokens, departures.at, strict=True)):
@@ -113,9 +109,10 @@ def prompts_of(
 ) -> Prompts:
     """Return the prompts of a replay. `departures` says when each message left memory.
 
-    With `keeps_first`, the system message is always the first message of the window, even if it
-    arrived later. With `refusals`, the result also counts the prompts that each provider would
-    reject. Several replays of one history can share `refusals`.
+    - `keeps_first`: whether the system message is always first in the window, even if it came
+      later.
+    - `refusals`: counts the prompts that each provider would reject. Several replays of one history
+      can share it.
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
     window = _SentWindow(history, departures, keeps_first)
@@ -129,10 +126,11 @@ def prompts_of(
 
 
 class _SentWindow:
-    """The window of a replay, and the part that it still shares with the last prompt.
+    """The window of a replay, compared with the last prompt.
 
-    `shared` are the tokens of the last prompt that still begin the window, `fresh` the tokens that
-    came since, and the window `is_broken` if the last prompt does not begin it as a whole.
+    - `shared`: the tokens of the last prompt with which the window still begins.
+    - `fresh`: the tokens that came since the last prompt.
+    - `is_broken`: whether the window does not begin with the whole last prompt.
     """
 
     def __init__(self, history: History, departures: Departures, keeps_first: bool) -> None:
@@ -154,7 +152,7 @@ class _SentWindow:
         self._sent_nothing = True
 
     def calls(self) -> Iterator[Call]:
-        """Yield each call; the window is then its prompt."""
+        """Yield each model call, while the window is its prompt."""
         last = None
         for position, entry in enumerate(self._entries):
             if entry.type is MessageType.AI:
@@ -171,8 +169,8 @@ class _SentWindow:
         self._sent_at, self._sent_nothing = position, not self.positions
 
     def arrive(self, position: int) -> None:
-        """Add the message at a position, after the stubs that make room for it, and take out what
-        leaves at its arrival.
+        """Add the message at a position. First clears the tool results for which it needs room, and
+        then removes what leaves at its arrival.
         """
         if cleared := self._clearing.get(position):
             self._break_at(cleared)
@@ -199,8 +197,8 @@ class _SentWindow:
             self._renew_index(position)
 
     def _renew_index(self, position: int) -> None:
-        """Put another index before the first message that can leave: what was sent before shares
-        at most the system message with it.
+        """Replace the index message. The window then shares at most the system message with the
+        last prompt.
         """
         before = sum(self._sizes[each] for each in self._system())
         if self._index or self._indexes[position]:
@@ -216,7 +214,9 @@ class _SentWindow:
             yield first
 
     def _break_at(self, changing: Collection[int]) -> None:
-        """Let the last prompt share only the messages before its first change."""
+        """Let the window share with the last prompt only the messages before the first of
+        `changing`.
+        """
         if any(each < self._sent_at for each in changing):
             changed = set(changing)
             staying = takewhile(lambda each: each not in changed, self.positions)
@@ -230,14 +230,13 @@ class _SentWindow:
 
 
 class Refusals:
-    """Finds the providers that would reject a window of a history, by the rules of `lint`. This is
-    fast for many windows of one history.
+    """Finds the providers that would reject a window of a history, by the rules of `lint`. Fast for
+    many windows of one history.
 
-    - `history` is a history, or its messages in the form that the rules check (`Turn`).
-    - `turns` has, by the name of each provider, the messages as this provider gets them. By
-      default, all providers get the messages of `history`.
-    - `models` has, by the name of a provider, the models to check. A window is rejected if any of
-      these models rejects it.
+    - `history`: a history, or its messages as `Turn`, the form that rules check.
+    - `turns`: by provider, the messages as the provider gets them; by default those of `history`.
+    - `models`: by provider, the models to check. If one of them rejects a window, the provider
+      does.
     """
 
     def __init__(
@@ -257,8 +256,8 @@ class Refusals:
         }
 
     def of(self, window: dict[int, None]) -> list[str]:
-        """Return the providers that would reject a window. `window` has the positions of its
-        messages, in order.
+        """Return the providers that would reject a window. The keys of `window` are the positions
+        of its messages, in order.
         """
         head, newest = list(islice(window, 2)), next(reversed(window), 0)
         is_led = bool(head) and self._types[head[0]] is _SYSTEM
@@ -279,8 +278,8 @@ class Refusals:
         return bool(refusals_in([turns[n] for n in window], name, self._models[name]))
 
     def _is_one_part(self, first: int, newest: int, size: int) -> bool:
-        """Return whether so many messages are all from `first` to `newest` but system messages,
-        and the first of them does not continue an answer.
+        """Return whether `size` messages are all messages from `first` to `newest`, except system
+        messages. False if the first of them is the rest of an answer.
         """
         ends = self._types[first], self._types[newest]
         if not _NO_TURNS.isdisjoint(ends):
@@ -297,12 +296,13 @@ _FIRST, _LAST = ("first_not_user", "call_after_model"), ("answer_at_the_end", "b
 
 
 class _Faults:
-    """The faults for which one provider would refuse windows of a history.
+    """The faults for which one provider would reject a window of a history.
 
-    `_counts` are the faults between calls and results up to each message, and `_waits` tells
-    whether a call waits behind it. Any other fault is one of two messages, or twice of the same
-    one: `_latest` is, for each message, the latest first one of the faults up to it. `_starts` and
-    `_ends` are the messages with which a window must not begin or end.
+    - `_counts`: for each message, the number of tool calls and results up to it that do not fit
+      together. `_waits` says whether a tool call still waits after it.
+    - `_latest`: for all other faults, which are of one or two messages: of the faults up to each
+      message, the latest first message.
+    - `_starts`, `_ends`: messages with which a window must not begin, or not end.
     """
 
     def __init__(self, turns: Sequence[Turn], provider: str, models: Sequence[str]) -> None:
@@ -342,7 +342,9 @@ class _Faults:
         return [*accumulate(latest, max)]
 
     def _at_fault(self, rules: Iterable[str], places: Iterable[int]) -> set[int]:
-        """Return the places at which a window of one message breaks one of these rules."""
+        """Return the positions of the messages that break one of these rules as the only message of
+        a window.
+        """
         from chatmemory.lint.catalog import RULES  # as in chatmemory.lint
 
         chosen = [RULES[name] for name in rules if self._provider in RULES[name].laws]
@@ -355,7 +357,7 @@ class _Faults:
         return any(refuses(window, rule) for window in windows for rule in rules)
 
     def between(self, first: int, newest: int) -> bool:
-        """Return whether a window from a message to another one is refused."""
+        """Return whether the provider rejects the window from one message to another."""
         return (
             self._turns[first].type is _RESULT
             or first in self._starts

@@ -26,10 +26,9 @@ _WORD = declared_pattern(r"[^\W_]+")
 
 
 class Reminded:
-    """Finds the values in a user's text that stand near a reminder, such as "as I said". A reminder
-    says that something was said before.
+    """Finds the values in a user's text that are near a reminder, such as "as I said".
 
-    If the sentence of the reminder says little else, the sentences beside it are searched, too.
+    If the sentence with the reminder says little else, the sentences beside it count as near.
     """
 
     def __init__(self, text: UserText) -> None:
@@ -41,7 +40,7 @@ class Reminded:
 
     @cached_property
     def phrases(self) -> list[Value]:
-        """The words near the reminders as values: each word, and a few adjacent words together.
+        """The words near the reminders as values: single words, and a few words next to each other.
         Small words are left out.
         """
         spans = sentences(self._text.text) if self._parts else ()
@@ -50,21 +49,21 @@ class Reminded:
         return [each for part in parts for each in phrases_in(self._text.plain, *part)]
 
     def binds(self, value: Value, given: Iterable[Given], *, is_answer: bool) -> bool:
-        """Return whether the text reminds the assistant of `value`. `given` are the earlier texts
-        that have the value.
+        """Return whether a reminder in the text refers to `value`. `given` are the earlier texts
+        with the value.
 
-        If the assistant had asked for something (`is_answer`), a value that is the whole text is
-        enough. An exact value, such as a date or a code of at least three characters, is enough,
-        too. Any other value, such as the number in `14 inch`, must have the same kind, or the same
-        word beside it, in an earlier text.
+        - An exact value near the reminder, such as a date or a longer code, is enough.
+        - If the assistant had asked for something (`is_answer`), a value that is the whole text is
+          enough.
+        - Any other value must have the same kind, or the same word beside it, in an earlier text.
         """
         return self._has(value) and (
             (is_answer and value.is_whole) or _is_exact(value) or self._is_alike(value, given)
         )
 
     def tells(self, value: Value) -> bool:
-        """Return whether the text reminds the assistant of a value in words, such as a color or an
-        address. Codes and other exact values are decided by `binds`.
+        """Return whether a reminder in the text refers to a value in words, such as a color or an
+        address. For codes and other exact values, use `binds`.
         """
         return self._has(value) and (
             _is_telling(value)
@@ -93,7 +92,7 @@ def _is_exact(value: Value) -> bool:
 
 
 def _is_telling(value: Value) -> bool:
-    """Return whether words are a fact beside a reminder: one of them is no small word."""
+    """Return whether a value in words is a fact beside a reminder. Small words alone are none."""
     if value.shape == "place" or HAS_CJK.search(value.key):
         return True
     words = [word for word in value.key.split() if word not in fillers()]
@@ -117,7 +116,7 @@ def _parts_of(text: UserText) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_statement(sentence: str) -> int:
-    """Return where a sentence ends, or where its last clause begins if that asks something."""
+    """Return where the statement in a sentence ends: before a last clause that asks something."""
     asked = folded(sentence).rstrip()
     if not _IS_ASKED.search(asked) or rhetorical().search(asked):
         return len(sentence)
@@ -132,7 +131,9 @@ def _has_few_words(text: str) -> bool:
 
 
 def _is_reported(text: UserText, start: int, end: int) -> bool:
-    """Return whether the words of a sentence before a reminder say that it is somebody else's."""
+    """Return whether the words before a reminder say that somebody else speaks, such as "he told
+    me".
+    """
     return reported().search(folded(text.text[start:end])) is not None
 
 

@@ -28,13 +28,12 @@ _WORD = declared_pattern(r"[^\W_]+")
 
 
 class Request(NamedTuple):
-    """A sentence in which an assistant asks for facts. `kinds` are the kinds of facts that the
-    sentence asks for, and `words` are all words of the sentence.
+    """A sentence in which an assistant asks for facts. `words` are all its words.
 
-    `kinds` is empty if phrases.toml has no noun for what the sentence asks for. `is_again` is True
-    if the sentence asks to repeat something. `is_which` is True if it asks which of several things
-    is meant. `is_other` is True if it asks about another thing than before, as `and the second
-    one?` does.
+    - `kinds`: the kinds of facts that it asks for; empty if phrases.toml does not know the noun.
+    - `is_again`: whether it asks to repeat something.
+    - `is_which`: whether it asks which of several things is meant.
+    - `is_other`: whether it asks about another thing than before: `and the second one?`
     """
 
     kinds: frozenset[str]
@@ -44,20 +43,19 @@ class Request(NamedTuple):
     is_other: bool = False
 
     def takes(self, shape: str) -> bool:
-        """Return whether an answer to the request may have this shape, such as "date"."""
+        """Return whether an answer to the request may have this `Value.shape`, such as "date"."""
         return not self.kinds or any(shape in shapes_of(kind) for kind in self.kinds)
 
 
 class Question(NamedTuple):
-    """The question that an assistant asks the user in one message, even if it asks for no known
-    kind of fact.
+    """What one message of an assistant asks the user.
 
-    `words` are the words of the sentences that ask, `message` the words of the whole message, and
-    `kinds` the requested kinds of facts. `asks_for_something` is True if "yes" or "no" would be no
-    answer. `is_request` is True if the assistant requests something, and does not only ask a
-    yes-or-no question. `is_silent` is True for a message that only tells that something is lacking,
-    as `the floor is not in our notes`. `is_other` is True if the question is about another thing
-    than before: `and the second one?`
+    - `words`: the words of the sentences that ask. `message` are the words of the whole message.
+    - `kinds`: the kinds of facts that it asks for; empty if none is known.
+    - `asks_for_something`: whether "yes" or "no" would be no answer.
+    - `is_request`: whether it is more than a yes-or-no question.
+    - `is_silent`: whether it only says that something is lacking: `the floor is not in our notes`
+    - `is_other`: whether it asks about another thing than before: `and the second one?`
     """
 
     words: frozenset[str]
@@ -70,7 +68,9 @@ class Question(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an assistant's text asks: the requests for facts, and the question as a whole."""
+    """What an assistant's text asks: the requests for facts, and the question as a whole, or
+    None.
+    """
 
     requests: tuple[Request, ...] = ()
     question: Question | None = None
@@ -78,8 +78,8 @@ class Asked(NamedTuple):
 
 @kept_if_short(MOST_KEPT)
 def asked_in(text: str, own: tuple[str, ...] = ()) -> Asked:
-    """Return what an assistant's text asks: its requests for facts, and its question. `own` are
-    phrases of the project. Results for short texts are kept.
+    """Return what an assistant's text asks. `own` are the project's phrases. Results for short
+    texts are cached.
     """
     if not text:
         return Asked()
@@ -88,7 +88,7 @@ def asked_in(text: str, own: tuple[str, ...] = ()) -> Asked:
 
 
 def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
-    """Return the requests for facts in an assistant's text; `own` are phrases of the project."""
+    """Return the requests for facts in an assistant's text. `own` are the project's phrases."""
     found: list[Request] = []
     is_listing = False
     whole = folded(text)
@@ -117,8 +117,8 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
 
 
 def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
-    """Return a sentence without its offers, such as `anything else?`, in any of the languages
-    `spoken`. The sentence is in lowercase without accents.
+    """Return a sentence without offers, such as `anything else?`. `spoken` are the languages to
+    try. The sentence is in lowercase without accents.
     """
     for language in spoken:
         sentence = language.without_offers(sentence)
@@ -127,7 +127,7 @@ def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
 
 @lru_cache(maxsize=256)
 def _may_ask(sentence: str, language: Language) -> bool:
-    """Return whether a folded sentence has a phrase of any request or question."""
+    """Return whether a folded sentence has a phrase of some request or question."""
     return language.may_ask.search(sentence) is not None
 
 
@@ -146,14 +146,14 @@ def _asks(sentence: str, spoken: Iterable[Language]) -> bool:
 
 
 def _asking(sentence: str, spoken: Iterable[Language]) -> str:
-    """Return a folded sentence that asks, without its offers, or "" if nothing else asks."""
+    """Return a folded sentence without its offers; "" if the rest asks nothing."""
     part = without_offers(sentence, spoken)
     return part if part == sentence or _asks(part, spoken) else ""
 
 
 def _is_short_or_statement(sentence: str) -> bool:
-    """Return whether a folded sentence that asks is no question, or one of a few words only, as
-    `and the color?`.
+    """Return whether a folded sentence has no question mark, or only a few words, such as `and the
+    color?`
     """
     if not _IS_QUESTION.search(sentence):
         return True
@@ -163,12 +163,12 @@ def _is_short_or_statement(sentence: str) -> bool:
 
 
 def question_in(text: str, requests: Iterable[Request]) -> Question | None:
-    """Return what an assistant's text asks the user, or None if the text asks nothing. `requests`
-    are the requests for facts in the text.
+    """Return what an assistant's text asks the user; None if it asks nothing. `requests` are the
+    requests for facts in the text.
 
-    An offer, such as `anything else?`, asks nothing. A statement that something is lacking, such as
-    `the floor is not in our notes`, is a question with `is_silent`. If an offer follows the
-    statement, the text asks nothing.
+    An offer, such as `anything else?`, asks nothing. A text that only says that something is
+    lacking, such as `the floor is not in our notes`, is a question with `is_silent`. With an offer,
+    it asks nothing.
     """
     whole = folded(text)
     spoken = spoken_in(whole)

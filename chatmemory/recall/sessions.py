@@ -1,5 +1,7 @@
-"""Converts between sessions of agents and stored messages. Details that only a session has, such as
-the token counts of prompts, are kept in attributes of its messages.
+"""Turns sessions of coding agents into stored messages, and back.
+
+Details that only sessions have, such as the token counts of prompts, are stored in attributes of
+messages.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ OWN = "chatmemory"  # the attribute for details of a message that only a session
 def recorded_messages(session: Session) -> list[ChatMessage]:
     """Return the messages of a session as they are stored.
 
-    Details that only the session has, such as the tokens of prompts, are put into the attribute
-    `chatmemory` of the messages, where `stored_session` finds them.
+    Details that only the session has, such as the token counts of prompts, are in the attribute
+    `chatmemory` of the messages. `stored_session` reads them.
     """
     details: defaultdict[int, JsonDict] = defaultdict(dict)
     for each in session.compactions:
@@ -44,11 +46,10 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
 def said_messages(
     messages: Sequence[ChatMessage], session: Session | None
 ) -> Sequence[ChatMessage]:
-    """Return the messages of an imported conversation that go into the history.
+    """Return the messages of an imported conversation that belong into the history.
 
-    With a session, these are the session's messages without its summaries. Their attributes have
-    the details that only the session has (see `recorded_messages`). Without a session, `messages`
-    are returned as they are.
+    With a session, these are its `recorded_messages` without summaries. Without a session,
+    `messages` are returned unchanged.
     """
     if session is None:
         return messages
@@ -63,12 +64,11 @@ def stored_session(
 ) -> Session:
     """Return stored messages as a session of an agent.
 
-    `messages` are in order, by their numbers (seqs). `compactions` refer to messages by these
-    numbers, not by positions. `injected` has the numbers of messages that are not part of the
-    history, because a client put them into memory.
-
-    If the agent recorded how many tokens its prompt had at a compaction, the result has this count.
-    Otherwise it has the count of the window in `compactions`.
+    - `messages`: the messages in order, by seq.
+    - `injected`: the seqs of messages that are not in history, because a client put them into
+      memory.
+    - `compactions`: with seqs in place of positions. If the agent recorded the tokens of its
+      prompt, the result has that number instead.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}
@@ -109,9 +109,7 @@ def _stored(each: Compaction, places: Mapping[int, int], details: Sequence[JsonM
 
 
 def is_by_program(message: ChatMessage) -> bool:
-    """Return whether a program wrote a message in the user's name, according to the session that it
-    was imported from.
-    """
+    """Return whether a program wrote an imported message in the user's name, such as a reminder."""
     return bool(_details_of(message).get("by_program"))
 
 
@@ -121,6 +119,8 @@ def _details_of(message: ChatMessage) -> JsonMap:
 
 
 def _count(details: JsonMap, name: str) -> int | None:
-    """Return the whole number under a name, or None for any other value that clients may send."""
+    """Return the whole number under a name; None for any other value, which a client may have
+    sent.
+    """
     value = details.get(name)
     return value if type(value) is int and value >= 0 else None

@@ -1,4 +1,4 @@
-"""The options of a compaction: which messages its summary replaces, and how many of their exact
+"""The options of a compaction: which messages the summary replaces, and how many of their exact
 terms are appended.
 """
 
@@ -25,12 +25,12 @@ from chatmemory.windows.window import Entry, Window
 
 
 class SummaryOptions(TypedDict, total=False):
-    """The options of a compaction. One of `covering`, `keep_last` and `keep_tokens` selects the
-    messages to replace.
+    """The options of a compaction. Exactly one of the first three must be given.
 
-    `covering` has the numbers of the messages to replace. `keep_last` is how many messages at the
-    end stay, and `keep_tokens` how many tokens at the end stay. `append_terms` is the number of
-    exact terms to append to the summary.
+    - `covering`: the numbers of the messages to replace.
+    - `keep_last`: how many of the newest messages stay.
+    - `keep_tokens`: up to how many tokens of the newest messages stay.
+    - `append_terms`: how many exact terms to append to the summary.
     """
 
     covering: Collection[int] | None
@@ -41,11 +41,11 @@ class SummaryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SummaryPlan:
-    """The options of a compaction, checked; `SummaryOptions` explains them. Raises InvalidValue for
-    options that contradict each other.
+    """The checked options of a compaction (see `SummaryOptions`). Raises InvalidValue for options
+    that contradict each other.
 
-    `covering` names messages by positions in the window, from 0. If the methods `covered` and
-    `transition` get `numbers`, `covering` names messages by these numbers.
+    `covering` has positions in the window, from 0. In a call with `numbers`, `covering` has these
+    numbers instead.
     """
 
     covering: Collection[int] | None = None
@@ -68,12 +68,12 @@ class SummaryPlan:
     def covered(
         self, entries: Sequence[Entry], numbers: Sequence[int] | None = None
     ) -> list[Entry]:
-        """Return the entries of a window that the summary replaces. The message of each entry must
-        be loaded.
+        """Return the entries of a window that the summary replaces. All entries must have their
+        messages.
 
-        `numbers` has a number for each entry, by which `covering` names the entries. By default,
-        these are the positions from 0. Raises MessageNotFound if `covering` has a number that no
-        entry has. Raises NotCompactable if a summary cannot replace the entries together.
+        `numbers` has a number for each entry, which `covering` uses; by default its position.
+        Raises MessageNotFound if `covering` has another number, and NotCompactable if one summary
+        cannot replace these entries.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)
@@ -89,10 +89,10 @@ class SummaryPlan:
         return covered
 
     def terms(self, covered: Iterable[Entry], text: str, words: Words = NO_WORDS) -> list[str]:
-        """Return the exact terms to append to a summary with this text, the best term first.
-        `covered` are the replaced messages.
+        """Return the exact terms to append to a summary with this text, the best first. `covered`
+        are the replaced messages.
 
-        `words` are the project's terms that count as facts although they have no digit.
+        `words` are the project's additions to what counts as a fact.
         """
         if not self.append_terms:
             return []
@@ -110,9 +110,9 @@ class SummaryPlan:
         numbers: Sequence[int] | None = None,
         words: Words = NO_WORDS,
     ) -> Transition:
-        """Return the transition that puts a summary with this text into a window.
+        """Return the transition that replaces messages of a window by a summary with this text.
 
-        `entry_of` returns the summary message as an entry with its token count. `numbers` is as in
+        `entry_of` makes an entry, with its tokens, from the summary message. `numbers` is as in
         `covered`, and `words` as in `terms`. Raises MessageNotFound, InvalidMessage,
         NotCompactable.
         """
@@ -138,7 +138,7 @@ def _check_interrupted(
     numbered: Iterable[tuple[int, Entry]],
     interrupted: Collection[Entry],
 ) -> None:
-    """Raise NotCompactable if a summary should cover a message of an interrupted tool call."""
+    """Raise NotCompactable if `covering` has a message of an interrupted tool call."""
     for number, entry in numbered:
         if entry in interrupted and number in (covering or ()):
             raise NotCompactable(

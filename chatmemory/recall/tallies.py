@@ -1,12 +1,11 @@
-"""Computes the tallies of one history under many policies, fast. A tally has the facts held, the
-incidents, and the tokens of the prompts.
+"""Computes the tallies of one history under many policies, fast.
 
-A plain history has no system message, or only one as its first message. Under a policy that evicts
-the oldest messages first, its windows are simple: the system message, and all messages from some
-position on. `firsts` finds these positions in one pass over the history.
+In a plain history, only the first message can be a system message. If the policy evicts the oldest
+messages first, its windows are the system message and all messages from some position on. `firsts`
+finds these positions in one pass.
 
-Any other history or policy is replayed by the rule of `eviction`. A test compares the results of
-both ways. ADR 5 says why `firsts` and `loads` state the rule again.
+Any other history or policy is replayed by `windows.eviction`. A test compares both ways, and ADR 5
+says why there are two.
 """
 
 from __future__ import annotations
@@ -32,10 +31,12 @@ _SYSTEM, _AI = MessageType.SYSTEM, MessageType.AI
 class Tally(NamedTuple):
     """The figures of a policy in a replay.
 
-    `held` counts the needed facts that memory held. `user_repeated` and `call_repeated` count the
-    messages in which users or tool calls repeated a forgotten fact. `tokens` counts the tokens of
-    the prompts: `read` of them come from the prompt cache, and `written` of them go to it.
-    `by_index` counts the lost facts that an index message listed.
+    - `held`: the number of needs that were held.
+    - `user_repeated`, `call_repeated`: the number of incidents in which users repeated themselves,
+      or tool calls were repeated.
+    - `tokens`: the tokens of the prompts, of which `read` come from the prompt cache and `written`
+      go to it.
+    - `by_index`: the number of lost needs whose facts an index message listed.
     """
 
     held: int = 0
@@ -64,9 +65,7 @@ NOTHING = Tally()
 
 
 class Tallies:
-    """Computes the figures (facts held, repetitions and tokens) of one history under policies that
-    differ only in their limit and options.
-    """
+    """Computes the tallies of one history under policies that differ only in limit and options."""
 
     def __init__(self, history: History, kind: Policy, rules: CacheRules) -> None:
         self._history, self._rules = history, rules
@@ -74,9 +73,7 @@ class Tallies:
         self.are_slow = self._plain is None or not is_common(kind)
 
     def of(self, policy: Policy | None) -> Tally:
-        """Return the figures (facts held, repetitions and tokens) of a policy; None stands for
-        sending everything.
-        """
+        """Return the tally of a policy. The policy None sends everything."""
         if self._plain and (policy is None or is_common(policy)):
             return self._plain.tally(policy, self._rules)
         history, departures = self._history, self._history.loads.departures(policy)
@@ -94,7 +91,7 @@ class Tallies:
         )
 
     def calls(self, policy: Policy | None) -> Sequence[Call]:
-        """Return the model calls of a replay under a policy; None stands for sending everything."""
+        """Return the model calls of a replay under a policy. The policy None sends everything."""
         if self._plain and (policy is None or is_common(policy)):
             return self._plain.calls(policy)
         return replay(self._history, policy).prompts.sent
@@ -102,8 +99,9 @@ class Tallies:
 
 @dataclass(frozen=True)
 class _Needs:
-    """The needs of messages: the `places` of the messages, and of the `mentions` on which they
-    depend. Facts that the system message mentions are `always` held.
+    """Needs as two lists: the positions of the messages that have a need (`places`), and the oldest
+    message on which each depends (`mentions`). `always` counts needs of facts in the system
+    message.
     """
 
     places: Sequence[int]
@@ -118,9 +116,9 @@ class _Needs:
 
 
 class _PlainHistory:
-    """The messages of a plain history without its system message; a place is one among them.
+    """The messages of a plain history without its system message. A place is a position among them.
 
-    `firsts` of a policy are, for each place, the first message of the window just before it.
+    `firsts` are, for each place, the first message in the window just before it.
     """
 
     def __init__(self, history: History, kind: Policy) -> None:
@@ -160,7 +158,7 @@ class _PlainHistory:
         return self._nothing[rules]
 
     def calls(self, policy: Policy | None) -> list[Call]:
-        """Return the calls of the model under a policy; None keeps everything."""
+        """Return the model calls under a policy. The policy None sends everything."""
         sizes = self._sizes([0] * self._size if policy is None else self._firsts(policy))
         return list(map(Call, self._calls, *sizes))
 
@@ -177,12 +175,12 @@ class _PlainHistory:
         )
 
     def _firsts(self, policy: Policy) -> list[int]:
-        """Return the first message of the window just before each message."""
+        """Return, for each message, the first message in the window just before it."""
         return [0, *firsts(self._costs, self._places, policy, self._base)[:-1]]
 
     def _sizes(self, firsts: Sequence[int]) -> Sizes:
-        """Return the sizes of the calls, each with the tokens that it shares with the call before:
-        all of these if no message has left, otherwise the system message.
+        """Return the sizes of the model calls. A call shares the whole previous prompt if no
+        message has left since, else only the system message.
         """
         begins = [firsts[place] for place in self._calls]
         sums = list(map(sub, self._until, map(self._tokens.__getitem__, begins)))
