@@ -3,7 +3,15 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from inspector.rooms.recorder.proxy import files
+
 from .upstream import ANSWER, answer_json, provider, recorder
+
+
+@pytest.fixture(autouse=True)
+def _files_are_over_soon(monkeypatch):
+    """A file takes further calls for a moment only: most tests wait until it is over."""
+    monkeypatch.setattr(files, "_SHARED_SECONDS", 0.01)
 
 
 @pytest.fixture
