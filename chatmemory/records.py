@@ -1,6 +1,5 @@
-"""The tables that are not part of a conversation, and the columns of a policy.
-
-The tables are default policies, API tokens, stored responses and the audit trail.
+"""The tables that are not part of a conversation: default policies, API tokens, stored responses
+and the audit log. Also the columns of a policy.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from chatmemory.windows.stored_policies import stored_policy
 
 
 class PolicyColumns(models.Model):
-    """The database columns of a policy. If `policy_kind` is None, there is no policy: the client
-    decides the window.
+    """The database columns of a policy. `policy_kind` is None if there is no policy, because the
+    client decides what is in memory.
     """
 
     policy_kind = models.CharField(max_length=32, null=True, blank=True)
@@ -29,8 +28,8 @@ class PolicyColumns(models.Model):
 
     @property
     def policy(self) -> Policy | None:
-        """The policy. None if the client decides the window; an UnavailablePolicy if the kind is
-        not installed.
+        """The policy. None if the client decides what is in memory. An UnavailablePolicy if the
+        kind is not installed.
         """
         if self.policy_kind is None or self.policy_limit is None:
             return None
@@ -40,8 +39,8 @@ class PolicyColumns(models.Model):
 
     @policy.setter
     def policy(self, policy: Policy | None) -> None:
-        """Set all columns of the policy. None stands for no policy, and leaves the estimator as it
-        is.
+        """Set all columns of the policy. None means no policy, and does not change the
+        estimator.
         """
         self.policy_kind = policy.kind if policy else None
         self.policy_limit = policy.limit if policy else None
@@ -51,8 +50,8 @@ class PolicyColumns(models.Model):
 
 
 class DefaultPolicy(PolicyColumns):
-    """The policy of new conversations whose ids begin with `prefix`, unless they are created with a
-    policy. Operators set it on a page.
+    """The policy of new conversations whose ids begin with `prefix`. A conversation that is created
+    with a policy does not get it. Operators set it on a page.
     """
 
     prefix = models.CharField(max_length=255, primary_key=True, blank=True)
@@ -98,7 +97,9 @@ class ApiToken(models.Model):
 
 
 class IdempotentAnswer(models.Model):
-    """The stored response to a request with an Idempotency-Key, for a retry of the request."""
+    """The stored response to a request with an Idempotency-Key. A repeated request gets this
+    response.
+    """
 
     caller = models.CharField(max_length=40)
     key = models.CharField(max_length=255)
@@ -127,7 +128,9 @@ class IdempotentAnswer(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A record of an erasure. It has no foreign key: the conversation may be deleted."""
+    """A record of an erasure in the audit log. It has no foreign key, because the conversation may
+    be deleted.
+    """
 
     class Action(models.TextChoices):
         DELETE = "delete"

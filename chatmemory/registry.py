@@ -1,6 +1,4 @@
-"""Registries of policy kinds, formats and estimators, to which packages and projects add their
-own.
-"""
+"""Registries of policy kinds, formats and estimators. Packages and projects add their own items."""
 
 from __future__ import annotations
 
@@ -12,17 +10,16 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """A mapping from names to items: built-in items, registered items and the items of an entry
-    point group.
+    """A mapping from names to items: built-in items, registered items, and items of an entry point
+    group.
 
-    - Entry points are loaded on the first look-up of a name that is neither built-in nor
-      registered, or when all names are listed.
-    - An entry point is logged and left out if it fails to load, or if the function `accepts`
-      refuses its item. So one broken package does not break another package.
-    - A built-in item may be None. Then the function `loads` returns the item on the first look-up
-      of its name.
-    - `named_by` is the attribute that has the name of an entry point's item. If `named_by` is "",
-      the item has the name of its entry point.
+    - Entry points are loaded when all names are listed, or when a name is neither built-in nor
+      registered.
+    - An entry point that fails to load is logged and left out, and so is an item that `accepts`
+      refuses.
+    - A built-in item may be None: then `loads` returns the item when its name is first looked up.
+    - `named_by` is the attribute with the name of an entry point's item. By default, an item has
+      the name of its entry point.
     """
 
     def __init__(
@@ -43,8 +40,8 @@ class Registry(Mapping[str, T]):
         self._lock = RLock()
 
     def register(self, name: str, item: T) -> None:
-        """Add an item under a name, or replace the item with that name. Raises TypeError for an
-        item of a wrong type.
+        """Add an item under a name, or replace the item with this name. Raises TypeError if
+        `accepts` refuses the item.
         """
         if not self.accepts(item):
             raise TypeError(f"{item!r} cannot be registered in {self.group}")
@@ -61,7 +58,9 @@ class Registry(Mapping[str, T]):
         return item
 
     def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]  # a registry has names only
-        """Return the item with this name, or the default. Loads entry points if needed."""
+        """Return the item with this name, or `default`. Loads entry points if the name is
+        unknown.
+        """
         if name not in self._items and not self._is_loaded:
             self._load()
         item = self._items.get(name, default)

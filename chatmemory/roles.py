@@ -1,5 +1,5 @@
-"""The three roles of accounts and API tokens as Django permissions, and the names of actors (who
-makes a change).
+"""The three roles of accounts and API tokens, as Django permissions; and the names of actors, who
+make changes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ GIVE_TOKENS = "chatmemory.add_apitoken"
 
 
 class Role(TextChoices):
-    """The role of an account or token: a viewer reads and simulates, an operator also writes, an
-    admin may do everything.
+    """The role of an account or token. A viewer reads and simulates, an operator also writes, and
+    an admin may do everything.
     """
 
     VIEWER = "viewer"
@@ -44,21 +44,20 @@ _OF_ADMINS = ("view_auditentry",)
 
 
 def has_accounts(using: str, apps: Apps) -> bool:
-    """Return whether a database has the tables of user accounts; `apps` has the models migrated so
-    far.
+    """Return whether a database has the tables of user accounts. They are missing if `migrate
+    chatmemory` runs before `migrate`.
 
-    `migrate chatmemory` may run before `migrate`, and then the tables are missing.
+    `apps` has the models that are migrated so far.
     """
     group = apps.all_models["auth"].get("group")
     return group is not None and router.allow_migrate_model(using, group)
 
 
 def make_groups(using: str, apps: Apps = installed, **_: object) -> None:
-    """Create a group of users for each role in a database with accounts.
+    """Create a group of users for each role, in a database with accounts.
 
-    Permissions that were added to a group by hand are kept. If a group with the name of a role
-    exists without any permission of chatmemory, the group belongs to the project. Then it is left
-    as it is, and its members get no access to conversations.
+    Permissions that somebody added to a group stay. An existing group without any permission of
+    chatmemory belongs to the project, and is not changed.
     """
     from django.contrib.auth.management import create_permissions
 
@@ -80,14 +79,10 @@ def make_groups(using: str, apps: Apps = installed, **_: object) -> None:
 
 
 def roles_within(user: PermissionsMixin | AnonymousUser) -> list[Role]:
-    """Return the roles that a user may assign to others: the roles whose permissions the user
-    has.
-    """
+    """Return the roles that a user may give to others: those whose permissions the user has."""
     return [role for role in Role if all(user.has_perm(grant) for grant in GRANTS[role])]
 
 
 def actor_of(request: Any) -> str:  # of Django, or of the REST framework
-    """Return the user name of the user who makes a request. The result is text even if the
-    project's user names are numbers or UUIDs.
-    """
+    """Return the name of the user who makes a request, as text."""
     return str(request.user.get_username())

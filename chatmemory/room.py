@@ -1,8 +1,8 @@
-"""Defines a room: a plug-in feature, which adds to writing and reading by its hooks.
+"""Defines a room: a part of the product that an installation can leave out.
 
-A room can be removed with its folders. It is a Django application whose configuration is a `Room`.
-The kernel (this package) imports no room. It calls the hooks of the installed rooms in the order of
-INSTALLED_APPS; docs/rooms.md describes each hook. No hook changes a decision of the kernel.
+A room is a Django application whose configuration is a `Room`. The kernel (this package) imports no
+room, but calls the hooks of the installed rooms, in the order of INSTALLED_APPS. No hook changes a
+decision of the kernel. docs/rooms.md describes each hook.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class Recorded(NamedTuple):
-    """The rows of a step, or of a new conversation without a step, before they are written.
+    """The rows of a step before they are written. Or the rows of a new conversation, without a
+    step.
 
-    `memory` is the conversation's own row, already up to date. A stay is a period of a message in
-    memory. `ended` has a pair for each stay that the step ends, in order: the number of the stay,
-    and the reason why the message left. `redacted` is the message whose text the step erases.
+    - `memory`: the row of the conversation, already changed.
+    - `ended`: for each stay that the step ends, the number of the stay and the reason, in order.
+    - `redacted`: the message whose text the step erases, or None.
     """
 
     memory: Memory
@@ -41,8 +42,8 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True)
 class Erased:
-    """The texts of a conversation that are being erased: the texts of the messages `seqs`, or the
-    whole conversation if `seqs` is None.
+    """What is being erased of a conversation: the texts of the messages `seqs`, or everything if
+    `seqs` is None.
     """
 
     memory_id: str
@@ -51,11 +52,11 @@ class Erased:
 
 @dataclass(frozen=True)
 class ListColumn:
-    """A column of the overview; `words` is its heading, and a `SiteRoom` provides its cells.
+    """A column of the overview. `words` is its heading; a `SiteRoom` makes its cells.
 
-    With `sort_by`, lists can be sorted by the column, highest first, and the `ordering` of the API
-    accepts the column's `name`. `sort_by` is a column of `Memory` or of a derived row, such as
-    `keptincidents__forced`. Conversations without the derived row count as 0.
+    With `sort_by`, lists can be sorted by the column, highest first, also in the API by its `name`.
+    `sort_by` is a column of `Memory` or of a derived row, such as `keptincidents__forced`. Without
+    the derived row, a conversation counts as 0.
     """
 
     name: str
@@ -64,12 +65,11 @@ class ListColumn:
 
 
 class Room(AppConfig):
-    """The Django configuration of a room (plug-in feature). Subclasses override attributes and
-    hooks.
+    """The Django configuration of a room. A subclass overrides attributes and hooks.
 
     A room in the package `rooms.parcels` has the name `parcels` and the app label
-    `chatmemory_parcels`. The configuration is loaded before the models, so import the room's
-    modules inside of its methods.
+    `chatmemory_parcels`. Import the room's modules inside of methods, because the configuration is
+    loaded before the models.
     """
 
     default_auto_field = "django.db.models.BigAutoField"
@@ -86,16 +86,14 @@ class Room(AppConfig):
         super().__init__(app_name, app_module)
 
     def keepers(self) -> Iterable[Keeper]:
-        """Return the room's keepers, which derive rows from ledgers after the commit of a
-        change.
-        """
+        """Return the room's keepers, which derive rows after a change."""
         return ()
 
     def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
         """Return the providers to which a conversation is sent, each with the names of its models.
-        For an empty id, return the providers of all conversations.
+        For the empty id, those of all conversations.
 
-        None if nobody has chosen providers.
+        None if the room does not know them.
         """
         return None
 
@@ -108,7 +106,7 @@ class Room(AppConfig):
         """Erase the room's copies of the erased texts, in the same transaction. An exception undoes
         the erasure.
 
-        Rows with a foreign key to a deleted conversation need no hook: they are deleted with it.
+        Rows with a foreign key to the conversation are deleted with it, and need no hook.
         """
 
     def incidents(self, memory_id: str) -> Iterable[Incident]:
@@ -118,13 +116,14 @@ class Room(AppConfig):
         return ()
 
     def step_fields(self) -> Mapping[str, Any]:  # serializer fields, of a layer above
-        """Return additional serializer fields for the API's response about a step. To find its
-        value, a field's method `get_attribute` gets the whole response, including the `memory_id`.
+        """Return serializer fields to add to the API's response about a step. The method
+        `get_attribute` of a field gets the whole response, with the `memory_id`, and finds the
+        value.
         """
         return {}
 
     def verifying(self, memory: Memory) -> LedgerCheck | None:
         """Return an object that checks the room's columns and tables while a conversation is
-        verified. None if the room has nothing to check.
+        verified. None if there is nothing to check.
         """
         return None

@@ -1,6 +1,4 @@
-"""The installed rooms (plug-in features), and the functions by which the kernel calls their
-hooks.
-"""
+"""The installed rooms, and the functions by which the kernel calls their hooks."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def rooms() -> tuple[Room, ...]:
-    """Return the installed rooms (plug-in features), in the order of INSTALLED_APPS. The result is
-    cached, because each change needs it.
-    """
+    """Return the installed rooms, in the order of INSTALLED_APPS. The result is cached."""
     global _known
     configs, found = _known
     if configs is not apps.app_configs:
@@ -37,47 +33,47 @@ _known: tuple[object, tuple[Room, ...]] = (None, ())
 
 
 def keepers() -> tuple[Keeper, ...]:
-    """Return the keepers of the installed rooms, which derive rows from ledgers, in the order in
-    which they run after a change.
-    """
+    """Return the keepers of the installed rooms, in the order in which they run after a change."""
     return tuple(keeper for room in rooms() for keeper in room.keepers())
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
     """Return the providers to which a conversation is sent, each with the names of its models. For
-    an empty id, return the providers of all conversations.
+    the empty id, those of all conversations.
 
-    None if no room knows which providers are in use.
+    None if no room knows them.
     """
     found = (room.in_use(memory_id) for room in rooms())
     return next((each for each in found if each is not None), None)
 
 
 def seal(change: Recorded) -> None:
-    """Let rooms (plug-in features) fill in the digests of a step, or of a new conversation."""
+    """Let the rooms fill in the digests of a step that is not written yet, or of a new
+    conversation.
+    """
     for sealing in _sealing(rooms()):
         sealing(change)
 
 
 @lru_cache(maxsize=8)
 def _sealing(some: tuple[Room, ...]) -> list[Callable[[Recorded], None]]:
-    """Return the hooks of the rooms that seal."""
+    """Return the hooks `sealing` of those rooms that override it."""
     return [each.sealing for each in some if type(each).sealing is not Room.sealing]
 
 
 def known_incidents(memory_id: str) -> Iterator[Incident]:
-    """Yield the incidents of a conversation, as the installed rooms find them."""
+    """Yield the incidents of a conversation that the installed rooms know."""
     return (each for room in rooms() for each in room.incidents(memory_id))
 
 
 def patterns_of(modules: Iterable[str]) -> list[URLPattern | URLResolver]:
-    """Return the URL patterns of these modules, given by name. Empty names are skipped."""
+    """Return the URL patterns of the modules with these names. Empty names are skipped."""
     return [each for name in modules if name for each in import_module(name).urlpatterns]
 
 
 def check_rooms(**_: object) -> list[CheckMessage]:
-    """Check, as a Django system check, that every room and package that an installed room needs is
-    installed.
+    """Return Django system check messages for each room or package that an installed room needs,
+    and that is not installed.
     """
     installed = {each.room for each in rooms()}
     missing = [

@@ -1,10 +1,8 @@
-"""Refuses databases that this version cannot migrate to its schema.
+"""Refuses databases that this version cannot migrate.
 
-Such a database has recorded a migration that this version does not have. Either a newer version
-added the migration, or the database is older than `0001`, which replaced all migrations before it.
-A migration that replaces earlier migrations stands for all of them, and names them in `replaces`. A
-database that has recorded only some of the replaced migrations is refused, because the rest no
-longer exists.
+- A newer version has changed the database: it recorded a migration that this version does not have.
+- The database is too old. It recorded only some of the migrations that one migration of this
+  version replaces, and the rest no longer exists.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ PASS = (
 
 @dataclass(frozen=True)
 class Difference:
-    """The reason why this version cannot use a database, and what an operator can do about it.
+    """Why this version cannot use a database, and what an operator can do about it.
 
-    `reason` may lack the beginning of its sentence, which names the database.
+    `reason` may lack the first words of its sentence, which name the database.
     """
 
     reason: str
@@ -49,7 +47,7 @@ class Difference:
 
 
 def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Error]:
-    """Check, as a Django system check, that this version can use the schema of the database. A
+    """Return Django system check errors if this version cannot use the schema of the database. A
     database that is down is skipped.
     """
     errors = []
@@ -64,20 +62,19 @@ def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Er
 
 
 def refuse_other_schema(using: str, **_: object) -> None:
-    """Raise CommandError before `migrate` changes a database whose schema this version cannot use.
+    """Raise CommandError before `migrate` changes a database that this version cannot use.
 
-    `call_command("migrate")` skips system checks, but sends the signal `pre_migrate`, which calls
-    this function.
+    Called by the signal `pre_migrate`, because `call_command("migrate")` skips system checks.
     """
     if found := _difference_in(using):
         raise CommandError(f"{found.reason} {found.what_to_do}")
 
 
 def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
-    """Return why a database cannot be migrated to this version's schema; None if it can be, or
-    needs no migration.
+    """Return why a database cannot be migrated to this version; None if it can, or if it is up to
+    date.
 
-    `recorded` are the migrations that the database has recorded, each with its app.
+    `recorded` are the migrations that the database has recorded, as pairs of app and name.
     """
     loader = MigrationLoader(None, ignore_no_migrations=True)
     for own in (APP, *(room.label for room in rooms())):
@@ -103,7 +100,9 @@ def difference(recorded: Collection[tuple[str, str]]) -> Difference | None:
 
 
 def _replaced(own: str, loader: MigrationLoader) -> dict[str, list[str]]:
-    """Return the names of the migrations of an application that each of its others replaces."""
+    """Return, for each migration of an application that replaces others, the names of those
+    others.
+    """
     return {
         name: [each for app, each in migration.replaces if app == own]
         for (app, name), migration in loader.disk_migrations.items()
@@ -112,7 +111,9 @@ def _replaced(own: str, loader: MigrationLoader) -> dict[str, list[str]]:
 
 
 def _some_only(replaced: Iterable[Sequence[str]], names: Collection[str]) -> str:
-    """Return what a database lacks of replaced migrations of which it has some, as words."""
+    """Return words if a database has recorded only some of the migrations that one migration
+    replaces; "" if it has all or none.
+    """
     for each in replaced:
         missing = [name for name in each if name not in names]
         if 0 < len(missing) < len(each):

@@ -1,9 +1,7 @@
-"""The public functions that write conversations. Most of these functions return what changed in the
-window.
+"""The public functions that write conversations. Most of them return what changed in memory.
 
-Each call is one transaction; within `atomic`, several calls share one. The plain store protocol is
-in `ledger.protocol`. The services of installed rooms (plug-in features) can be imported from here,
-too.
+Each call is one transaction. Within `atomic`, several calls share one. The services of installed
+rooms can be imported from here, too. The plain store protocol is in `ledger.protocol`.
 """
 
 from importlib import import_module

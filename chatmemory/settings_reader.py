@@ -15,16 +15,14 @@ T = TypeVar("T")
 
 
 class AppMissing(ImproperlyConfigured, SystemCheckError):
-    """Raised if a project includes URLs without installing their Django application. `manage.py
-    check` prints the text of this error.
+    """Raised if a project includes URLs, but has not installed their Django application. `manage.py
+    check` prints its text.
     """
 
 
 def require_apps(addresses: str, *names: str) -> None:
     """Raise AppMissing unless these Django applications are installed. `addresses` is the URL
     module that needs them.
-
-    Without this check, models would fail first, with a less helpful error.
     """
     for name in names:
         if not apps.is_installed(name):
@@ -34,10 +32,10 @@ def require_apps(addresses: str, *names: str) -> None:
 
 
 class Expected(NamedTuple):
-    """What the value of a setting must be: `is_right` tests a value, and `words` describe the valid
-    values in errors.
+    """What the value of a setting must be. `is_right` tests a value, and `words` say in errors what
+    is valid.
 
-    With `is_secret`, an error does not show the value.
+    With `is_secret`, errors do not show the value.
     """
 
     is_right: Callable[[object], bool]
@@ -48,17 +46,17 @@ class Expected(NamedTuple):
 def setting(
     default: object, expected: Expected
 ) -> Any:  # it stands for a value of the field's type
-    """Return a dataclass field for one setting, with its default and its valid values (`expected`).
-    `read` fills the field.
+    """Return a dataclass field for one setting, with its default and its valid values. `read` fills
+    it.
     """
     return field(default=default, metadata={"expected": expected})
 
 
 def read(name: str, kind: type[T], example: str) -> T:
-    """Return the settings dictionary of this name as a dataclass of `kind`, whose fields define the
-    valid values. `example` is shown in errors.
+    """Return the settings dictionary with this name, as a dataclass of `kind`. The fields of `kind`
+    say which values are valid. `example` is shown in errors.
 
-    Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
+    Raises ImproperlyConfigured for unknown settings, and for wrong values.
     """
     values: object = getattr(settings, name, {})
     if not isinstance(values, Mapping):
@@ -82,7 +80,7 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
 
 
 def whole_number(minimum: int, maximum: int) -> Expected:
-    """Return the requirement that a setting is a whole number in this range, both ends included."""
+    """Return the requirement that a setting is a whole number from `minimum` to `maximum`."""
     return Expected(
         lambda value: type(value) is int and minimum <= value <= maximum,
         f"a whole number from {minimum} to {maximum:,}",

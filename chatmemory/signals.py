@@ -1,4 +1,4 @@
-"""The Django signals that chatmemory sends. The comment above each signal lists its arguments."""
+"""The Django signals of chatmemory. A comment above each signal lists its arguments."""
 
 from __future__ import annotations
 

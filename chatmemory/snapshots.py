@@ -1,4 +1,4 @@
-"""Snapshots of the database: several reads see the same state, while other connections write."""
+"""Snapshots of the database: several reads see the same state, while others write."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _READING: WeakSet[BaseDatabaseWrapper] = WeakSet()  # the connections that are w
 
 @contextmanager
 def one_snapshot() -> Iterator[None]:
-    """Let all reads of a block see the same state of the database. Writers need not wait, and their
-    changes are not seen.
+    """Let all reads in a block see the same state of the database. Others can write meanwhile, but
+    the block does not see their changes.
 
-    A block within a transaction or another snapshot sees the state of that transaction or snapshot.
+    Within a transaction or another snapshot, the block sees that state.
     """
     connection = database.connection()
     connection.ensure_connection()
@@ -50,9 +50,7 @@ def _marked(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def is_within_snapshot() -> bool:
-    """Return whether this thread is within `one_snapshot`: reads see one state, and nothing can be
-    written.
-    """
+    """Return whether this thread is within `one_snapshot`. Then nothing can be written."""
     return database.connection() in _READING
 
 

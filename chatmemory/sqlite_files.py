@@ -1,11 +1,10 @@
-"""Looks after the files of a SQLite database: damage to them, and the write-ahead log.
+"""Looks after the files of a SQLite database: damage, and the write-ahead log.
 
 A commit waits until the log is on the disk, which takes longer than most changes. With
-`synced_once`, many commits wait only once.
+`synced_once`, many commits wait once.
 
-The log holds erased bytes until it is emptied. SQLite cannot empty the log while a reader needs it.
-An erasure tries once to empty the log, and does not wait. A thread of each server tries again, and
-so does `manage.py vacuum`. Files of other databases are left to their administrators.
+The log has erased bytes until it is emptied, and SQLite cannot empty it while a reader needs it. An
+erasure tries once. A thread of each server tries again, and so does `manage.py vacuum`.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 
 def damage() -> str | None:
-    """Read the whole file of a SQLite database and return the first sign of damage. None if there
-    is none, or for another database.
+    """Return the first sign of damage in the file of a SQLite database, which is read as a whole.
+    None if there is none, or for another database.
     """
     connection = database.connection()
     if connection.vendor != "sqlite":
@@ -41,7 +40,7 @@ def damage() -> str | None:
 
 def damage_of(opened: sqlite3.Connection) -> str | None:
     """Return the first sign of damage in a SQLite file, or None. Raises sqlite3.Error if the file
-    cannot be read for other reasons.
+    cannot be read for another reason.
     """
     try:
         (found,) = opened.execute("PRAGMA quick_check(1)").fetchone()
@@ -53,7 +52,7 @@ def damage_of(opened: sqlite3.Connection) -> str | None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether an error of SQLite says that its file is damaged."""
+    """Return whether an error of SQLite says that the database file is damaged."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
@@ -61,10 +60,10 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def try_to_empty_log(wait: float = 0) -> bool:
-    """Empty SQLite's write-ahead log, and return whether it is empty. True for other databases,
-    which have no such log.
+    """Empty SQLite's write-ahead log, and return whether it is empty. Other databases have no such
+    log, and return True.
 
-    `wait` is the number of seconds to wait for readers.
+    Waits up to `wait` seconds for readers.
     """
     file = _logged_file()
     if file is None:
@@ -75,7 +74,7 @@ def try_to_empty_log(wait: float = 0) -> bool:
 
 
 def empty_log_after_erasure() -> None:
-    """Empty SQLite's write-ahead log without waiting. If a reader needs the log, log a warning."""
+    """Empty SQLite's write-ahead log without waiting. If a reader needs it, log a warning."""
     if not try_to_empty_log():
         logger.warning(
             "a reader needs SQLite's write-ahead log, which still has erased data: it is emptied "
@@ -84,8 +83,8 @@ def empty_log_after_erasure() -> None:
 
 
 def empty_leftover_log() -> None:
-    """Empty SQLite's write-ahead log if it may hold erased bytes: from an erasure that could not
-    empty it, or from an earlier process.
+    """Empty SQLite's write-ahead log if it may have erased bytes: those of an erasure that could
+    not empty it, or those that an earlier process left.
     """
     if _logged_file() not in EMPTIED:
         try_to_empty_log()
@@ -93,11 +92,11 @@ def empty_leftover_log() -> None:
 
 @contextmanager
 def synced_once() -> Iterator[None]:
-    """Let the commits of this thread in a block wait for the disk only once, together at the end of
-    the block. This applies to SQLite only.
+    """Let all commits of this thread in a block wait for the disk only once, at the end of the
+    block. For SQLite only.
 
-    Before the end, a power failure may undo the last commits: if a commit is undone, all later
-    commits are undone, too.
+    A power failure before the end may undo the last commits, but never a commit without those after
+    it.
     """
     file = _logged_file()
     if file is None or not _has_log():
@@ -130,7 +129,7 @@ def _sync(file: str) -> None:
 
 
 def _logged_file() -> str | None:
-    """Return the file of the database, or None if it has no write-ahead log of SQLite."""
+    """Return the file of the database. None if it has no SQLite write-ahead log."""
     connection = database.connection()
     if connection.vendor != "sqlite" or connection.is_in_memory_db():  # type: ignore[attr-defined]  # only a backend has it, not its base class
         return None
@@ -138,7 +137,7 @@ def _logged_file() -> str | None:
 
 
 def _truncated(file: str, wait: float = 0) -> bool:
-    """Return whether the log is empty now, or the database is gone."""
+    """Empty the log of a file, and return whether it is empty. True if the file does not exist."""
     path = Path(file).absolute()
     if not path.exists():
         return True

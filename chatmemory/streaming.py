@@ -1,4 +1,4 @@
-"""Sends responses while they are made, so that a long response is never in memory as a whole."""
+"""Sends long responses while they are made, so that they are never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ CHUNK = 2**16  # characters
 
 
 def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> HttpResponseBase:
-    """Return a response with these texts. A short response is sent as a whole, a long response in
+    """Return a response with these texts. A short response is sent as a whole, and a long one in
     chunks.
 
-    A long response is compressed here, as one gzip stream, for clients that accept gzip. Under
-    ASGI, Django's GZipMiddleware makes a stream of each chunk, and clients read only the first
-    stream. The middleware skips responses with a Content-Encoding.
+    A long response is compressed here if the client accepts gzip: under ASGI, many clients cannot
+    read what Django's GZipMiddleware makes of it. The middleware skips such a response.
 
     An error in the first chunk is raised. A later error ends the connection, so that the client
-    knows that the response is incomplete.
+    notices that the response is incomplete.
     """
     chunks = _chunks(texts)
     first, second = next(chunks, ""), next(chunks, None)
@@ -48,8 +47,8 @@ def streamed(request: HttpRequest, texts: Iterable[str], content_type: str) -> H
 
 
 def json_list(values: Iterable[object], separator: str = ",") -> Iterator[str]:
-    """Yield the text of a JSON list in parts, one for each value. `separator` stands between the
-    values.
+    """Yield the text of a JSON list in parts, one for each value. `separator` is the text between
+    two values.
     """
     before = "["
     for value in values:
@@ -59,7 +58,9 @@ def json_list(values: Iterable[object], separator: str = ",") -> Iterator[str]:
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[str]:
-    """Join short texts, since each chunk has a cost of its own."""
+    """Yield longer texts, made from several short texts, because each chunk has a cost of its
+    own.
+    """
     chunk: list[str] = []
     size = 0
     for text in texts:
@@ -73,7 +74,9 @@ def _chunks(texts: Iterable[str]) -> Iterator[str]:
 
 
 async def _in_threads(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Make each chunk in the request's thread. A slow reader holds no database connection."""
+    """Yield the chunks, each made in the request's thread. A slow client holds no database
+    connection.
+    """
     while (chunk := await sync_to_async(_next)(chunks)) is not None:
         yield chunk
 

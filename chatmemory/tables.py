@@ -1,5 +1,5 @@
-"""Reads and writes the rows of a model by plain SQL, for frequent and small statements. Django's
-ORM takes several times as long as the database for them. Rooms (plug-in features) use this, too.
+"""Reads and writes rows of a model by plain SQL, for small and frequent statements, which take
+several times as long with Django's ORM. Rooms use this module, too.
 """
 
 # ruff: noqa: S608 - the parts of the statements are names of tables and columns
@@ -30,11 +30,11 @@ Values = Sequence[SqlValue] | Mapping[str, SqlValue]  # the parameters of a stat
 
 
 class Table(Generic[M]):
-    """Reads and writes the rows of one model by plain SQL. Rows are read as instances of the model,
-    and inserted from objects that have its columns as attributes.
+    """Reads and writes the rows of one model by plain SQL.
 
-    With `only`, other columns are not read. Django reads such a column when the attribute of an
-    instance is used.
+    Rows are read as instances of the model. With `only`, only these columns are read, and Django
+    reads another column when it is used. Rows are inserted from objects with the columns as
+    attributes.
     """
 
     def __init__(self, model: type[M], only: Collection[str] = ()) -> None:
@@ -56,35 +56,35 @@ class Table(Generic[M]):
         self._update = f"UPDATE {name} SET {pairs} WHERE {self.names[0]} = %s"
 
     def read(self, cursor: CursorWrapper, condition: str, **values: SqlValue) -> M | None:
-        """Return the first row that meets a SQL condition, as an instance of the model; None if
-        there is no such row. `values` are the parameters of the condition.
+        """Return the first row that meets a SQL condition, or None. `values` are the parameters of
+        the condition.
         """
         cursor.execute(f"{self._select} {condition}", values)
         row = cursor.fetchone()
         return None if row is None else self._made(row, cursor.db)
 
     def read_all(self, condition: str, values: Values) -> list[M]:
-        """Return the rows that meet a SQL condition, as instances of the model. The condition may
-        end with an order and a limit. `values` are its parameters.
+        """Return all rows that meet a SQL condition. `values` are the parameters of the condition,
+        which may end with an order and a limit.
         """
         with database.cursor() as cursor:
             cursor.execute(f"{self._select} {condition}", values)
             return [self._made(row, cursor.db) for row in cursor.fetchall()]
 
     def read_rows(self, condition: str, values: Values) -> list[NamedRow]:
-        """Return the rows that meet a SQL condition, as named tuples, which take less time to make
-        than instances. `values` are the parameters of the condition.
+        """Return all rows that meet a SQL condition, as named tuples, which is faster than
+        `read_all`. `values` are the parameters of the condition.
         """
         with database.cursor() as cursor:
             cursor.execute(f"{self._select} {condition}", values)
             return [self._row._make(self._read(row, cursor.db)) for row in cursor.fetchall()]
 
     def _made(self, row: Sequence[SqlValue], db: BaseDatabaseWrapper) -> M:
-        """Return a row of the database as an instance."""
+        """Return an instance of the model for a row of the database."""
         return self._model.from_db(db.alias, self.names, self._read(row, db))
 
     def _read(self, row: Sequence[SqlValue], db: BaseDatabaseWrapper) -> list[SqlValue]:
-        """Return the values of a row of the database as Django reads them."""
+        """Return the values of a row of the database, converted as Django does."""
         found = list(row)
         for n in self._jsons:
             found[n] = json.loads(found[n]) if found[n] != "{}" else {}
@@ -94,11 +94,11 @@ class Table(Generic[M]):
         return found
 
     def add(self, rows: Iterable[object], cursor: CursorWrapper) -> None:
-        """Insert rows, given as objects that have the columns as attributes."""
+        """Insert rows. Each is an object with the columns as attributes."""
         execute_rows(cursor, self.insert, [self.stored(row, cursor.db) for row in rows])
 
     def save(self, row: M, cursor: CursorWrapper) -> None:
-        """Insert a new row, or update all columns of a stored one. The first column is the id."""
+        """Insert a new row, or update all columns of a stored row."""
         if row._state.adding:
             self.add([row], cursor)
         else:
@@ -115,8 +115,8 @@ class Table(Generic[M]):
     def changed(
         self, row: object, before: Sequence[object], db: BaseDatabaseWrapper
     ) -> dict[str, SqlValue]:
-        """Return the changed columns of a row: the name of each with its new value, converted for
-        the database driver. `before` has the former values of all columns.
+        """Return the changed columns of a row: each name with the new value, converted for the
+        database driver. `before` has the old values of all columns.
         """
         columns = zip(self.names, self.values(row), before, strict=True)
         changed = {name: value for name, value, old in columns if value != old}
@@ -127,23 +127,25 @@ class Table(Generic[M]):
 
 
 def _tuple_of(names: Sequence[str]) -> type[NamedRow]:
-    """Return a class of named tuples."""
+    """Return a class of named tuples with these fields."""
     return namedtuple("Row", names)
 
 
 def _json(value: JsonDict, _: BaseDatabaseWrapper) -> str:
-    """Return JSON as text for the driver."""
+    """Return a JSON value as text for the database driver."""
     return json.dumps(value) if value else "{}"
 
 
 def _time(value: datetime | None, db: BaseDatabaseWrapper) -> datetime | str | None:
-    """Return a time for the driver, on SQLite as text."""
+    """Return a time for the database driver. For SQLite, this is text."""
     return value if value is None or db.vendor != "sqlite" else _text(value, db.timezone)
 
 
 @lru_cache(maxsize=16)
 def _text(time: datetime, zone: tzinfo) -> str:
-    """Return a time as SQLite stores it. Cached: the rows of a change have the same time."""
+    """Return a time as SQLite stores it. Cached, because all rows of a change have the same
+    time.
+    """
     return str(make_naive(time, zone))
 
 

@@ -1,7 +1,7 @@
 """Searches texts for terms. A text is read once for any number of terms.
 
-A text holds a term if it contains the whole term: `A-1182` does not hold `A-118`. For a path or a
-URL, the identifying part is enough.
+A text has a term only as a whole: `A-1182` does not have `A-118`. For a path or a URL, the
+identifying part is enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ID = declared_pattern(r"\A(?:[0-9]{3,}|(?=[a-f\-]*[0-9])[0-9a-f\-]{7,})")
 
 
 class Terms:
-    """A set of terms to search for in texts."""
+    """Terms that are searched for in texts."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         self._by_part: defaultdict[str, list[str]] = defaultdict(list)
@@ -33,7 +33,7 @@ class Terms:
         self._others = [(part, _alone(part)) for part in sorted(others)]
 
     def found_in(self, text: str) -> set[str]:
-        """Return the terms that a text contains, whole or by their identifying part, such as the id
+        """Return the terms that a text has, as a whole or by the identifying part, such as the id
         in a URL.
         """
         runs = runs_in(text, self._only_telling)
@@ -43,7 +43,7 @@ class Terms:
         return {term for part in parts for term in self._by_part[part]}
 
     def _parts(self, run: str) -> Iterator[str]:
-        """Yield the parts of a run, between slashes, that could be terms."""
+        """Yield the parts of a path or URL that could be terms themselves."""
         segments = run.split("/")
         for size in self._sizes:
             for first in range(len(segments) - size):
@@ -57,7 +57,7 @@ def _alone(part: str) -> re.Pattern[str]:
 
 
 def is_found(term: str, texts: Iterable[str]) -> bool:
-    """Return whether one of the texts contains a term, whole or by its identifying part, such as
+    """Return whether one of the texts has a term, as a whole or by the identifying part, such as
     the id in a URL.
     """
     terms = Terms([term])
@@ -65,11 +65,12 @@ def is_found(term: str, texts: Iterable[str]) -> bool:
 
 
 def identifying_part(term: str) -> str:
-    """Return the part of a term that is enough to recognize it in a text.
+    """Return the part of a term by which texts are recognized as having it.
 
-    This is the number or id in a URL such as `comments/123/replies`, the end of a path, or the
-    whole term. The end of a path has at least six characters, and a bare file name must have a dot
-    or a digit.
+    - For a URL, the number or id in it: `123` in `comments/123/replies`.
+    - For a path, its end. The end has at least six characters; a bare file name must have a dot or
+      a digit.
+    - For any other term, the whole term.
     """
     for segment in reversed(term.split("/")[1:]):
         if _ID.fullmatch(segment):

@@ -1,5 +1,5 @@
-"""Reads the texts of users: which nouns tell what a value is, and which earlier texts have a
-value.
+"""Reads the texts of users: the values in them, the nouns beside the values, and which earlier
+texts have a value.
 """
 
 from __future__ import annotations
@@ -75,15 +75,19 @@ _COLONS = (":", "：")
 
 @kept_if_short(MOST_KEPT)
 def user_text(text: str, own_reminders: tuple[str, ...] = ()) -> UserText:
-    """Return a user's text as an object that finds words and values in it. Results for short texts
-    are kept. `own_reminders` are phrases of the project that mean "as I said".
+    """Return a user's text as an object that finds words and values. Results for short texts are
+    cached.
+
+    `own_reminders` are the project's phrases that mean "as I said".
     """
     return UserText(text, own_reminders)
 
 
 # Long: one text, read in many ways; each way keeps what it has found for the others.
 class UserText:
-    """A user's text, with the nouns in it that name kinds of facts, such as "order number"."""
+    """A user's text. Finds the values in it, and the nouns that say what a value is, such as "order
+    number".
+    """
 
     def __init__(self, text: str, own_reminders: tuple[str, ...] = ()) -> None:
         self.text = narrow(text)
@@ -104,14 +108,14 @@ class UserText:
 
     @cached_property
     def reminders(self) -> list[tuple[int, int]]:
-        """The spans in which the text says that something was given before, such as "as I said"."""
+        """The spans of the reminders in the text, such as "as I said"."""
         found = reminders_in(self.lowered, self._own_reminders)
         spans = [(self.places[start], self.places[end]) for start, end in found]
         return [span for span in spans if not self.quotes(span[0])]
 
     @cached_property
     def _quotations(self) -> list[tuple[int, int]]:
-        """The spans of quotation marks with some words between them: what somebody else wrote."""
+        """The spans between quotation marks with some words in them, which somebody else wrote."""
         return [
             each.span()
             for each in _QUOTATION.finditer(self.text)
@@ -119,13 +123,13 @@ class UserText:
         ]
 
     def quotes(self, index: int) -> bool:
-        """Return whether an index is within a quotation."""
+        """Return whether the text has a quotation at an index."""
         return any(start <= index < end for start, end in self._quotations)
 
     @cached_property
     def plain(self) -> str:
-        """The text with its reminders, such as "as I said", overwritten by line breaks, which end a
-        clause. The length is the same.
+        """The text with line breaks in place of its reminders, such as "as I said". The length is
+        the same.
         """
         return _without(self.text, self.reminders)
 
@@ -140,31 +144,31 @@ class UserText:
 
     @cached_property
     def first_phrases(self) -> list[Value]:
-        """The phrases of the first clause (see `opening`). A phrase is up to four neighbouring
-        words.
+        """The phrases in the first clause (see `opening`). A phrase is up to four words next to
+        each other.
         """
         return [*phrases_in(self.plain, *self.opening)]
 
     @cached_property
     def contradicting(self) -> list[Value]:
-        """The phrases in the text if it has a word that contradicts, such as "not" or "but";
-        otherwise an empty list.
+        """The phrases in a text that contradicts, with a word such as "not" or "but"; [] for any
+        other text.
         """
         spans = sentences(self.text) if self.contradicts else ()
         return [each for span in spans for each in phrases_in(self.plain, *span)]
 
     @cached_property
     def cut_names(self) -> frozenset[str]:
-        """The names of codes that stand in this text only as a part of longer codes, as `1Z 9921`
-        does in `1Z 9921 556`.
+        """The names of codes that are only parts of longer codes in this text: `1Z 9921` in `1Z
+        9921 556`.
         """
         whole = {each.name for each in self.codes if not each.is_cut}
         return frozenset({each.name for each in self.codes} - whole)
 
     @cached_property
     def anchors(self) -> frozenset[str]:
-        """The keys by which this text is found when an earlier value is searched: its words, their
-        stems and its codes.
+        """The keys by which this text is found when an earlier value is searched for: its words,
+        the stems of its words, and its codes.
         """
         return frozenset(_anchors(self.lowered)).union(map(_anchor, self.codes))
 
@@ -177,10 +181,8 @@ class UserText:
         return [*words_for_numbers(self.text)]
 
     def same_as(self, value: Value) -> Value | None:
-        """Return the value in this text that equals `value`, the longest if there are several; None
-        if there is none.
-
-        The text may write the value in another way.
+        """Return the value in this text that equals `value`, even if it is written differently. The
+        longest of several; None if there is none.
         """
         if value.shape == "words":
             known = names_like(self.text, value) if self.searched.has_words_of(value) else []
@@ -204,10 +206,8 @@ class UserText:
 
     @cached_property
     def introduced(self) -> list[int]:
-        """The indices at which a name may begin or end.
-
-        These are the ends of phrases such as "my name is". In some languages, such phrases follow
-        the name; then these are the beginnings of the phrases.
+        """The indices at which a name may begin or end: the ends of phrases such as "my name is".
+        In languages where the phrase follows the name, the beginnings of such phrases.
         """
         before = introductions().finditer(self.lowered)
         behind = introductions_behind().finditer(self.lowered)
@@ -216,29 +216,27 @@ class UserText:
 
     @property
     def is_long(self) -> bool:
-        """Whether the text is too long to be a short answer, which is one value with a few small
-        words.
-        """
+        """Whether the text is too long to be a short answer."""
         return len(self.text) > _LONGEST_ANSWER
 
     def is_reported(self, end: int) -> bool:
-        """Return whether the text introduces the words of somebody else, as "he said" does. The
-        text is searched up to the end of the sentence that has the index `end`.
+        """Return whether the words of somebody else are introduced, such as by "he said".
+
+        Searches the text up to the end of the sentence at the index `end`.
         """
         return self._is_said_before(end, reported())
 
     def is_anew(self, end: int) -> bool:
-        """Return whether the text has a word such as "another" or "this time", which asks for
-        something new. The text is searched up to the end of the sentence that has the index `end`.
+        """Return whether a word says that something is new, such as "another" or "this time".
+        Reminders are not searched.
 
-        Reminders, such as "as I said", are not searched.
+        Searches the text up to the end of the sentence at the index `end`.
         """
         return self._is_said_before(end, anew())
 
     def _is_said_before(self, end: int, phrases: Phrases) -> bool:
-        """Return whether phrases occur up to the end of the sentence that has the index `end`. Each
-        end of a sentence is asked for many values, and is searched once; none if the whole text
-        has no such phrase.
+        """Return whether one of these phrases occurs up to the end of the sentence at the index
+        `end`. Results are kept.
         """
         whole = len(self.plain)
         if end < whole and not self._is_said_before(whole, phrases):
@@ -265,15 +263,13 @@ class UserText:
         return refusals().search(self.lowered) is not None
 
     def asks_back(self, end: int) -> bool:
-        """Return whether a question of the user continues at the index `end`: a question mark
-        follows, with no comma or other punctuation before it.
+        """Return whether the text from the index `end` on is the rest of a question: a question
+        mark follows before any other punctuation.
         """
         return _REST_OF_QUESTION.match(self.text, end) is not None
 
     def kinds_of(self, start: int, end: int) -> frozenset[str]:
-        """Return the kinds of facts, such as "email", that the words around a span of the text
-        name.
-        """
+        """Return the kinds of facts, such as "email", that the words around a span name."""
         before = self.text[max(0, start - _NEAR) : start]
         ends = [each.end() for each in _CLAUSE_END.finditer(before)]
         # a colon or a sentence directly before still names it: "My order number: A-1182"
@@ -313,10 +309,10 @@ class UserText:
         return found is not None and (found[1] in UNITS or found[1] in UNIT_WORDS)
 
     def nouns_before(self, start: int) -> frozenset[str]:
-        """Return the last two words before the index `start`, such as "locker" and "combination".
-        They may say what the value at this index is.
+        """Return the last two words before an index, such as "locker" and "combination". They may
+        say what the value at this index is.
 
-        Small words are left out. The words need not name a known kind of fact.
+        Small words are left out. The words need not be nouns of a known kind of fact.
         """
         before = _WORD.findall(folded(self.text[max(0, start - _NEAR) : start]))
         known = fillers()
@@ -325,10 +321,8 @@ class UserText:
         return frozenset(word for word in before[-2:] if word not in known)
 
     def words_before(self, start: int) -> frozenset[str]:
-        """Return the words between the beginning of a sentence and the index `start` in the
-        sentence. They may name the value at this index.
-
-        Fillers (small words in short answers) are left out.
+        """Return the words of a sentence before the index `start`, without small words. They may
+        say what the value at this index is.
         """
         before = folded(self.text[max(0, start - _NEAR) : start])
         *_, (first, last) = sentences(before)
@@ -339,17 +333,17 @@ class UserText:
     ) -> bool:
         """Return whether the text says nothing but the words from `start` to `end`.
 
-        Besides this span, the text may have reminders, nouns that name kinds of facts, and at most
-        `most` other words. Each other word must be a small word of short answers, or be in
-        `besides`.
+        Reminders and nouns for kinds of facts do not count. There may be at most `most` other
+        words, which must be small words or in `besides`.
         """
         return self._has_only((0, len(self.text)), (start, end), besides, most)
 
     def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the clause with the span from `start` to `end` says nothing but this span.
+        """Return whether a clause says nothing but the words from `start` to `end`, and the text
+        before this clause says nothing.
 
-        Other words in the clause, and all words before it, must be allowed as in `has_only`. A
-        clause that ends with a colon is a label, for which the result is False.
+        Other words are allowed as in `has_only`. False for a clause that ends with a colon, which
+        is a label.
         """
         behind = _CLAUSE.search(self.plain, end)
         if behind and behind[0] in _COLONS:
@@ -361,10 +355,10 @@ class UserText:
 
     @cached_property
     def opening(self) -> tuple[int, int]:
-        """The span of the first clause that has more than fillers (small words in short answers).
+        """The span of the first clause that has more than small words.
 
-        The span is (0, 0) if there is no such clause. It is also (0, 0) if a colon follows the
-        clause, because a label such as `Size:` says nothing.
+        It is (0, 0) if there is none, and if the clause is a label that ends with a colon, such as
+        `Size:`
         """
         start = 0
         for end in (*(each.start() for each in _CLAUSE.finditer(self.plain)), len(self.text)):
@@ -375,18 +369,18 @@ class UserText:
         return 0, 0
 
     def opens_with_sentence(self, words: frozenset[str]) -> bool:
-        """Return whether the first clause has several words, and one of them is in `words`: `Monday
-        is fine`. Small words in `words` do not count.
+        """Return whether the first clause has several words, and one of them is in `words`. Small
+        words in `words` do not count.
         """
         said = _WORD.findall(folded(self.plain[slice(*self.opening)]))
         return len(said) > 1 and not (words - fillers()).isdisjoint(said)
 
     def starts_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether the first clause (`opening`) says little but the span from `start` to
+        """Return whether the first clause (`opening`) says little but the words from `start` to
         `end`.
 
-        Before the span, the clause may have at most three words: small words, or words in
-        `besides`. In the whole clause, at most `most` other words are allowed.
+        At most three words may come before them: small words, or words in `besides`. In the whole
+        clause, there may be at most `most` other words.
         """
         others = self.others_in_opening(start, end, besides)
         before = (0, start), (0, 0)
@@ -395,10 +389,10 @@ class UserText:
         )
 
     def others_in_opening(self, start: int, end: int, besides: frozenset[str]) -> int | None:
-        """Return how many words the first clause (`opening`) has besides the span from `start` to
-        `end`; None if the span is not in the first clause.
+        """Return how many other words the first clause (`opening`) has beside those from `start` to
+        `end`. None if these are not in the first clause.
 
-        Small words, nouns for kinds of facts, and the words in `besides` are not counted.
+        Small words, nouns for kinds of facts, and words in `besides` do not count.
         """
         first, last = self.opening
         if not first <= start <= end <= last:
@@ -408,8 +402,8 @@ class UserText:
         return sum(word not in known and not _is_short(word) for word in words)
 
     def stands_alone(self, start: int, end: int) -> bool:
-        """Return whether a span of the text is a clause of its own, apart from at most three small
-        words.
+        """Return whether a span of the text is a clause of its own. The clause may have up to three
+        small words more.
         """
         behind = _CLAUSE.search(self.plain, end)
         span = self._clause_before(start), behind.start() if behind else len(self.text)
@@ -424,7 +418,7 @@ class UserText:
         )
 
     def _clause_before(self, start: int) -> int:
-        """Return where the clause begins that goes on at an index."""
+        """Return where the clause that contains an index begins."""
         known = bisect_left(self._clause_ends, start)
         first = self._clause_ends[known - 1] if known else 0
         for found in _CLAUSE.finditer(self.plain, first, start):
@@ -437,26 +431,26 @@ class UserText:
 
     @cached_property
     def _without_nouns(self) -> str:
-        """The text without reminders and nouns; the length is the same."""
+        """The text with its reminders and nouns overwritten. The length is the same."""
         return _without(self.plain, [(each.start, each.end) for each in self.nouns])
 
 
 def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
-    """Return a text, of the same length, with some parts as ends of clauses."""
+    """Return a text with some spans overwritten by ends of clauses. The length is the same."""
     for start, end in parts:
         text = f"{text[:start]}{_CLAUSES_END * (end - start)}{text[end:]}"
     return text
 
 
 def _words_beside(text: str, span: tuple[int, int], part: tuple[int, int]) -> list[str]:
-    """Return the words of a span of a text, without a part of the text."""
+    """Return the words in a span of a text, except those in `part`."""
     first, last = span
     start, end = (min(max(first, each), last) for each in part)
     return _WORD.findall(folded(f"{text[first:start]}{_CLAUSES_END}{text[end:last]}"))
 
 
 def _is_short(word: str) -> bool:
-    """Return whether a word is so short that it changes no value, as `uai` or `pls`."""
+    """Return whether a word is too short to change a value, such as `uai` or `pls`."""
     return len(word) <= _LONGEST_SHORT and word.isalpha() and not HAS_CJK.search(word)
 
 
@@ -466,7 +460,9 @@ def _small_words() -> frozenset[str]:
 
 
 def _is_of_signs(text: str, besides: Iterable[str]) -> bool:
-    """Return whether a text without spaces is a part of other texts, or has nothing but fillers."""
+    """Return whether a text without spaces consists of small words, or is a part of a text in
+    `besides`.
+    """
     if not HAS_CJK.search(text):
         return False
     rest = text
@@ -479,7 +475,7 @@ _COPULAS = frozenset(["lautet", "ist", "est", "es", "son", "soy", "sont"])
 
 
 class Said:
-    """The earlier messages of the user, to find values in them."""
+    """The earlier texts of the user, in which values are searched for."""
 
     def __init__(self) -> None:
         self._at: defaultdict[str, list[int]] = defaultdict(list)
@@ -495,7 +491,9 @@ class Said:
         return next(self.holding(value), None) is not None
 
     def _positions(self, value: Value) -> list[int]:
-        """Return the messages that may contain a value, also one whose words are written as one."""
+        """Return the positions of the latest messages that may contain a value. Its words may be
+        written as one there.
+        """
         positions = self._at.get(_anchor(value), [])[-_LATEST:]
         words = value.key.split()
         if len(words) == 1:
@@ -510,9 +508,8 @@ class Said:
         return [each for each, anchors in known if stems <= anchors or whole in anchors]
 
     def holding(self, value: Value) -> Iterator[int]:
-        """Yield the positions of the latest messages that contain a value.
-
-        A part that two longer codes share is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
+        """Yield the positions of the latest messages that contain a value. The common part of two
+        longer codes is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
         """
         for position in self._positions(value):
             text = self.texts[position]
@@ -533,7 +530,7 @@ def _anchors(lowered: str) -> Iterator[str]:
 
 
 def _anchor(value: Value) -> str:
-    """Return a part of a value that is looked up: each text that holds it has this part."""
+    """Return the key by which a value is looked up. Each text with the value has this key."""
     if value.shape in ("words", "place"):
         words = value.key.split()
         longest = max(words, key=len, default="")
@@ -547,8 +544,8 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_inside(text: str, part: str) -> bool:
-    """Return whether a text contains `part` within a sentence, not only at the beginning of a
-    sentence.
+    """Return whether a text has `part` inside a sentence. The beginning of a sentence does not
+    count.
     """
     starts = {start for start, _ in sentences(text)}
     at = text.find(part)
@@ -558,8 +555,8 @@ def is_inside(text: str, part: str) -> bool:
 
 
 def place_in(text: UserText, value: Value) -> tuple[int, int]:
-    """Return the span of a value in a text. If the value is written differently there, the span is
-    approximate.
+    """Return the span of a value in a text. The span is approximate if the text writes the value
+    differently.
     """
     start = text.text.find(value.text)
     if start >= 0:

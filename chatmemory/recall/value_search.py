@@ -1,7 +1,7 @@
 """Searches texts for values that users gave.
 
-Values are found as whole words of normalized texts. Capitals, accents, spaces, hyphens and the
-grouping of digits do not matter, nor do a plural ending and a unit after a number.
+A value is found as whole words. Capitals, accents, spaces, hyphens and the grouping of digits do
+not matter. A plural ending, and a unit after a number, do not matter either.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BEHIND_ADDRESS = declared_pattern(r"(?![0-9a-z_@]|[.\-][0-9a-z])")
 
 
 class Search:
-    """Searches texts for some values; only the first MOST_VALUES are searched for."""
+    """Searches texts for values, at most MOST_VALUES of them."""
 
     def __init__(self, values: Iterable[Value]) -> None:
         by_name = {value.name: value for value in values}
@@ -85,14 +85,14 @@ class Search:
 
 @kept_if_short(2 * MOST_KEPT)
 def searched(text: str) -> Searched:
-    """Return a text as an object to search for values. Results for short texts are kept."""
+    """Return a text as an object that can be searched for values. Results for short texts are
+    cached.
+    """
     return Searched(text)
 
 
 class Searched:
-    """A text that is searched for many values, one after the other. Its words and letters are found
-    only once.
-    """
+    """A text that is searched for many values. Its words and letters are found once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -127,18 +127,20 @@ class Searched:
 
     @cached_property
     def _places(self) -> list[int]:
-        """Where the signs are in the lowered text."""
+        """The indices of the letters and digits in the text."""
         return [*compress(count(), map(str.isalnum, self.lowered))]
 
     @cached_property
     def _latin(self) -> frozenset[str]:
-        """The words of the text in letters of languages with spaces."""
+        """The words of the text in scripts with spaces."""
         has_signs = HAS_CJK.search(self.lowered)
         return frozenset(_WORD_OF_LETTERS.findall(self.lowered) if has_signs else self._words)
 
     @cached_property
     def _by_stem(self) -> Mapping[str, Sequence[str]]:
-        """The same words by what they are without endings of plurals and cases."""
+        """The words in scripts with spaces, by their stems (without endings of plurals and
+        cases).
+        """
         found: defaultdict[str, list[str]] = defaultdict(list)
         for word in self._latin:
             found[stem_of(word)].append(word)
@@ -184,7 +186,7 @@ class Searched:
         )
 
     def _has_code(self, key: str) -> bool:
-        """Return whether the signs of a code stand together, not as a part of a longer one."""
+        """Return whether the text has a code, and not only as a part of a longer code."""
         behind = _BEHIND_NUMBER if key.isdecimal() else _BEHIND_CODE
         for at in _found(key, self.signs):
             start, end = self._places[at], self._places[at + len(key) - 1] + 1
@@ -194,8 +196,8 @@ class Searched:
         return False
 
     def _has_words(self, key: str) -> bool:
-        """Return whether words follow each other directly, with any endings of plurals and
-        cases.
+        """Return whether the text has the words of a key directly after each other. Endings of
+        plurals and cases do not matter.
         """
         if key in self._latin or self._has_whole(key):
             return True
@@ -210,14 +212,14 @@ class Searched:
         )
 
     def _has_whole(self, key: str) -> bool:
-        """Return whether a key stands in the text as it is, with no letter beside it."""
+        """Return whether the text has a key as it is, without a letter beside it."""
         start = self.lowered.find(key)
         end = start + len(key)
         beside = self.lowered[max(0, start - 1) : start] + self.lowered[end : end + 1]
         return start >= 0 and not any(map(str.isalnum, beside))
 
     def _words_like(self, word: str) -> Collection[str]:
-        """Return words of the text, among them all that differ from a word by their ending only."""
+        """Return words of the text, among them all that differ from `word` only by an ending."""
         stem = stem_of(word)
         return self._latin if stem.endswith(_ENDS) else self._by_stem.get(stem, ())
 
@@ -233,8 +235,8 @@ class Searched:
         return True
 
     def _has_place(self, words: Sequence[str]) -> bool:
-        """Return whether the text has the words of an address in order, with at most two others
-        between them.
+        """Return whether the text has the words of an address in order. At most two other words may
+        be between them.
         """
         if any(map(HAS_CJK.search, words)):
             return in_one_kana("".join(words)) in self._in_one_kana
@@ -249,7 +251,7 @@ class Searched:
 
 
 def _found(part: str, text: str) -> Iterator[int]:
-    """Yield where a text has a part."""
+    """Yield the indices at which a text has a part."""
     at = text.find(part)
     while at >= 0:
         yield at
@@ -257,7 +259,7 @@ def _found(part: str, text: str) -> Iterator[int]:
 
 
 def _signs(value: Value) -> str:
-    """Return the letters and digits of a value's key: a text that holds the value has them."""
+    """Return the letters and digits of a value, which each text with the value has, too."""
     return _without_others(value.key)
 
 
@@ -277,18 +279,16 @@ def _follow(said: Sequence[str], at: int, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def stem_of(word: str) -> str:
-    """Return a word without the ending of its plural or case, such as "s" or "en". If the rest
-    would be too short, return the whole word.
-
-    The word is in lowercase without accents.
+    """Return a word without the ending of its plural or case, such as "s" or "en". A short word is
+    returned unchanged. The word is in lowercase without accents.
     """
     stem = word.rstrip(_ENDINGS)
     return stem if len(stem) >= _SHORTEST_STEM else word
 
 
 def _is_inflected(said: str, word: str) -> bool:
-    """Return whether a word is the same as another one, or, if that is long, but for the ending of
-    a plural or a case.
+    """Return whether two words are equal. Long words may differ by the ending of a plural or a
+    case.
     """
     if said == word:
         return True

@@ -1,7 +1,7 @@
 """Finds values: what a user gives in an answer, such as a code, a date, a name or an address.
 
-Values are compared as whole words of normalized texts: capitals, accents, spaces, hyphens and the
-grouping of digits do not matter, so `LH 454` is `lh454` and `(415) 555-0132` is `415-555-0132`.
+Values are compared as whole words. Capitals, accents, spaces, hyphens and the grouping of digits do
+not matter: `LH 454` equals `lh454`.
 """
 
 from __future__ import annotations
@@ -100,13 +100,14 @@ _NOT_SIGNS = declared_pattern(r"[\W_]+")
 
 
 class Value(NamedTuple):
-    """A value in a user's message, at the indices from `start` to `end`; `text` is how it is
-    written there.
+    """A value in a user's message, from index `start` to `end`. `text` is how it is written there.
 
-    `shape` is mail, link, code, date, time, words (a name, or a whole short answer) or place
-    (an address), and `key` is the normalized text. `is_distinctive` is True if nobody says the
-    value by chance, and `is_whole` if the message says nothing else. `is_cut` is True for a part of
-    a longer code, as `1Z 9921` is of `1Z 9921 556`.
+    - `shape`: "mail", "link", "code", "date", "time", "words" (a name, or a short answer) or
+      "place" (an address).
+    - `key`: the text in the form in which values are compared.
+    - `is_distinctive`: whether it is unlikely that somebody says the value by chance.
+    - `is_whole`: whether the message says nothing else.
+    - `is_cut`: whether it is a part of a longer code, as `1Z 9921` is of `1Z 9921 556`.
     """
 
     start: int
@@ -124,25 +125,25 @@ class Value(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        """Whether the value is a number that may be written with words, such as `15 thousand`."""
+        """Whether the value is a number that texts may write with words, such as 7 or 15,000."""
         is_number = self.shape == "code" and self.key.isdecimal()
         return is_number and (len(self.key) < 3 or self.key.endswith("000"))
 
     @property
     def name(self) -> str:
-        """The name that identifies the value in its conversation, such as `~code:lh454`. The `~`
-        tells values from other facts.
+        """The name of the value in its conversation, such as `~code:lh454`. Names of other facts
+        have no `~`.
         """
         return f"~{self.shape}:{self.key}"
 
 
 def signs_of(text: str) -> str:
-    """Return only the letters and digits of a text, in lowercase without accents."""
+    """Return the letters and digits of a text, in lowercase without accents."""
     return signs_in(folded(text))
 
 
 def signs_in(lowered: str) -> str:
-    """Return only the letters and digits of a text that is in lowercase without accents already."""
+    """Return the letters and digits of `lowered`, which is in lowercase without accents."""
     return _NOT_SIGNS.sub("", lowered)
 
 
@@ -154,7 +155,7 @@ def longest_first(found: Iterable[Value]) -> list[Value]:
 
 
 def codes_in(text: str) -> list[Value]:
-    """Return the email addresses, links, codes and dates of a message, as values."""
+    """Return the email addresses, links, codes and dates in a text, as values."""
     text = narrow(text)
     exact = [*_mails(text), *_links(text)]
     taken = [(each.start, each.end) for each in exact]
@@ -166,15 +167,15 @@ def codes_in(text: str) -> list[Value]:
 
 
 def words_in(text: str) -> list[Value]:
-    """Return the words of a message that may be a name, a whole short answer or an address, as
-    values.
-    """
+    """Return the names, short answers and addresses that a text may have, as values."""
     text = narrow(text)
     return [*_words(text), *addresses_in(text), *words_for_numbers(text)]
 
 
 def names_like(text: str, value: Value) -> list[Value]:
-    """Return the names and short answers in a text that equal a value, however they are written."""
+    """Return the names and short answers in a text that equal a value, even if they are written
+    differently.
+    """
     return [each for each in _words(narrow(text), value.key) if each.key == value.key]
 
 
@@ -205,7 +206,7 @@ def _codes(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Value]:
 
 
 def _groups(text: str) -> Iterator[Value]:
-    """Yield clauses that are nothing but the groups of one code, such as `gh 418 lt`."""
+    """Yield the clauses that consist of the groups of one code, such as `gh 418 lt`."""
     if len(text) > _LONGEST_WITH_GROUPS:
         return
     has_signs = HAS_CJK.search(text) is not None
@@ -228,7 +229,9 @@ def _groups(text: str) -> Iterator[Value]:
 def _with_letters(
     text: str, span: tuple[int, int] | None, clause: tuple[int, int]
 ) -> tuple[int, int] | None:
-    """Return the whole clause of a part of a text if all its other words are single letters."""
+    """Return the span of a whole clause if its words outside `span` are single letters, else
+    None.
+    """
     words = [*_PLAIN_WORD.finditer(text, *clause)]
     if span is None or all(span[0] <= each.start() < span[1] for each in words):
         return None
@@ -238,7 +241,7 @@ def _with_letters(
 
 
 def _grouped(text: str, span: tuple[int, int], longest: int) -> Value | None:
-    """Return a part of a text as a code if all its words may be groups of the code."""
+    """Return the span of a text as a code if its words can be groups of one code, else None."""
     groups = _PLAIN_WORD.findall(text, *span)
     if len(groups) > _MOST_GROUPS or any(len(each) > longest and each.isalpha() for each in groups):
         return None
@@ -253,7 +256,7 @@ def _times(text: str) -> Iterator[Value]:
 
 
 def words_for_numbers(text: str) -> Iterator[Value]:
-    """Yield the small numbers that a message writes in words."""
+    """Yield the small numbers that a text writes in words, as values."""
     lowered, places = aligned(text)
     for start, end, digits in small_numbers_in(lowered):
         span = places[start], places[end]
@@ -261,7 +264,9 @@ def words_for_numbers(text: str) -> Iterator[Value]:
 
 
 def _measures(text: str) -> Iterator[Value]:
-    """Yield numbers with a unit directly behind, such as `17kg`, and sizes such as `14 x 12`."""
+    """Yield the numbers with a unit directly after them, such as `17kg`, and the sizes, such as `14
+    x 12`.
+    """
     for each in _MEASURE.finditer(text):
         if value := _code(text, *each.span(1)):
             yield value
@@ -271,7 +276,9 @@ def _measures(text: str) -> Iterator[Value]:
 
 
 def _chains(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[re.Match[str]]]:
-    """Yield the words that may be parts of one code, such as `LH 454` or groups of digits."""
+    """Yield the words that together may be one code, such as `LH 454`. Spans in `taken` are left
+    out.
+    """
     chain: list[re.Match[str]] = []
     end = 0
     while token := _next_token(text, end, is_in_chain=bool(chain)):
@@ -291,8 +298,8 @@ def _chains(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[list[re.Mat
 
 
 def _next_token(text: str, start: int, *, is_in_chain: bool) -> re.Match[str] | None:
-    """Return the next word from an index on: of a chain any word, else one that may begin a
-    chain.
+    """Return the next word that may be a part of a code, from an index on. Outside a chain, it must
+    be able to begin a code.
     """
     if is_in_chain:
         return _TOKEN.search(text, start)
@@ -315,7 +322,9 @@ def _is_short(word: str) -> bool:
 
 
 def _goes_on(between: str, word: str, behind: str) -> bool:
-    """Return whether a word goes on with a code; `behind` are the next two signs."""
+    """Return whether a word continues a code. `between` is the text before it, and `behind` are the
+    two characters after it.
+    """
     if not _BETWEEN.fullmatch(between):
         return False
     is_coded = not word.isalpha() or _is_short(word)
@@ -323,7 +332,7 @@ def _goes_on(between: str, word: str, behind: str) -> bool:
 
 
 def _is_cut(text: str, start: int, end: int) -> bool:
-    """Return whether the signs around a part show that it is cut out of a longer word."""
+    """Return whether a span is only a part of a longer word."""
     before, behind = text[max(0, start - 2) : start], text[end : end + 2]
     is_cut_before = len(before) == 2 and _GLUE.match(before[1]) and before[0].isalnum()
     is_cut_behind = len(behind) == 2 and _GLUE.match(behind[0]) and behind[1].isalnum()
@@ -344,14 +353,14 @@ def _code(text: str, start: int, end: int) -> Value | None:
 
 def is_amount(text: str, start: int, end: int) -> bool:
     """Return whether a span of a text is an amount of money: a currency, such as "$" or "EUR", is
-    directly before or after it.
+    directly beside it.
     """
     before = _MONEY_BEFORE.search(text[max(0, start - 8) : start])
     return before is not None or _MONEY_BEHIND.match(text, end) is not None
 
 
 def _capitals(text: str) -> Iterator[Value]:
-    """Yield words of capitals, unless everything is written so."""
+    """Yield the words in capitals. None if the whole text is in capitals."""
     found = list(_CAPITALS.finditer(text))
     words = [word for word in _PLAIN_WORD.findall(text) if word.isalpha()] if found else []
     is_shouted = len(words) > 2 and sum(map(str.isupper, words)) * 2 > len(words)
@@ -365,8 +374,8 @@ def _dates(text: str) -> Iterator[Value]:
 
 
 def _words(text: str, key: str = "") -> Iterator[Value]:
-    """Yield the words that may be a name or a whole short answer: with a key, only those that may
-    have it.
+    """Yield the words that may be a name or a short answer. With a `key`, only those with this key
+    are needed.
     """
     part = key.partition(" ")[0]
     clauses = [span for span in spans_between(_CLAUSE, text) if part in folded(text[slice(*span)])]
@@ -411,7 +420,7 @@ _PARTICLES = frozenset(
 
 
 def spans_between(ends: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a text between the matches of a pattern, such as between the ends of
+    """Yield the spans of a text between the matches of `ends`, such as between the ends of
     sentences.
     """
     start = 0
@@ -422,7 +431,7 @@ def spans_between(ends: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]
 
 
 def _behind_introductions(text: str) -> Iterator[tuple[int, int]]:
-    """Yield what follows `my name is`, up to the next comma or `and`."""
+    """Yield the spans after phrases such as `my name is`, up to the next comma or `and`."""
     lowered, places = aligned(text)
     for found in introductions().finditer(lowered):
         start = places[found.end()]
@@ -435,7 +444,7 @@ _END_OF_NAME = declared_pattern(r"[,;:!?。、，；：！？.\n(]| (?:and|und|y
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return a part of a text without the fillers and nouns of kinds at both ends; None if nothing
+    """Return a span without small words and nouns for kinds of facts at its ends. None if nothing
     is left.
     """
     span = _inner(text[start:end])
@@ -444,8 +453,8 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=512)
 def _inner(part: str) -> tuple[int, int] | None:
-    """Return the span of a text without the fillers and nouns of kinds at both ends; None if
-    nothing is left. Several rules ask for the same clauses.
+    """Return the span of a text without small words and nouns for kinds of facts at its ends. None
+    if nothing is left.
     """
     if not part.isascii() and HAS_CJK.search(part):
         return stripped_of_signs(part, 0, len(part))
@@ -462,7 +471,7 @@ def _inner(part: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)
 def _nouns_in(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the spans of the nouns of kinds in a text."""
+    """Return the spans of the nouns for kinds of facts in a text."""
     lowered, places = aligned(text)
     found = all_nouns().found_in(lowered)
     return tuple((places[each.start], places[each.end]) for each in found)
@@ -478,10 +487,10 @@ def _is_filler(word: re.Match[str], known: frozenset[str]) -> bool:
 
 
 def stripped_of_signs(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the span of a text without punctuation and small words at both ends, and without a
-    leading noun such as "name". None if nothing remains.
+    """Return a span without punctuation and small words at its ends, and without a leading noun
+    such as "name". None if nothing is left.
 
-    Use this function for languages without spaces.
+    For languages without spaces.
     """
     has_changed = True
     while has_changed and start < end:
@@ -509,12 +518,14 @@ def stripped_of_signs(text: str, start: int, end: int) -> tuple[int, int] | None
 
 
 def _is_sign_of_name(part: str) -> bool:
-    """Return whether a part is so short that its first sign may belong to a name."""
+    """Return whether a part has one or two characters, so that its first character may belong to a
+    name.
+    """
     return len(part) <= 2
 
 
 def _places(text: str) -> Iterator[Value]:
-    """Yield what may be an address: words with a number."""
+    """Yield what may be an address: words with a number, as values."""
     has_digit = any(map(str.isdecimal, text))
     sentences = [*spans_between(_SENTENCE_END, text)] if has_digit else []
     whole = (0, len(text))
@@ -535,7 +546,9 @@ def _places(text: str) -> Iterator[Value]:
 
 
 def _parts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the beginnings of a sentence up to each comma: an address may get more behind it."""
+    """Yield the spans from the beginning of a sentence to each of its commas. An address may be one
+    of them.
+    """
     at = text.find(",", start, end)
     while 0 <= at < end:
         yield start, at
@@ -543,8 +556,8 @@ def _parts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def place_key(text: str) -> str:
-    """Return the distinctive words of an address, in lowercase without accents, without small
-    words, joined by spaces.
+    """Return the `Value.key` of an address: its words without small words, in lowercase without
+    accents.
     """
     words = _PLAIN_WORD.findall(folded(text))
     return " ".join(each for each in words if each not in fillers() or each.isdecimal())

@@ -40,13 +40,13 @@ BACK = {
 
 @dataclass
 class Total:
-    """The sums over all measured compactions. `needed` counts the exact terms that were needed
-    again. `held` counts the needed terms that the summaries have.
+    """The sums over all measured compactions.
 
-    - `appended[n]` is how many needed terms would be held with n lost terms appended to each
-      summary.
-    - `tail[n]` is how many needed terms the last n tokens before the compactions have.
-    - `back` counts the lost terms by who brought them back.
+    - `needed`: the number of exact terms that were needed again. `held` is how many of them the
+      summaries have.
+    - `appended[n]`: how many would be held with n lost terms appended to each summary.
+    - `tail[n]`: how many are in the last n tokens before a compaction.
+    - `back`: the lost terms, counted by who brought them back.
     """
 
     compactions: int = 0
@@ -97,9 +97,9 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[SessionPath]:
     """Yield the sessions of files. If the user went back to an earlier message (a rewind), each
-    branch is yielded as a session of its own, with the same name.
+    path is yielded as a session, with the same name.
 
-    Files without a session are reported and left out, since folders have other files, too.
+    A file without a session is reported and left out.
     """
     for place, file in enumerate(transcript_files(paths)):
         name = root = ""
@@ -157,8 +157,8 @@ def _lost(term: NeededTerm) -> JsonDict:
 
 
 def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
-    """Yield the lines about one compaction: how many needed terms its summary holds, then a line
-    for each lost term.
+    """Yield the lines about one compaction: how many needed terms its summary has, then each lost
+    term.
     """
     one = found.compaction
     tokens = " became ".join(

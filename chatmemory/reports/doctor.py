@@ -32,8 +32,8 @@ NEXT = ("answer_at_the_end",)
 
 
 class Complaint(NamedTuple):
-    """A finding about a conversation's window: the provider, its rule, how severe the fault is, and
-    a sentence.
+    """A finding about a conversation: which rule of which provider its window breaks, how severe
+    this is, and a sentence.
     """
 
     conversation: str
@@ -98,12 +98,12 @@ def _of_files(options: Options, printer: Printer) -> Iterator[Complaint]:
 
 
 def complaint_words(provider: str, severity: str, message: str, rule: str) -> str:
-    """Return the line of a finding: `OpenAI, refused: The result has no call. [orphan]`."""
+    """Return a finding as a line of text: `OpenAI, refused: The result has no call. [orphan]`"""
     return f"{PROVIDERS[provider]}, {severity}: {message} [{rule}]"
 
 
 def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
-    """Print each finding and the sums. Return 1 if a provider would reject a window, else 0."""
+    """Print each finding, and the sums. Returns 1 if a provider would reject a window, else 0."""
     found: dict[str, set[str]] = {"refused": set(), "mishandled": set(), "conditional": set()}
     for each in complaints:
         found[each.severity].add(each.conversation)
@@ -119,8 +119,8 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
 
 
 def print_recognized(file: str, printer: Printer) -> int:
-    """Print the rules that the provider's error in a file is about, or a sentence if no rule is
-    known. Return 0.
+    """Print the rules that a provider's error is about, or a sentence if no rule is known. The
+    error is in the file with this name. Returns 0.
     """
     try:
         error = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "replace")
@@ -143,7 +143,7 @@ def print_recognized(file: str, printer: Printer) -> int:
 
 
 def _other(error: str) -> str:
-    """Describe an error that is about no rule."""
+    """Return a sentence about an error that matches no rule."""
     if found := too_long(error):
         had = (
             f"{found.tokens:,} tokens"

@@ -1,4 +1,4 @@
-"""Reads the transcript files and folders that a command line names."""
+"""Reads the transcript files and folders that are named on a command line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 class TranscriptFile(NamedTuple):
     """A transcript file to read. `name` is its file name without the ending.
 
-    `is_in_folder` is True if the command line names a folder with the file, and not the file
-    itself. Then `name` begins with the folders between the named folder and the file:
-    `runs/a/b.json` in the folder `runs` has the name `a-b`.
+    `is_in_folder` is True if the command line names a folder, and the file is in it. `name` then
+    also has the folders in between: with the folder `runs` named, `runs/a/b.json` has the name
+    `a-b`.
     """
 
     path: Path
@@ -30,7 +30,7 @@ class TranscriptFile(NamedTuple):
 
 def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *formats: str) -> None:
     """Add the arguments of a command that reads transcripts: the files and folders, and their
-    format. `formats` are further values that the format may have.
+    format. `formats` are names that the format may have besides the usual ones.
     """
     parser.add_argument(
         "files",
@@ -50,7 +50,7 @@ def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *format
 
 
 def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
-    """Yield the named files, and the transcript files in named folders, sorted by their paths.
+    """Yield the named files, and the transcript files in named folders, sorted by path.
 
     Raises InvalidValue for a folder without transcript files.
     """
@@ -72,7 +72,7 @@ def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a transcript file for a `with` block. Raises InvalidValue if the file cannot be opened,
-    or if its content cannot be read in the block.
+    or cannot be read in the block.
     """
     try:
         file = path.open("rb")
@@ -86,8 +86,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[Transcript]:
-    """Yield the conversations of files and folders, as `named_transcripts` does, without the
-    names.
+    """Yield the conversations of files and folders. What cannot be read is handled as in
+    `named_transcripts`.
     """
     return (each for _, each in named_transcripts(paths, format, printer))
 
@@ -96,11 +96,10 @@ def named_transcripts(
     paths: Sequence[Path], format: str, printer: Printer
 ) -> Iterator[tuple[str, Transcript]]:
     """Yield the conversations of files and folders, each with its name. A conversation without a
-    name of its own gets the name of its file, with a number from the second conversation of the
-    file on.
+    name is named after its file; from the second in a file on, a number follows.
 
-    Conversations and files that cannot be read are left out, and reported with the reason. If the
-    paths are a single file, and this file cannot be read, InvalidValue is raised.
+    A conversation or file that cannot be read is left out, and reported with the reason. Raises
+    InvalidValue if only one file is named and it cannot be read.
     """
     files = [*transcript_files(paths)]
     for file in files:

@@ -1,11 +1,12 @@
 """Hooks of coding agents: after a compaction, they give the model the exact terms that the summary
 lost.
 
-A client runs `chatmemory hook session-start` and passes JSON on stdin. The hook finds the
-transcript, and prints the terms in the form that the client reads. Claude Code 2.1.197 writes a
-summary into the transcript only after the hook has ended. While the transcript lacks the summary,
-the hook prints all terms of the window that the summary replaces. If anything fails, the hook
-prints nothing and exits with 0, because a failing hook would disturb the session.
+A client runs `chatmemory hook session-start`, with JSON on stdin. The hook finds the transcript and
+prints the terms in the client's form. If anything fails, it prints nothing and exits with 0,
+because a failing hook would disturb the session.
+
+Claude Code 2.1.197 writes the summary into the transcript only after the hook has ended. Then the
+hook prints all terms of the window that the summary replaces.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Options, write: Callable[[str], object]) -> int:
-    """Carry out the command, and return the exit code. Only `install` can fail."""
+    """Run the command, and return its exit code. Only `install` can fail."""
     if options["event"] == "install":
         write(installing())
         return 0
@@ -105,16 +106,14 @@ def run(options: Options, write: Callable[[str], object]) -> int:
 
 
 def installing() -> str:
-    """Return the instruction for installing the hook: the lines to add to the settings of Claude
-    Code.
-    """
+    """Return how to install the hook: the lines to add to the settings of Claude Code."""
     lines = json.dumps(_SETTINGS, indent=2)
     return f"Add these lines to ~/.claude/settings.json or to .claude/settings.json:\n{lines}"
 
 
 def answer(event: str, given: bytes, tokens: int = TOKENS) -> str:
-    """Return what a hook prints for an event, or "" for nothing. `given` is the JSON from the
-    client, and `tokens` the most tokens to print.
+    """Return what a hook prints for an event, or "" for nothing. `given` is the client's JSON. The
+    text has at most `tokens` tokens.
     """
     asked = json.loads(given)
     if event == "session-start" and asked.get("source") in NOT_COMPACTED:
@@ -136,26 +135,26 @@ def answer(event: str, given: bytes, tokens: int = TOKENS) -> str:
 
 
 def has_answer_since_summary(session: Session) -> bool:
-    """Return whether the model has answered since the newest summary, or since the beginning if
-    there is none.
+    """Return whether the model has answered since the newest summary. Without a summary, return
+    whether it has answered at all.
 
-    During a compaction, True means that its summary is not in the transcript yet.
+    During a compaction, True means that the new summary is not in the transcript yet.
     """
     start = session.compactions[-1].summary if session.compactions else 0
     return any(isinstance(each, AiMessage) for each in session.messages[start:])
 
 
 def lost_terms(session: Session) -> list[tuple[str, str]]:
-    """Return the terms that the newest summary lost, most useful first, each as (label, term). The
-    label is the text that names the term, or "".
+    """Return the terms that the newest summary lost, the most useful first. Each is a pair: what
+    texts call the term (a label, or ""), and the term.
     """
     found = newest_dropped(session)[:TERMS]
     return _labelled(found, session.messages)
 
 
 def terms_in_window(session: Session) -> list[tuple[str, str]]:
-    """Return the exact terms of the window, which the next summary will replace, each as (label,
-    term). The label is the text that names the term, or "".
+    """Return the exact terms of the current window, which the next summary will replace. Each is a
+    pair: what texts call the term (a label, or ""), and the term.
     """
     start = session.compactions[-1].summary if session.compactions else 0
     messages = session.messages[start:]
@@ -177,8 +176,8 @@ def _labelled(
 
 
 def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> str:
-    """Return a text with the title and the first of the terms, at most `tokens` tokens in all; ""
-    if no term fits.
+    """Return a text with the title and as many of the first terms as fit into `tokens` tokens. ""
+    if no term fits. Each of `terms` is a label and a term.
     """
     room = tokens - TITLE_TOKENS
     shown = list[tuple[str, str]]()
@@ -193,18 +192,18 @@ def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> 
 
 
 def most_tokens(text: str) -> int:
-    """Return an upper bound of a text's number of tokens. An exact number would need the
-    vocabulary, and loading it would take longer than everything else.
+    """Return a number of tokens that a text cannot exceed. Fast, because it needs no vocabulary.
 
     Up to three digits count as one token, and any other ASCII character as one. Other characters
-    have as many tokens as bytes in UTF-8.
+    count by their bytes in UTF-8.
     """
     return sum(len(each.encode()) if not each.isascii() else 1 for each in _PIECE.findall(text))
 
 
 def session_at(path: Path, *, at_compaction: bool) -> Session:
-    """Return the session in a transcript file. Of a long file, only the end is read (see
-    `newest_part`).
+    """Return the session in a transcript file. Of a long file, only the end is read.
+
+    `at_compaction` means that a compaction is running (see `newest_part`).
     """
     content = path.read_bytes()
     part = (
@@ -219,13 +218,12 @@ def session_at(path: Path, *, at_compaction: bool) -> Session:
 
 
 def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
-    """Return the end of a long transcript, in whole lines: the lines that the newest summary
-    replaced, the summary, and the first lines after it.
+    """Return the end of a long transcript, in whole lines: what the newest summary replaced, the
+    summary, and a few lines after it. Without a summary, return about the last READ_AT_ONCE bytes.
 
-    At most about READ_AT_ONCE bytes before the summary are included. Without a summary, the last
-    READ_AT_ONCE bytes are returned. `at_compaction` means that a compaction is running, so that its
-    summary may be missing. Then only the lines since the previous compaction are returned, at most
-    READ_AT_ONCE bytes.
+    At most about READ_AT_ONCE bytes before the summary are returned. With `at_compaction`, the
+    summary of the running compaction may not be written yet. Then return the lines since the
+    previous compaction.
     """
     summary = max(content.rfind(mark) for mark in MARKS)
     answer = max(content.rfind(mark) for mark in _ANSWERS)
@@ -241,5 +239,5 @@ def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
 
 
 def _from_line(content: bytes, start: int) -> bytes:
-    """Return the whole lines of which the first one holds a place, or begins after it."""
+    """Return the content from the beginning of the line at index `start`."""
     return content[content.rfind(b"\n", 0, max(0, start)) + 1 :]

@@ -1,5 +1,5 @@
-"""Reports incidents in files: facts and tool results that came up again after they would have left
-memory under a policy.
+"""Reports incidents in files: facts and tool results that would have left memory under a policy,
+and came up again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def check(options: Options) -> Sequence[str]:
-    """Return the kinds of incidents for which the command fails. Raises InvalidValue for invalid
+    """Return the kinds of incidents that make the command fail. Raises InvalidValue for invalid
     options.
     """
     if options["stored"] == bool(options["files"]):
@@ -73,9 +73,7 @@ def _of_files(
 
 
 def print_incidents(conversations: ByConversation, printer: Printer, fail_on: Sequence[str]) -> int:
-    """Print the incidents and their counts. Return 1 if an incident is of a kind in `fail_on`, else
-    0.
-    """
+    """Print the incidents and their number. Returns 1 if one is of a kind in `fail_on`, else 0."""
     total: Counter[str] = Counter(dict.fromkeys([FORCED_NAME, *KINDS, "conversations"], 0))
     for name, found in conversations:
         if found:

@@ -1,7 +1,7 @@
-"""Tests the rules of providers: tries each rule on its two example windows, a faulty one and a
-correct one.
+"""Tests the rules of providers on their examples: a window that breaks the rule, and one that does
+not.
 
-A law is what one provider does with a window that breaks a rule.
+A law says how one provider treats a window that breaks a rule.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ CLEAN = "clean"
 
 
 class TriedLaw(NamedTuple):
-    """A provider's law, tried on both examples of its rule. `bad` is the result for the faulty
-    window, and `good` the result for the correct window: a severity, or `clean`.
+    """How one provider's law treats both examples of its rule. `bad` is the result for the window
+    that breaks the rule, and `good` for the other: a severity, or "clean".
 
-    The law `holds` if `bad` is the law's own `severity`, and `good` is `clean`. `source` is the URL
-    of the report about the law, and `dated` the month of the report.
+    The law `holds` if `bad` is its `severity` and `good` is "clean". `source` is the URL of the
+    report about the law, and `dated` is the month of the report.
     """
 
     rule: str
@@ -39,9 +39,7 @@ class TriedLaw(NamedTuple):
 
 
 def tried_laws() -> Iterator[TriedLaw]:
-    """Yield all laws, each tried on both examples of its rule. A law is what one provider does with
-    a window that breaks a rule.
-    """
+    """Yield each law of each rule with its results for the two examples of the rule."""
     for rule in RULES.values():
         for provider, law in rule.laws.items():
             bad, good = (_verdict(rule, provider, each) for each in ("bad", "good"))
@@ -55,7 +53,7 @@ def _verdict(rule: Rule, provider: str, which: str) -> str:
 
 
 def print_laws(printer: Printer) -> int:
-    """Print each law with what it finds in both examples. Return 1 if any law does not hold, else
+    """Print each law with its results for both examples. Returns 1 if a law does not hold, else
     0.
     """
     count = broken = 0

@@ -28,8 +28,8 @@ def add_price_arguments(parser: ArgumentParser) -> None:
 
 
 def price(text: str) -> Decimal:
-    """Return the price that a text holds. Raises ValueError, from which the argument parser makes
-    an error.
+    """Return the price in a text. Raises ValueError for any other text, which the argument parser
+    reports.
     """
     try:
         return Decimal(text)
@@ -38,8 +38,8 @@ def price(text: str) -> Decimal:
 
 
 def prices_and_rules(options: Options) -> tuple[Prices, CacheRules]:
-    """Return the prices, and the rules of the provider's prompt cache, that the options choose.
-    Raises InvalidValue.
+    """Return the prices and the rules of the prompt cache that the options say. Raises
+    InvalidValue.
     """
     prices = Prices(*(options[name] for name in _PRICES))
     return prices, rules_of(options["provider"], options["model"])

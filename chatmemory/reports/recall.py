@@ -1,5 +1,5 @@
-"""Reports, for conversations in files, how many needed facts each policy holds, and what its
-prompts cost.
+"""Reports how many needed facts of conversations in files each policy holds, and what its prompts
+cost.
 """
 
 from __future__ import annotations
@@ -111,9 +111,11 @@ def _context_of(options: Options) -> int | None:
 class RecallOptions:
     """The parsed options of the command `recall`.
 
-    `policies` are the requested policies, and `today` is the policy in force, if it is given.
-    `frontier` is a policy of the kind to try with many limits, if a kind is given. Without
-    `frontier`, the kind of `today` is tried, or else the kind of the first of `policies`.
+    - `policies`: the policies to report.
+    - `today`: the policy in force, or None if it is not given.
+    - `frontier`: a policy of the kind to try with many limits, or None if no kind is given.
+    - `prices`, `rules`: the prices, and the rules of the provider's prompt cache.
+    - `goals`: what an advised policy must reach.
     """
 
     policies: Sequence[Policy | None]
@@ -143,8 +145,8 @@ class RecallOptions:
         )
 
     def kind(self) -> Policy:
-        """Return a policy of the kind that is tried with many limits, in order to advise a
-        limit.
+        """Return a policy of the kind that is tried with many limits, to advise a limit. By
+        default, the kind is that of `today`, or else of the first of `policies`.
         """
         return self.frontier or kind_to_try(self.policies, self.today)
 
@@ -181,9 +183,11 @@ def best_policies(advice: Advice) -> list[Policy | None]:
     """Return the policies to print: the policy in force, the best windows (cheapest first), and
     None, which sends everything.
 
-    A window is one of the best if three things apply. Its prompts are not longer than the model
-    takes. It holds nearly as large a share of the needed facts as the goal. No other option is
-    better in every way.
+    A best window meets three conditions:
+
+    - Its prompts fit the model's context window.
+    - It holds nearly the share of needed facts that is the goal.
+    - No other option is better in every way.
     """
     least = NEARLY * advice.goals.share
     found = [
@@ -196,7 +200,7 @@ def best_policies(advice: Advice) -> list[Policy | None]:
 
 
 def print_recalls(found: Recalls, options: RecallOptions, advice: Advice, printer: Printer) -> None:
-    """Print a row for each requested policy, then the advice."""
+    """Print a row for each policy, then the advice."""
     costs = found.relative_costs(advice)
     shown = [
         (

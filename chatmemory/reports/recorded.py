@@ -1,7 +1,7 @@
-"""Compares the tokens that prompt caches should have read with the usage that providers recorded.
+"""Compares how many tokens prompt caches should have read with the usage that providers recorded.
 
-In each model call but the first, only the messages since the previous call are new to the provider.
-The rest of the prompt should be read from the cache. A call that read nothing is a cache miss.
+In a model call, only the messages since the previous call are new. The rest of the prompt should be
+read from the cache. A call that reads nothing is a cache miss.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens
 
 
 class RecordedCall(NamedTuple):
-    """A model call with the usage that the provider recorded, in tokens: the whole `prompt`, and
-    the part `read` from the cache.
+    """A model call with the usage that the provider recorded: the tokens of the whole `prompt`, and
+    how many were `read` from the cache.
 
-    `new_tokens` are the tokens of the messages since the previous call. The previous call was `age`
-    seconds earlier (None: unknown).
+    `new_tokens` are the tokens of the messages since the previous call. That call was `age` seconds
+    earlier; None if unknown.
     """
 
     prompt: int
@@ -34,7 +34,7 @@ class RecordedCall(NamedTuple):
 
 
 def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[RecordedCall]:
-    """Yield the model calls of a conversation whose usage was recorded, except the first."""
+    """Yield the model calls of a conversation with recorded usage, except the first of them."""
     sums, last = [0], None
     for tokens in history.tokens:
         sums.append(sums[-1] + tokens)
@@ -50,7 +50,9 @@ def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[Recor
 
 
 def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
-    """Return the tokens that were read from the cache, written to it, and neither."""
+    """Return the prompt tokens read from the cache, written to it, and neither. None without
+    recorded usage.
+    """
     if not isinstance(message, AiMessage):
         return None
     for own in (message.attributes or {}).values():
@@ -62,11 +64,8 @@ def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
 
 
 def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
-    """Return three figures of the calls that read anything from the cache: their number, and two
-    shares of their prompt tokens.
-
-    The first share was read from the cache. The second share should have been read, because only
-    the messages since the previous call are new.
+    """Return three figures of the calls that read from the cache: their number, the share of prompt
+    tokens that was read, and the share that should have been read.
     """
     hits = [each for each in calls if each.read]
     whole = sum(each.prompt for each in hits) or 1
@@ -76,8 +75,9 @@ def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
 
 def print_recorded(options: Options, printer: Printer) -> int:
     """Print, for each conversation, which share of the prompt tokens was read from the cache, and
-    which share should have been read. Then print each cache miss, sorted by the time since the
-    previous call. Return the exit code.
+    which share should have been. Then print the cache misses by the time since the previous call.
+
+    Returns the exit code.
     """
     misses: list[RecordedCall] = []
     found: list[RecordedCall] = []

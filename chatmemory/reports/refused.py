@@ -1,4 +1,4 @@
-"""Reports how many prompts each provider would reject, for conversations in files under given
+"""Reports how many prompts of conversations in files each provider would reject, under given
 policies.
 """
 
@@ -22,11 +22,11 @@ Sums = Counter[str]  # prompts, refused ones, conversations with one, and last w
 
 
 def print_refused(options: Options, providers: Sequence[str], printer: Printer) -> int:
-    """Print, for each policy and provider, how many prompts would be rejected. Return the exit
-    code; rejected prompts do not change it.
+    """Print how many prompts would be rejected, for each policy and provider. Returns the exit
+    code, which does not depend on rejected prompts.
 
-    A prompt is the window before an AI message. The window at the end of a conversation counts,
-    too, as the next prompt.
+    A prompt is the window before an AI message. The window at the end of a conversation is counted
+    apart.
     """
     policies = policies_from_text(options["policies"])
     models = dict.fromkeys(providers, (options["model"],) if options["model"] else ())

@@ -1,4 +1,6 @@
-"""Reports what the memories of other frameworks, called strategies, would have held and cost."""
+"""Reports what the memories of other frameworks would have held, and what they would have cost.
+Such a memory is called a strategy.
+"""
 
 from __future__ import annotations
 
@@ -84,8 +86,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class StrategyOptions:
-    """The parsed options of the command `strategies`. `settings` are the limits of the strategies,
-    and `stand_in` is the kind of text that is used for summaries.
+    """The parsed options of the command `strategies`.
+
+    - `settings`: the limits of the strategies.
+    - `stand_in`: the kind of text that replaces summaries.
+    - `prices`, `rules`: the prices, and the rules of the provider's prompt cache.
     """
 
     strategies: Sequence[Strategy]
@@ -132,8 +137,8 @@ def conversation_of(
     words: Words = NO_WORDS,
     history: History | None = None,
 ) -> Conversation:
-    """Return the conversation that strategies are measured on, with tokens counted by the default
-    estimator.
+    """Return messages as a conversation for measuring strategies. The default estimator counts the
+    tokens.
     """
     listed, estimator = list(messages), estimator_for(DEFAULT_ESTIMATOR)
     known = history or history_of(listed, estimator, words)
@@ -141,7 +146,9 @@ def conversation_of(
 
 
 def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> dict[str, Measured]:
-    """Return the sums of each installed strategy over all conversations, by the strategy's name."""
+    """Return the sums over all conversations, by the name of the strategy. Strategies that are not
+    installed are left out.
+    """
     installed = [each for each in chosen.strategies if each.is_installed]
     sums = {each.name: Measured() for each in installed}
     for conversation in conversations:
@@ -190,8 +197,8 @@ HEADING = ("strategy", "version", "held", "of", "cost", "with summaries")
 def print_strategies(
     sums: Mapping[str, Measured], chosen: StrategyOptions, printer: Printer
 ) -> None:
-    """Print a row for each strategy: how many facts it holds, and its cost. For a strategy that is
-    not installed, print the install command.
+    """Print a row for each strategy: how many facts it holds, and its cost. If a strategy is not
+    installed, print how to install it.
     """
     known = [each for each in chosen.strategies if each.is_installed]
     rows = [_cells(each, sums[each.name], chosen.prices) for each in known]

@@ -1,12 +1,11 @@
-"""Full-text search of conversations.
+"""Full-text search of conversations: of their messages, ids and labels.
 
-A search covers the messages of a conversation and its names, which are its id and labels. A search
-finds every message, however old, that has all words of the search, in any order. Without an index,
-a search reads every text.
+A message is found if it has all words of the search, in any order. Only its first 100,000
+characters are searched (`messages.phrases.SEARCHED`).
 
-A room (plug-in feature) may register an index for a database. For rare words, an index returns all
-matches at once. For common words, conversations are tried in the order of the page, until the page
-is full. Only the first 100,000 characters of a message are searched (`messages.phrases.SEARCHED`).
+Without an index, every text is read. A room may register an index for a kind of database. The index
+returns all matches of rare words. For common words, conversations are tried in the order of the
+page, until the page is full.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ INDEXES: dict[str, type[TextIndex]] = {}  # by Django's names of the kinds of da
 
 
 def has(phrase: str, text: str = "text") -> Has:
-    """Return the SQL condition for messages with a phrase in their text. Case and accents are
-    ignored.
+    """Return the SQL condition for messages with a phrase. Case and accents do not matter. `text`
+    is the name of the field.
     """
     return index().has(beginning(text), phrase)
 
@@ -44,7 +43,7 @@ def index() -> TextIndex:
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
-    """Return the text index of a database. If no index is registered for this kind of database, the
-    result reads every text.
+    """Return the text index of a database. If none is registered for its kind, the result reads
+    every text.
     """
     return INDEXES.get(connection.vendor, TextIndex)(connection)

@@ -1,9 +1,8 @@
-"""The condition that a text contains words, in the SQL of each database.
+"""The condition that a text has words, in the SQL of each database.
 
-In SQLite, the condition calls Python functions of this library, which `add_functions` defines on
-every new connection. The triggers that update the search index call such functions, too. In
-PostgreSQL, the condition uses only built-in functions, so that a database index can be built on
-their results. There, accents are removed by Unicode's decomposition.
+In SQLite, the condition calls Python functions, which `add_functions` defines on each new
+connection. In PostgreSQL, it has only built-in functions, so that an index can be built on them.
+There, accents are removed by Unicode's decomposition.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ _IN_BRACKETS = "".join(rf"\u{ord(each):04X}" for each in SEPARATORS)
 
 
 def folded_sql(text: str) -> str:
-    """Return PostgreSQL's expression for a text in which case and accents make no difference.
-    `text` is the SQL of the text.
+    """Return the SQL by which PostgreSQL removes case and accents from a text. `text` is the SQL of
+    the text.
     """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS)
     return f"CASE WHEN {_IS_ASCII.format(text=text)} THEN UPPER({text}) ELSE {others} END"
 
 
 def squashed_sql(text: str) -> str:
-    """Return PostgreSQL's expression for a text in which case, accents and separators make no
-    difference, so that `BW 583021` equals `bw-583021`. `text` is the SQL of the text.
+    """Return the SQL by which PostgreSQL removes case, accents and separators from a text: `BW
+    583021` becomes `bw583021`. `text` is the SQL of the text.
     """
     others = _WITHOUT.format(plain=_PLAIN.format(text=text), these=_MARKS + _IN_BRACKETS)
     ascii = f"TRANSLATE(UPPER({text}), '{_ASCII}', '')"
@@ -45,16 +44,16 @@ def squashed_sql(text: str) -> str:
 
 
 def pattern_of(part: str, connection: BaseDatabaseWrapper) -> str:
-    """Return the LIKE pattern by which PostgreSQL finds texts that contain `part`, which is in
-    lowercase without accents.
+    """Return the LIKE pattern by which PostgreSQL finds `part` in a text. `part` is in lowercase
+    without accents.
     """
     upper = "".join(each.upper() if len(each.upper()) == 1 else each for each in part)
     return f"%{connection.ops.prep_for_like_query(upper)}%"
 
 
 def as_bytes(text: str) -> str:
-    """Return SQLite's expression for a text as bytes. A text that is not UTF-8 can only be passed
-    to Python functions as bytes.
+    """Return the SQL by which SQLite passes a text to a Python function as bytes. As text, it would
+    have to be valid UTF-8.
     """
     return f"CAST({text} AS BLOB)"
 
@@ -64,7 +63,7 @@ Compiled = tuple[str, Any]  # SQL and its parameters, a list or a tuple
 
 
 class Has(Func):
-    """The SQL condition that a text contains all words of a search, or a phrase."""
+    """The SQL condition that a text matches a search: all its words, or a phrase."""
 
     output_field = BooleanField()
 
@@ -97,13 +96,13 @@ class Has(Func):
 
 
 def add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
-    """Add the functions of searches and triggers to a new connection of SQLite."""
+    """Define the Python functions of searches and triggers on a new SQLite connection of Django."""
     if connection.vendor == "sqlite":
         define_functions(connection.connection)
 
 
 def define_functions(driver: Connection) -> None:
-    """Define the functions of searches and triggers for a connection of SQLite's driver."""
+    """Define the Python functions of searches and triggers on a connection of SQLite's driver."""
     driver.create_function("chatmemory_has", 2, _has, deterministic=True)
     driver.create_function("chatmemory_squashed", 1, _squashed, deterministic=True)
 
@@ -117,8 +116,8 @@ def _squashed(text: bytes | None) -> str:
 
 
 def patterns_of(sought: Sought, connection: BaseDatabaseWrapper, most: int) -> Sequence[str]:
-    """Return LIKE patterns for the longest words and codes of a search, at most `most` patterns.
-    The patterns are for an index whose texts have codes without separators, such as "a1182" for
-    "A-1182".
+    """Return LIKE patterns for the longest words and codes of a search, at most `most` of them.
+
+    The patterns are for an index that has texts without separators, such as "a1182" for "A-1182".
     """
     return [pattern_of(part, connection) for part in sought.parts[:most] if len(part) > 2]

@@ -1,4 +1,4 @@
-"""Searches by reading every text, which works in every database without an index."""
+"""Searches by reading every text, which needs no index and works in every database."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ DIGEST_LABEL = "import_digest"  # imports set it for themselves: it is neither s
 
 
 def user_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels without the label that identifies an import, which users do not see."""
+    """Return the labels without that which identifies an import, because users do not see it."""
     return {name: value for name, value in labels.items() if name != DIGEST_LABEL}
 
 
 def searches_messages(words: str) -> bool:
-    """Return whether messages are searched for these words. They are not searched for one or two
-    ASCII characters, because nearly every text contains them.
+    """Return whether messages are searched for these words. One or two ASCII characters are not,
+    because nearly every message has them.
     """
     return len(words) >= LEAST_WORD or not words.isascii()
 
 
 def beginning_of(text: str) -> str:
-    """Return the SQL for the part of a text that is searched, given the SQL of the text."""
+    """Return the SQL for the part of a text that is searched. `text` is the SQL of the text."""
     return f"SUBSTR({text}, 1, {SEARCHED})"
 
 
@@ -65,21 +65,19 @@ class _Beginning(Func):
 
 
 def beginning(text: str) -> Func:
-    """Return the database expression for the searched part of a text, given the name of its
-    field.
+    """Return the database expression for the part of a text that is searched. `text` is the name of
+    a field.
     """
     return _Beginning(F(text))
 
 
 def searched_characters() -> Combinable:
-    """Return the database expression for the number of a message's characters that are searched and
-    indexed.
-    """
+    """Return the database expression for how many characters of a message are searched."""
     return Coalesce(Length(beginning("text")), 0)
 
 
 class LabelText(Func):
-    """The SQL of a conversation's labels as lines of `name:value`."""
+    """The SQL expression for a conversation's labels as text, with a line `name:value` for each."""
 
     output_field = TextField()
     template = (
@@ -101,7 +99,7 @@ class LabelText(Func):
 
 
 class SeqList(Subquery):
-    """The SQL of the message numbers (seqs) of a query as one text, separated by commas."""
+    """The SQL expression for the seqs that a query finds, as one text with commas."""
 
     output_field = TextField()
     template = "(SELECT STRING_AGG(CAST(seq AS text), ',') FROM (%(subquery)s) listed)"
@@ -114,21 +112,20 @@ class SeqList(Subquery):
 
 
 class TextIndex:
-    """The text index of a database. This base class has no index and reads every text.
+    """Searches the texts of a database. This base class reads every text; subclasses use an index.
 
-    All words of a search must be in one place, in any order. A place is a message, the names of a
-    conversation, or a text beside history. Texts beside history are stored by a room, such as
-    messages that only model calls had. Case and accents are ignored, and so are the separators in
-    codes: `BW583021` is found in `BW-583021`.
+    All words of a search must be in the same text, in any order. Such a text is a message, the id
+    and labels of a conversation, or a text beside history: a text that a room stores, such as
+    messages that only model calls had. Case, accents and the separators in codes do not matter:
+    `BW583021` is found in `BW-583021`.
     """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self.connection = connection
 
     def condition(self, words: str) -> Q:
-        """Return the condition for conversations with the words in their names or messages.
-
-        The database looks up all matches; it does not stop at the first match of a conversation.
+        """Return the condition for conversations with the words in a message, or in their id and
+        labels. The database looks up all matches.
         """
         found = self.named(words)
         for matching in self._matching(words):
@@ -136,14 +133,14 @@ class TextIndex:
         return found
 
     def few(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations with the words, or None if there are too many: more
-        than `most`.
+        """Return the ids of the conversations with the words. None if there are more than
+        `most`.
         """
         return self._few(words, self._matching(words), most)
 
     def few_with_phrase(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations that have the words as one phrase, or None if there
-        are more than `most`.
+        """Return the ids of the conversations that have the words as one phrase. None if there are
+        more than `most`.
         """
         phrase = self.has(beginning("text"), words)
         return self._few(words, [each.filter(phrase) for each in self._matching(words)], most)
@@ -155,10 +152,10 @@ class TextIndex:
         return sorted(set(places)) if len(places) <= most else None
 
     def scan_filter(self, words: str) -> Q:
-        """Return the condition for conversations with the words. The database reads the names of a
-        conversation, then its messages until one matches.
+        """Return the condition for conversations with the words. The database reads each
+        conversation only up to its first match.
 
-        This is faster than `condition` for common words in a few conversations.
+        Faster than `condition` for common words, if only a few conversations are needed.
         """
         found = self.named(words)
         for matching in (self.read(words), self.read_beside(words)):
@@ -167,27 +164,25 @@ class TextIndex:
         return found
 
     def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the numbers (seqs) of the latest messages with the words, at most `most` for each
-        conversation.
-
-        Conversations without such messages are left out.
+        """Return the seqs of the latest messages with the words, by conversation id. Each
+        conversation has at most `most`; a conversation without any is left out.
         """
         return self.latest(self.read(words), memory_ids, most)
 
     def beside(self) -> str:
-        """Return the name of the table in which a room stores texts beside history, such as
-        messages that only model calls had; "" if there is no such table.
+        """Return the name of the table with texts beside history, such as messages that only model
+        calls had. "" if no room stores such texts.
         """
         model = model_beside()
         table = model._meta.db_table if model else ""
         return table if table in self.connection.introspection.table_names() else ""
 
     def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
-        """Return, by conversation ID, the number of the newest text beside history that has the
-        words. Such texts are stored by a room, such as messages that only model calls had.
+        """Return the number of the newest text beside history with the words, by conversation id. A
+        conversation without any is left out.
 
-        Conversations without such a text are left out. If the words have more than `most` matches,
-        no index is used.
+        Texts beside history are those that a room stores, such as messages that only model calls
+        had. No index is used if the words have more than `most` matches.
         """
         if model_beside() is None:
             return {}
@@ -197,10 +192,8 @@ class TextIndex:
     def latest(
         self, matches: QuerySet[Model], memory_ids: Sequence[str], most: int
     ) -> dict[str, list[int]]:
-        """Return, by conversation, the numbers (seqs) of its latest messages in `matches`, at most
-        `most` for each conversation.
-
-        Conversations without such messages are left out.
+        """Return the seqs of the latest messages in `matches`, by conversation id. Each
+        conversation has at most `most`; a conversation without any is left out.
         """
         matches = matches.filter(memory_id=OuterRef("pk")).order_by("-seq")
         rows = all_rows("Memory").filter(id__in=memory_ids)
@@ -212,36 +205,40 @@ class TextIndex:
         }
 
     def named(self, words: str) -> Q:
-        """Return the condition for conversations that have all words in their id and labels."""
+        """Return the condition for conversations whose id and labels have all words."""
         return Q(Has(names(), sought_words(words)))
 
     def are_short(self, memory_ids: Sequence[str]) -> bool:
-        """Return whether reading these conversations is faster than using an index."""
+        """Return whether these conversations have so few messages that reading them is faster than
+        an index.
+        """
         rows = all_rows("Memory").filter(id__in=memory_ids)
         return bool(sum(rows.values_list("last_seq", flat=True)) <= READ_AT_ONCE)
 
     def matching_messages(self, words: str) -> QuerySet[Model]:
-        """Return the messages with the words, in all histories, with the help of the index if there
+        """Return the query for messages with the words, in all histories. Uses the index if there
         is one.
         """
         return self.read(words)
 
     def read(self, words: str) -> QuerySet[Model]:
-        """Return the messages with the words, in all histories, by reading each text."""
+        """Return the query for messages with the words, in all histories. Reads every text."""
         if not searches_messages(words):
             return all_rows("Message").none()
         has = Has(beginning("text"), sought_words(words))
         return all_rows("Message").filter(has, origin="SAID")
 
     def matching_beside(self, words: str) -> QuerySet[Model]:
-        """Return the texts beside history that have the words, such as messages that only model
-        calls had. The result has rows of the room's table. An index is used if there is one.
+        """Return the query for texts beside history with the words, such as messages that only
+        model calls had. Uses the index if there is one.
+
+        Its rows are those of the room's table.
         """
         return self.read_beside(words)
 
     def read_beside(self, words: str) -> QuerySet[Model]:
-        """Return the texts beside history that have the words, by reading each text. The result is
-        that of `matching_beside`.
+        """Return the query for texts beside history with the words (see `matching_beside`). Reads
+        every text.
         """
         model = model_beside()
         if model is None or not searches_messages(words):
@@ -256,19 +253,18 @@ class TextIndex:
         return Has(text, sought_phrase(phrase))
 
     def install(self) -> None:
-        """Create the index if it does not exist, and fill it. This base class does nothing."""
+        """Create and fill the index, if it does not exist. Does nothing in this base class."""
 
     def keep_up(self) -> None:
-        """Complete the index after a migration. A migration that rebuilds a table drops the
-        triggers of the index, and a new room may have texts that the index lacks. This base class
-        does nothing.
+        """Complete the index after a migration, which may have dropped its triggers, or added texts
+        that it lacks. Does nothing in this base class.
         """
 
     def rebuild(self) -> None:
-        """Build the index again, so that erased texts leave its files."""
+        """Build the index anew, so that its files no longer have erased texts."""
 
     def repair(self, memory_id: str) -> int:
-        """Add missing messages of a conversation to the index. Returns how many were missing."""
+        """Add the messages of a conversation that the index lacks. Returns how many."""
         return 0
 
     def remove(self) -> None:
@@ -281,7 +277,7 @@ class TextIndex:
 
 
 def names() -> Combinable:
-    """Return the database expression for the names of a conversation: its id, and its labels in
+    """Return the database expression for what names a conversation: its id, and its labels in
     lines.
     """
     labels = Coalesce(LabelText("labels"), Value("", output_field=TextField()))
@@ -289,15 +285,13 @@ def names() -> Combinable:
 
 
 def model_beside() -> type[Model] | None:
-    """Return the model in which a room stores texts beside history, such as messages that only
-    model calls had; None if no room has registered a model.
+    """Return the model of the texts beside history, such as messages that only model calls had.
+    None if no room stores such texts.
     """
     return apps.get_model(TEXTS_BESIDE[0]) if TEXTS_BESIDE else None
 
 
 def all_rows(model: str) -> QuerySet[Model]:
-    """Return all rows of the model with this name. The model is looked up by name, because this
-    module cannot import models.
-    """
+    """Return the query for all rows of the model with this name."""
     rows: QuerySet[Model] = apps.get_model("chatmemory", model)._default_manager.all()
     return rows

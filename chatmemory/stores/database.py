@@ -3,10 +3,9 @@
     store = DjangoChatMemoryStore()
     memory = MessageWindowChatMemory(id="my-order-1", max_messages=20, store=store)
 
-Memories of this library use `transact`: it locks the conversation and records the policy and the
-reason of every eviction. Other clients can use the three plain methods of the interface. The
-history then has all messages that reached the store, and the last of several concurrent writers
-wins.
+Memories of this library use `transact`, which locks the conversation, and records the policy and
+the reason of each eviction. Other clients can use the three methods of LangChain4j's interface. If
+two of them write at the same time, the last one wins; the history has the messages of both.
 """
 
 from __future__ import annotations
@@ -47,9 +46,7 @@ T = TypeVar("T")
 
 
 def explained(call: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function so that its database errors get a note about the state of the
-    database.
-    """
+    """Decorate a function: its database errors get a note about the state of the database."""
 
     @wraps(call)
     def noting(*args: P.args, **options: P.kwargs) -> T:
@@ -80,10 +77,10 @@ def _recorded(recorder: Recorder, decide: Decide) -> Transition:
 
 
 class DjangoChatMemoryStore(ChatMemoryStore):
-    """A store in the project's database. `actor` names who makes the changes, and is recorded with
-    every step.
+    """A store in the project's database. `actor` says who makes the changes, and is recorded with
+    each step.
 
-    Raises InvalidValue unless the actor is a storable string of up to 255 characters.
+    Raises InvalidValue unless `actor` is a string of up to 255 characters that can be stored.
     """
 
     keeps_system_attributes = True
@@ -95,7 +92,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @property
     def estimator(self) -> TokenCountEstimator:
-        """The estimator of memories without an estimator of their own."""
+        """The estimator of memories that were made without one."""
         return estimator_for(configuration().ESTIMATOR)
 
     @explained
@@ -105,8 +102,8 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def search_history(self, memory_id: str, query: Query) -> Quotes:
-        """Return the messages of one conversation's history that match a query; no messages for an
-        unknown id.
+        """Return quotes of the messages in a conversation's history that match a query. None are
+        found for an unknown id.
         """
         try:
             return quoting.search_history(memory_id, query)
@@ -115,7 +112,9 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
-        """Return the messages in the window, untrimmed; [] for an unknown id."""
+        """Return all messages that are stored in memory, even if a lowered limit hides them; [] for
+        an unknown id.
+        """
         return protocol.get_messages(memory_id)
 
     @explained
@@ -125,30 +124,28 @@ class DjangoChatMemoryStore(ChatMemoryStore):
 
     @explained
     def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
-        """Replace the messages of the window by a list, without trimming. Both lists are compared
-        to record which messages came, moved and left.
+        """Replace the messages in memory by a list, which is not trimmed. The ledger records which
+        messages came, moved and left.
         """
         protocol.update_messages(memory_id, messages, actor=self._actor)
 
     @explained
     def delete_messages(self, memory_id: str) -> None:
-        """Remove all messages from the window. The history keeps them."""
+        """Remove all messages from memory. They stay in the history."""
         protocol.delete_messages(memory_id, actor=self._actor)
 
     @explained
     def transact(self, memory_id: str, decide: Decide) -> Transition:
         """Lock the conversation, pass its window to `decide`, and store the transition that
-        `decide` returns.
+        `decide` returns. If `decide` raises, nothing is stored.
 
-        A conversation with an unknown id is created. If `decide` raises, nothing is stored.
+        An unknown id creates a conversation.
         """
         return self.transact_all(memory_id, [decide])[0]
 
     @explained
     def transact_all(self, memory_id: str, decisions: Sequence[Decide]) -> list[Transition]:
-        """Make several changes, each as `transact` does, and return their transitions. If any
-        `decide` raises, nothing is stored.
-        """
+        """Make several changes as `transact` does, all or none, and return their transitions."""
         create = partial(unsaved_memory, memory_id)
         with locked(memory_id, actor=self._actor, create=create) as recorder:
             return [_recorded(recorder, decide) for decide in decisions]
@@ -180,7 +177,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
         return await self.to_thread(self.transact_all, memory_id, decisions)
 
     async def to_thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Run a blocking call in the thread that has the database connection of this asyncio task,
-        and return its result.
+        """Run a blocking call in the thread with the database connection of this asyncio task, and
+        return its result.
         """
         return await sync_to_async(call)(*args, **options)

@@ -42,11 +42,11 @@ KEY_IN_USE = "urn:chatmemory:idempotency-key-in-use"
 
 
 class HttpStoreError(ChatMemoryError):
-    """Raised if a request to the server failed. `status` is the HTTP status, None without a
+    """Raised if a request to the server fails. `status` is the HTTP status, or None without a
     response.
 
-    `may_pass` is True if the same request may succeed later. `retry_after` are the seconds that the
-    server asks to wait, or 0.
+    `may_pass` says whether the same request may succeed later. `retry_after` is how many seconds
+    the server asks to wait, or 0.
     """
 
     def __init__(
@@ -59,15 +59,14 @@ class HttpStoreError(ChatMemoryError):
 class HttpChatMemoryStore(ChatMemoryStore):
     """A store of conversations on a chatmemory server. Thread-safe.
 
-    A request is sent again if there is no response, or if the server refuses it for the moment
-    (429, 503). It has the same Idempotency-Key each time, so that nothing is stored twice. There
-    are at most `attempts` attempts. Before the next attempt, the store waits for the seconds that
-    the header Retry-After says, at most 60. Without this header, the store waits for `pause`
-    seconds, and each time twice as long.
+    - A request is repeated without a response, and for the statuses 429 and 503. There are at most
+      `attempts` attempts. The same Idempotency-Key ensures that nothing is stored twice.
+    - Before it repeats a request, the store waits as the header Retry-After says, at most 60
+      seconds. Without this header, it waits `pause` seconds, and each time twice as long.
 
     Raises HttpStoreError if a request fails. Raises InvalidValue for an invalid base URL, a URL
-    with credentials, or a token that cannot be sent. Raises UnstorableText for a text with half of
-    a character (a lone surrogate).
+    with credentials, or a token that cannot be sent. Raises UnstorableText for a text with a lone
+    surrogate.
     """
 
     def __init__(
@@ -91,8 +90,8 @@ class HttpChatMemoryStore(ChatMemoryStore):
         return self._answer(request, _messages_of)
 
     def search_history(self, memory_id: str, query: Query) -> Quotes:
-        """Return the messages of one conversation's history that match a query; no messages for an
-        unknown id. The token must allow reading the conversation.
+        """Return quotes of the messages in a conversation's history that match a query. None are
+        found for an unknown id. The token must allow reading the conversation.
         """
         url = f"memories/{_checked(memory_id)}/search_history/"
         given: dict[str, str | int] = {"query": query.text, "limit": query.limit}
@@ -129,7 +128,7 @@ class HttpChatMemoryStore(ChatMemoryStore):
         self._answer(request, _check_no_content)
 
     def _answer(self, request: httpx.Request, read: Callable[[httpx.Response], T]) -> T:
-        """Return what `read` makes of the response. Raises HttpStoreError."""
+        """Send a request, and return what `read` makes of the response. Raises HttpStoreError."""
         for attempt in range(self._attempts - 1):
             try:
                 return self._send(request, read)
@@ -169,7 +168,9 @@ def _in_store(memory_id: str) -> str:
 
 
 def _checked(memory_id: str) -> str:
-    """Return the id of a conversation as a part of a URL. Raises InvalidValue."""
+    """Return the id of a conversation as a segment of a URL. Raises InvalidValue for an invalid
+    id.
+    """
     if not storable_id(memory_id):
         raise InvalidValue("a memory id must have at least one character")
     return address(memory_id)
@@ -195,7 +196,7 @@ def _check_no_content(response: httpx.Response) -> None:
 
 
 def _url_of_store(base_url: object) -> httpx.URL:
-    """Return the URL of the store of a server. Raises InvalidValue."""
+    """Return the URL of the store on a server. Raises InvalidValue for an invalid base URL."""
     if isinstance(base_url, str):
         with suppress(httpx.InvalidURL, UnicodeError):
             url = httpx.URL(f"{base_url.rstrip('/')}/api/v1/")
@@ -212,13 +213,15 @@ def _url_of_store(base_url: object) -> httpx.URL:
 
 
 def _is_plain(url: httpx.URL) -> bool:
-    """Return whether a path can be appended to a URL, and its port is valid."""
+    """Return whether a path can be appended to a URL, and whether its port is valid."""
     is_port = url.port is None or 0 < url.port <= PORT_MAX
     return is_port and not url.query and not url.fragment
 
 
 def _checked_token(token: object) -> str:
-    """Return the token if a header can hold it. Raises InvalidValue, which does not show it."""
+    """Return the token if it can be sent in a header. Raises InvalidValue, without the token, if
+    not.
+    """
     if isinstance(token, str) and _TOKEN.fullmatch(token):
         return token
     raise InvalidValue("the token must be visible ASCII characters, without blanks and line breaks")

@@ -1,13 +1,12 @@
 """Strategies: measures what the memories of agent frameworks would have remembered, and what their
 prompts would have cost.
 
-A strategy decides, before each model call, which messages are sent. Each strategy here is a
-library's own class or function, run over a history message by message; a library trims by its own
-token count. All costs are counted by one tokenizer, so that strategies can be compared. No model is
-asked: each summary is replaced by another text, which contains no facts by default.
+A strategy decides which messages are sent in each model call. It is a framework's own class or
+function, run over a history message by message. It trims by the framework's token count, but all
+costs are counted by one estimator. No model is called: another text replaces each summary.
 
-A package adds a strategy of its own by an entry point of the group `chatmemory.strategies`: a
-function that takes the messages so far and returns the messages that would be sent.
+A package adds a strategy by an entry point in the group `chatmemory.strategies`: a function that
+takes the messages so far, and returns those to send.
 """
 
 import chatmemory.messages  # noqa: F401  (refuses another package named chatmemory in its place)

@@ -1,4 +1,4 @@
-"""Runs compaction strategies of Microsoft's Agent Framework, applied before each model call."""
+"""Runs compaction strategies of Microsoft's Agent Framework before each model call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chatmemory.strategies.runs import Run, Sent, Settings, spoken
 
 
 def written(position: int, message: ChatMessage) -> Message:
-    """Return a message as the Agent Framework's class, with its position as the id."""
+    """Return a message as an object of the Agent Framework. Its id is the position."""
     text, id = spoken(message), str(position)
     match message:
         case AiMessage():

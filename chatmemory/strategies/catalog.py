@@ -1,4 +1,6 @@
-"""The list of strategies: of agent frameworks, of chatmemory's own windows, and of plug-ins."""
+"""The list of strategies: those of agent frameworks, chatmemory's own windows, and those of other
+packages.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,15 @@ EXTRA = "strategies"
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose the messages of each prompt, with the texts that tell people about it.
+    """A way to choose the messages of each prompt, and the texts about it.
 
-    `start` is the class or function of this package that begins a run, as `module:name`. `package`
-    is the distribution whose version is shown; empty for chatmemory's own windows and for
-    functions. `call` is the library's call as text, in which `{tokens}` and `{messages}` stand for
-    the limits, and `{flushed}` for the result of `flushed_at`. `like` says which policy of
-    chatmemory equals the strategy, or why none does. `page` is the library's page about the
-    strategy. `function` is set for a user's own strategy.
+    - `start`: the class or function that begins a run, as `module:name`.
+    - `call`: the framework's call, as text. `{tokens}`, `{messages}` and `{flushed}` stand for
+      limits.
+    - `like`: which policy of chatmemory does the same, or why none does.
+    - `page`: the URL of the framework's page about the strategy.
+    - `package`: the package whose version is shown; "" if there is none.
+    - `function`: a user's own strategy, or None.
     """
 
     name: str
@@ -41,8 +44,8 @@ class Strategy:
 
     @property
     def version(self) -> str:
-        """The installed version of the strategy's package; "" without a package, or if it is not
-        installed.
+        """The installed version of `package`; "" if it is not installed, or if there is no
+        package.
         """
         if not self.package:
             return ""
@@ -60,7 +63,7 @@ class Strategy:
         return f"not installed: pip install '{self.package}'"
 
     def shown_call(self, settings: Settings) -> str:
-        """Return the library's call as text, with the sizes in use."""
+        """Return the framework's call as text, with the limits of the settings."""
         return self.call.format(
             tokens=settings.tokens,
             messages=settings.messages,
@@ -68,8 +71,8 @@ class Strategy:
         )
 
     def run(self, settings: Settings) -> Run:
-        """Begin a run of the strategy over a conversation. Raises ImportError if the package is
-        missing.
+        """Begin a run of the strategy over a conversation. Raises ImportError if the package is not
+        installed.
         """
         if self.function is not None:
             return FunctionRun(self.function)
@@ -187,11 +190,11 @@ def measured_by(
     rules: CacheRules = NO_BOUNDS,
     everything: Bill | None = None,
 ) -> Measured:
-    """Measure a strategy on a conversation. `stand_in` is the text that replaces summaries.
-    `everything` has the tokens of sending everything, if known.
+    """Measure a strategy on a conversation. `stand_in` says which text replaces summaries.
+    `everything` is the bill of sending everything, if it is known.
 
-    Libraries and functions of entry points are foreign code. Every error that they raise becomes
-    InvalidValue with the name of the strategy.
+    Raises InvalidValue with the name of the strategy for any error in a framework or a user's
+    function.
     """
     try:
         run = strategy.run(settings)
@@ -204,8 +207,8 @@ functions: Registry[Function] = Registry(GROUP, {}, callable)
 
 
 def all_strategies() -> tuple[Strategy, ...]:
-    """Return the strategies that come with chatmemory, followed by the strategies of entry points.
-    An entry point with the name of a strategy of chatmemory is left out.
+    """Return the strategies of chatmemory, then those of entry points. An entry point with a name
+    of chatmemory's strategies is left out.
     """
     known = {each.name for each in STRATEGIES}
     own = (own_strategy(name, functions[name]) for name in functions if name not in known)
@@ -213,8 +216,8 @@ def all_strategies() -> tuple[Strategy, ...]:
 
 
 def own_strategy(name: str, function: Function) -> Strategy:
-    """Return a strategy for a user's function, which takes the messages so far and returns the
-    messages to send.
+    """Return a strategy for a user's function, which takes the messages so far and returns those to
+    send.
     """
     module = getattr(function, "__module__", "")
     call = f"{module}.{getattr(function, '__qualname__', name)}"
@@ -224,8 +227,8 @@ def own_strategy(name: str, function: Function) -> Strategy:
 
 
 def chosen_strategies(names: str) -> tuple[Strategy, ...]:
-    """Return the strategies with these names, separated by commas; all strategies for an empty
-    text. Raises InvalidValue.
+    """Return the strategies with these names, separated by commas; all strategies for "". Raises
+    InvalidValue for an unknown name.
     """
     known = {each.name: each for each in all_strategies()}
     if not names:

@@ -1,10 +1,8 @@
 """Runs the compaction of Google's Agent Development Kit: after every few invocations, a summary
-replaces their events. Each summary also covers the last invocations that the previous summary
-covers (the overlap).
+replaces them. An invocation is a turn: a user message and all messages up to the next.
 
-An invocation is a user message and all messages up to the next user message. The library compacts
-when an invocation has ended. Requests then have the summary, and not the events that it replaces.
-This module calls the library's functions for both.
+Each summary also covers the last invocations of the previous summary (the overlap). The library's
+own functions compact after an invocation, and choose the messages to send.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ def written(message: ChatMessage) -> types.Content:
 
 
 class _Writer(BaseLlm):  # type: ignore[misc]  # the library is not in every environment
-    """Stands in for the model that writes summaries, and keeps their prompts."""
+    """Replaces the model that writes summaries, and keeps its prompts."""
 
     model: str = "stand-in"
     prompts: list[str] = []  # a field of pydantic, which copies it for each instance
@@ -83,8 +81,8 @@ class _Writer(BaseLlm):  # type: ignore[misc]  # the library is not in every env
 
 
 class EventsCompactionRun(Run):
-    """Runs `EventsCompactionConfig(compaction_interval=5, overlap_size=1)`: after every 5
-    invocations, these and the last invocation before them are summarized.
+    """Runs `EventsCompactionConfig(compaction_interval=5, overlap_size=1)`. After every 5
+    invocations, it summarizes these and the invocation before them.
     """
 
     def __init__(self, settings: Settings) -> None:

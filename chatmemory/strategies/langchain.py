@@ -1,8 +1,7 @@
 """Runs LangChain's memories: `trim_messages` of langchain-core, and two middlewares of agents.
 
-An agent keeps its system prompt apart from its messages. The system prompt is sent first, and
-middlewares do not get it. `trim_messages` gets the system prompt among the messages. As
-`trim_messages` has no token count of its own, it gets LangChain's approximate count.
+An agent sends its system prompt first; middlewares do not get it, but `trim_messages` does. Tokens
+are counted by LangChain's approximate count.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ RESULTS_KEPT = 3  # the default of ClearToolUsesEdit
 
 
 def written(position: int, message: ChatMessage) -> BaseMessage:
-    """Return a message as LangChain's class, with its position as the id."""
+    """Return a message as an object of LangChain. Its id is the position."""
     id, text = str(position), spoken(message)
     match message:
         case AiMessage():
@@ -58,8 +57,8 @@ def written(position: int, message: ChatMessage) -> BaseMessage:
 
 
 class LangChainRun(Run):
-    """Base class of the LangChain runs. `state` are the messages of the agent so far, with their
-    positions as ids.
+    """Base class of the runs of LangChain's memories. `state` has the agent's messages so far, with
+    their positions as ids.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -77,8 +76,8 @@ class LangChainRun(Run):
 
     @property
     def counter(self) -> LibraryValue:
-        """The function by which the library counts tokens. It is the library's own function, or
-        with `counts_alike` the estimator of the settings.
+        """The function by which the library counts tokens: LangChain's, or with `counts_alike`, the
+        estimator of the settings.
         """
         return self._count if self.settings.counts_alike else count_tokens_approximately
 
@@ -86,15 +85,15 @@ class LangChainRun(Run):
         return sum(map(self._size, messages))
 
     def _size(self, message: BaseMessage) -> int:
-        """Return the tokens of a message, also of one that the library changed or wrote."""
+        """Return the tokens of a message, which the library may have changed or written."""
         if message.id in self._sizes and message.content != DEFAULT_TOOL_PLACEHOLDER:
             return self._sizes[message.id]
         return count_tokens(self.settings.estimator, UserMessage(str(message.content)))
 
 
 class TrimRun(LangChainRun):
-    """Runs `trim_messages` before each call. The function keeps the system message and as many of
-    the newest messages as the limit allows, starting at a user message.
+    """Runs `trim_messages` before each call. It keeps the system message, and the newest messages
+    that the limit allows, from a user message on.
     """
 
     def add(self, position: int, message: ChatMessage) -> None:
@@ -116,10 +115,10 @@ class TrimRun(LangChainRun):
 
 
 class ClearRun(LangChainRun):
-    """Runs `ClearToolUsesEdit` before each call, on a copy of the messages, as its middleware does.
+    """Runs `ClearToolUsesEdit` on a copy of the messages before each call, as its middleware does.
 
-    The middleware counts the messages without the system message. With `counts_alike` the system
-    message is counted, too, as the middleware does for `token_count_method="model"`.
+    The middleware does not count the system message. With `counts_alike`, it does, as for
+    `token_count_method="model"`.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -145,7 +144,7 @@ def _cleared(message: ToolMessage) -> ChatMessage:
 
 
 class _Writer(BaseChatModel):
-    """Stands in for the model that writes summaries, and keeps their prompts."""
+    """Replaces the model that writes summaries, and keeps its prompts."""
 
     prompts: list[str] = []  # a field of pydantic, which copies it for each instance
 
@@ -159,8 +158,8 @@ class _Writer(BaseChatModel):
 
 
 class SummaryRun(LangChainRun):
-    """Runs `SummarizationMiddleware` before each call. A summary only stays if an answer follows:
-    without an answer, no call was made, and the messages are as before.
+    """Runs `SummarizationMiddleware` before each call. The summary stays only if an answer follows,
+    because there was no call without an answer.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -194,7 +193,7 @@ class SummaryRun(LangChainRun):
         return [self._stands_for(each.id or "") for each in self._next]
 
     def _name(self, message: BaseMessage) -> None:
-        """Give a new summary its number."""
+        """Number a new summary, and remember the library's words around it."""
         number = len(self._summaries)
         before, _, after = str(message.content).partition(WRITTEN)
         message.id = f"summary {number}"

@@ -1,7 +1,7 @@
-"""Runs LlamaIndex's `Memory` without blocks, with a chat store in this process.
+"""Runs LlamaIndex's `Memory` without memory blocks, with a chat store in this process.
 
-An agent keeps its system prompt apart from its memory and sends it first. By the library's own
-count, tool calls have no tokens.
+An agent sends its system prompt first, apart from its memory. LlamaIndex counts no tokens for tool
+calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COUNTED = 50_000  # texts whose tokens are remembered
 
 
 def written(message: ChatMessage) -> Written:
-    """Return a message as LlamaIndex's class."""
+    """Return a message as an object of LlamaIndex."""
     text = spoken(message)
     match message:
         case AiMessage():
@@ -50,7 +50,7 @@ def written(message: ChatMessage) -> Written:
 
 
 class _Store(AsyncDBChatStore):
-    """A chat store in this process: a queue of active messages. Others are not kept."""
+    """A chat store in this process. It keeps the active messages only."""
 
     _active: list[Written] = PrivateAttr(default_factory=list)
 
@@ -89,8 +89,8 @@ class _Store(AsyncDBChatStore):
 
 
 class MemoryRun(Run):
-    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. A memory that is too large
-    removes (flushes) about a tenth of the limit, in tokens, at once.
+    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. A memory over its limit
+    removes messages with about a tenth of the limit at once.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -120,5 +120,7 @@ class MemoryRun(Run):
 
 
 def _remembering(tokens_of: Callable[[str], list[object]]) -> Callable[[str], list[int]]:
-    """Return a tokenizer that remembers the texts: the library counts its queue with each add."""
+    """Return a tokenizer that caches its results, because the library counts all messages with each
+    add.
+    """
     return lru_cache(COUNTED)(lambda text: list(range(len(tokens_of(text)))))

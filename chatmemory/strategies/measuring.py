@@ -1,4 +1,4 @@
-"""Measures a run of a strategy: how many needed facts its prompts contained, and their tokens."""
+"""Measures a run of a strategy: how many needed facts its prompts had, and their tokens."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Piece = int | ChatMessage  # of a prompt whose summaries are written
 class Measured:
     """The figures of a strategy for some conversations.
 
-    `recalls` counts the uses of facts, and `held` the uses whose facts were in the prompt. `bill`
-    has the tokens of the agent's prompts, and `summaries` the tokens of the calls that wrote
-    summaries; answers are not counted. `everything` has the tokens of sending everything.
-    `first_lost` is the first fact that was lost, as written, if this is a single conversation.
+    - `recalls`, `held`: the uses of facts, and those with the fact in the prompt.
+    - `bill`: the tokens of the agent's prompts.
+    - `summaries`: the tokens of the prompts for writing summaries.
+    - `everything`: the bill of sending everything.
+    - `first_lost`: the first lost fact, as it was written; "" for several conversations.
     """
 
     conversations: int = 0
@@ -38,7 +39,9 @@ class Measured:
     first_lost: str = ""
 
     def plus(self, other: Measured) -> Measured:
-        """Return these figures plus the figures of other conversations, without `first_lost`."""
+        """Return the sum of these figures and those of other conversations. `first_lost` is then
+        "".
+        """
         return Measured(
             self.conversations + other.conversations,
             self.recalls + other.recalls,
@@ -49,22 +52,22 @@ class Measured:
         )
 
     def relative_cost(self, prices: Prices) -> float | None:
-        """Return the cost of the prompts divided by the cost of sending everything; None if nothing
-        was sent.
+        """Return the cost of the agent's prompts divided by the cost of sending everything. None if
+        nothing was sent.
         """
         return prices.relative(self.bill, self.everything)
 
     def relative_cost_with_summaries(self, prices: Prices) -> float | None:
-        """Return the cost of the prompts and of the calls that wrote summaries, divided by the cost
-        of sending everything. The calls for summaries are assumed to use no prompt cache.
+        """Return the cost of the agent's prompts and of writing summaries, divided by the cost of
+        sending everything. Writing summaries is assumed to use no prompt cache.
         """
         return prices.relative(self.bill + self.summaries, self.everything)
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation to measure: its messages, the same messages as a history for replays, and its
-    session if it comes from an agent.
+    """A conversation to measure: its messages, and the same messages as a history for replays.
+    `session` is set if it comes from a coding agent.
     """
 
     messages: Sequence[ChatMessage]
@@ -74,14 +77,14 @@ class Conversation:
 
 
 def everything_of(conversation: Conversation, rules: CacheRules = NO_BOUNDS) -> Bill:
-    """Return the tokens of all prompts if everything was sent."""
+    """Return the bill of sending everything."""
     return (
         _Measuring(conversation, Summaries(StandIn.NOTHING, ())).measure(_Everything(), rules).bill
     )
 
 
 class _Everything(Run):
-    """Sends all messages, each where it was said."""
+    """A run that sends all messages, in the order of the conversation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,10 +104,11 @@ def measure(
     rules: CacheRules = NO_BOUNDS,
     everything: Bill | None = None,
 ) -> Measured:
-    """Measure a run over a conversation, and close the run.
+    """Measure a run over a conversation, and close the run. A need is held if the prompt just
+    before its message mentions all facts of the need.
 
-    A need (a fact that a message uses again) is held if all its parts are mentioned in the prompt
-    just before the message. `everything` has the tokens of sending everything, if known.
+    `stand_in` says which text replaces summaries. `everything` is the bill of sending everything,
+    if it is known.
     """
     summaries = Summaries(stand_in, conversation.messages, conversation.session)
     try:
@@ -117,10 +121,10 @@ def measure(
 def prompts_of(
     conversation: Conversation, run: Run, stand_in: StandIn = StandIn.NOTHING
 ) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield a pair for each model call in a run: the position of its answer, and its prompt.
+    """Yield the position of the answer and the prompt of each model call in a run.
 
-    A prompt has the positions of messages in the conversation, and messages that are not in the
-    conversation, such as summaries.
+    An item of a prompt is the position of a message. If the message is not in the conversation,
+    such as a summary, the item is the message itself.
     """
     summaries = Summaries(stand_in, conversation.messages, conversation.session)
     return _Measuring(conversation, summaries).prompts(run)
@@ -162,7 +166,9 @@ class _Measuring:
         return self._walk(run, only_calls=True)
 
     def _walk(self, run: Run, only_calls: bool) -> Iterator[tuple[int, list[Piece]]]:
-        """Yield the prompt just before each AI message, and before each message with needs."""
+        """Yield the position and the prompt before each AI message, and before each message with
+        needs.
+        """
         for position, message in enumerate(self._conversation.messages):
             if message.type is MessageType.USER and position:
                 run.end_turn()
@@ -172,7 +178,7 @@ class _Measuring:
             run.add(position, message)
 
     def _written(self, prompt: Sequence[Sent], at: int) -> list[Piece]:
-        """Return a prompt with its summaries as messages."""
+        """Return a prompt with messages in place of its summaries."""
         kept = [each for each in prompt if isinstance(each, int)]
         return [
             self._summaries.message(each, kept, at) if isinstance(each, Summary) else each

@@ -1,8 +1,7 @@
-"""Runs the compacting session of the OpenAI Agents SDK, with a replacement for OpenAI's client.
+"""Runs the compacting session of the OpenAI Agents SDK. A replacement for OpenAI's client compacts.
 
-OpenAI's compaction keeps all user messages as they are, and replaces all other items by one
-encrypted item. The SDK compacts its session after the last answer to a user's message. Until then,
-each call sends all items of the session.
+OpenAI's compaction keeps all user messages, and replaces all other items by one encrypted item. The
+SDK compacts after the last answer to a user message. Until then, each call sends all items.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class _Items(SessionABC):
 
 
 class _Responses:
-    """Stands in for OpenAI's client: it compacts as their service does, and keeps what it got."""
+    """Replaces OpenAI's client: compacts as OpenAI's service does, and keeps what it got."""
 
     def __init__(self) -> None:
         self.responses = self

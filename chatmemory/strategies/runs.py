@@ -21,12 +21,11 @@ Sent = int | ChatMessage | Summary
 
 @dataclass(frozen=True)
 class Settings:
-    """The limits of all strategies: `tokens` for strategies that count tokens, and `messages` for
-    strategies that count messages or groups of messages.
+    """The limits of all strategies: `tokens` for those that count tokens, and `messages` for those
+    that count messages.
 
-    A library counts tokens with its default function. With `counts_alike`, each library that
-    accepts another function gets the `estimator`. Chatmemory's own windows and all costs are always
-    counted by the `estimator`.
+    A framework counts tokens by its own function. With `counts_alike`, frameworks that allow it use
+    `estimator` instead. Chatmemory's windows and all costs always use `estimator`.
     """
 
     tokens: int = 4_000
@@ -36,12 +35,11 @@ class Settings:
 
 
 class Run:
-    """Takes the messages of a conversation one by one, and tells which messages a model call would
-    get.
+    """Takes the messages of a conversation one by one, and says which messages a model call would
+    get. A subclass defines `take` and `memory`.
 
-    The current system message is sent first, because frameworks keep it apart from their memory;
-    `system` is its position. `billed` are the prompts of the calls that wrote summaries. A run ends
-    with `close`. Subclasses define `take` and `memory`.
+    `system` is the position of the current system message, which is sent first. `billed` are the
+    prompts for writing summaries. Call `close` at the end.
     """
 
     def __init__(self) -> None:
@@ -49,8 +47,8 @@ class Run:
         self.billed: list[str] = []  # the prompts of the calls that wrote summaries
 
     def add(self, position: int, message: ChatMessage) -> None:
-        """Take the message at a position. An AI message is the answer to the prompt that `prompt`
-        returned last.
+        """Take the message at a position. An AI message is the answer to the last result of
+        `prompt`.
         """
         if message.type is MessageType.SYSTEM:
             self.system = position
@@ -58,8 +56,8 @@ class Run:
             self.take(position, message)
 
     def prompt(self) -> list[Sent]:
-        """Return the messages that a model call would get now. The call counts as made only if its
-        answer is added next. Without an answer, the run does not change.
+        """Return the messages that a model call would get now. The run changes only if the answer
+        of the call is added next.
         """
         head: list[Sent] = [] if self.system is None else [self.system]
         return [*head, *self.memory()]
@@ -68,26 +66,24 @@ class Run:
         raise NotImplementedError
 
     def memory(self) -> Sequence[Sent]:
-        """Return the messages that are sent after the system message, as positions or summaries."""
+        """Return what is sent after the system message: positions of messages, and summaries."""
         raise NotImplementedError
 
     def end_turn(self) -> None:
-        """Do what the framework does at the end of a turn: after the last answer, before the next
-        user message. The default does nothing.
-        """
+        """Do what the framework does after the last answer of a turn. Does nothing by default."""
 
     def close(self) -> None:
-        """Free the run's resources. The default does nothing."""
+        """Free the run's resources. Does nothing by default."""
 
 
 Function = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
 
 
 class FunctionRun(Run):
-    """Runs a user's function, which takes the messages so far and returns the messages to send.
+    """Runs a user's function, which takes the messages so far and returns those to send.
 
-    Each returned message is matched with the same object in the history, else with an equal
-    message. If several messages are equal, the latest is matched first.
+    A returned message stands for the same object in the history, else for an equal message there.
+    Of several equal messages, it stands for the latest.
     """
 
     def __init__(self, function: Function) -> None:
@@ -119,22 +115,22 @@ class FunctionRun(Run):
 
 
 def spoken(message: ChatMessage) -> str:
-    """Return the text of a message without its tool calls, because frameworks have a separate field
-    for these.
+    """Return the text of a message without its tool calls, for which frameworks have a separate
+    field.
     """
     return message.text or "" if isinstance(message, AiMessage) else text_of(message)
 
 
 def flushed_at(tokens: int) -> int:
-    """Return how many tokens LlamaIndex removes at once from a memory with a limit of `tokens`: by
-    default, a tenth of the limit.
+    """Return how many tokens LlamaIndex removes at once from a memory with this limit: a tenth of
+    it.
     """
     return max(1, tokens // 10)
 
 
 def arguments_of(text: str | None) -> JsonDict:
-    """Return the arguments of a tool call as a dictionary. Anything else than a JSON object is put
-    under the key `text`.
+    """Return the arguments of a tool call as a dictionary. A text that is no JSON object gets the
+    key `text`.
     """
     try:
         found = json.loads(text or "{}")

@@ -1,6 +1,4 @@
-"""Texts that replace the summaries which a model would write, because measurements call no
-model.
-"""
+"""Texts in place of summaries, because measurements call no model."""
 
 from __future__ import annotations
 
@@ -19,15 +17,14 @@ _SENTENCE = declared_pattern(r"[^.!?\n]{1,400}[.!?]?")
 
 
 class StandIn(StrEnum):
-    """The text that replaces a summary, because measurements call no model.
+    """Which text replaces a summary in a measured prompt. Measurements call no model.
 
-    `nothing` is a text of 500 words without any fact. `sentences` are the first sentences of the
-    messages that are not sent any more, or the latest of these sentences if there are many.
-    `recorded` is the latest summary that the session had recorded by then, or the text without
-    facts.
+    - `nothing`: a text of 500 words without facts.
+    - `sentences`: the first sentence of each message that is not sent any more, as far as there is
+      room, the latest first.
+    - `recorded`: the latest summary that the session has recorded so far; without one, `nothing`.
 
-    The framework itself always gets the text of 500 words, also for its token counts. Only the
-    measured prompt has the chosen text.
+    The framework itself always gets the text of 500 words.
     """
 
     NOTHING = "nothing"
@@ -37,7 +34,9 @@ class StandIn(StrEnum):
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary in a prompt: its number in the run, and the library's words before and after it."""
+    """A summary in a prompt: its number in the run, and the framework's words `before` and `after`
+    it.
+    """
 
     number: int
     before: str = ""
@@ -51,8 +50,8 @@ def first_sentence(text: str) -> str:
 
 
 def sentences_of(messages: Sequence[ChatMessage]) -> str:
-    """Return the first sentence of each message, one per line. Only the latest 4,000 characters are
-    kept.
+    """Return the first sentence of each message, one a line. If there are more than 4,000
+    characters, the beginning is cut off.
     """
     lines: list[str] = []
     size = 0
@@ -65,9 +64,7 @@ def sentences_of(messages: Sequence[ChatMessage]) -> str:
 
 
 class Summaries:
-    """The texts of the summaries in one run. Each text is written when the summary is first
-    sent.
-    """
+    """The texts of the summaries in a run. A text is written when its summary is first sent."""
 
     def __init__(
         self, stand_in: StandIn, messages: Sequence[ChatMessage], session: Session | None = None
@@ -78,7 +75,7 @@ class Summaries:
 
     def message(self, summary: Summary, kept: Iterable[int], at: int) -> ChatMessage:
         """Return a summary as the message that is sent. `kept` are the positions of the messages
-        that are still sent, and `at` is the number of messages so far.
+        that are sent with it, and `at` is the number of messages so far.
         """
         if summary.number not in self._written:
             self._written[summary.number] = self._write(frozenset(kept), at)
