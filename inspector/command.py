@@ -106,7 +106,8 @@ def overview() -> str:
             *(f"  {name:<{width}}  {words}" for name, words in rows.items()),
             "",
             "All other commands of manage.py work, too, such as: chatmemory create_token NAME.",
-            "Exit codes: 0 done; 1 failed, or found problems; 2 something named cannot be used.",
+            "Exit codes: 0 done; 1 failed, or found problems; 2 an argument cannot be used;",
+            "3 a part of a file could not be read.",
         )
     )
 

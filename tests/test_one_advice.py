@@ -122,7 +122,7 @@ class Replayed:
         today = words_of_advice.policy_long(self.known.policy)
         kept = today.replace("Set the limit to", "Keep the limit of")
         fixed = {kept, "Keep sending everything", "Everything"}
-        cheapest = {each.replace("Set the limit to", "Cheapest: a limit of") for each in names}
+        cheapest = {each.replace("Set the limit to", "Cheapest limit:") for each in names}
         return names | cheapest | fixed | {words_of_advice.policy_short(each) for each in fine}
 
 
@@ -282,8 +282,8 @@ def test_the_doctor_makes_room_only_by_what_is_not_dominated(short, operator_cli
     assert chosen["short-lean"] == needed["short-lean"]
     assert not Replayed("short-lean").is_dominated(needed["short-lean"])
     said = words(preview.content)
-    assert "Not counted: 1 not read yet." in said
-    assert "2,000 tokens → everything" in said
+    assert "Conversations not counted: 1 not read yet." in said
+    assert "2,000 tokens → sending everything" in said
     assert "send everything instead" not in said
     before, after = (
         sum(Replayed(id).effect(policy)[2] for id, policy in policies.items()) / 2

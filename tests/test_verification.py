@@ -188,9 +188,9 @@ def test_a_kept_head_shows_that_the_newest_steps_were_cut_off(conversation, caps
     kept = heads(capsys, tmp_path / "heads")
     cut_off(conversation)
     assert verify(conversation) is None
-    with pytest.raises(CommandError, match=r"^1 digest of --heads contradicted$"):
+    with pytest.raises(CommandError, match=r"^1 digest of --heads differs from the ledger$"):
         call_command("verify_memories", heads=kept)
-    assert "'m': step 31: was kept as the head, but is gone" in capsys.readouterr().err
+    assert "'m': step 31: --heads has its digest, but the step is gone" in capsys.readouterr().err
 
 
 def cut_off(memory_id: str) -> None:
@@ -224,7 +224,7 @@ def test_heads_of_every_id_can_be_kept(db, capsys, tmp_path, memory_id):
     kept = heads(capsys, tmp_path / "heads")
     call_command("verify_memories", heads=kept)
     Memory.objects.all().delete()
-    with pytest.raises(CommandError, match="1 digest of --heads contradicted"):
+    with pytest.raises(CommandError, match="1 digest of --heads differs from the ledger"):
         call_command("verify_memories", heads=kept)
 
 
@@ -275,10 +275,11 @@ def test_a_conversation_that_is_named_twice_is_verified_once(conversation, capsy
 
 def test_heads_and_replays_are_counted_apart(conversation, tmp_path):
     (tmp_path / "heads").write_text("other\t3\tabc\n")
-    with pytest.raises(CommandError, match=r"^1 digest of --heads contradicted$"):
+    with pytest.raises(CommandError, match=r"^1 digest of --heads differs from the ledger$"):
         call_command("verify_memories", conversation, heads=tmp_path / "heads")
     Stay.objects.filter(memory_id=conversation, n=3).update(reason="SET")
-    both = "^1 of 1 conversations differ from their replay; 1 digest of --heads contradicted$"
+    both = "^1 of 1 conversations differ from their replay; 1 digest of --heads differs from "
+    both += "the ledger$"
     with pytest.raises(CommandError, match=both):
         call_command("verify_memories", conversation, heads=tmp_path / "heads")
 
@@ -324,7 +325,8 @@ def test_a_conversation_that_is_hidden_by_hand_is_named_and_kept(conversation, c
     hide(conversation)
     for ids in ([], [conversation]):
         with pytest.raises(
-            CommandError, match="differ from their replay; 1 digest of --heads contradicted"
+            CommandError,
+            match="differ from their replay; 1 digest of --heads differs from the ledger",
         ):
             call_command("verify_memories", *ids, heads=kept)
         assert "'m': the conversation: is hidden" in capsys.readouterr().err

@@ -48,16 +48,16 @@ class DecidedBy(StrEnum):
 
 
 class LeftOut(StrEnum):
-    """Why conversations are not counted. Each value can follow a number: `3 decided by the
-    client`.
+    """Why conversations are not counted. In a sentence, each value follows the number of
+    conversations: `3 with a limit in another unit`.
     """
 
     UNREAD = "not read yet"
     UNREADABLE = "unreadable"
     TOO_SHORT = f"with fewer than {FEWEST_CALLS} model calls"
-    CLIENT = "decided by the client"
+    CLIENT = "whose client decides what memory holds"
     OTHER_UNIT = "with a limit in another unit"
-    NO_FACTS = "needed no fact again"
+    NO_FACTS = "that needed no fact again"
     OUTLIER = "far larger than the others"
 
 

@@ -12,7 +12,7 @@ from chatmemory.advice.values import CLOSE, DEARER, Advice, LeftOut, Option, Sco
 from chatmemory.messages.json_values import JsonDict
 from chatmemory.recall.cost import Prices
 from chatmemory.windows.option_words import varied_words
-from chatmemory.windows.policies import WHOLE, Policy
+from chatmemory.windows.policies import Policy
 
 NAMED = 3  # ids of conversations in a sentence
 
@@ -21,14 +21,12 @@ NAMED = 3  # ids of conversations in a sentence
 
 
 def policy_short(policy: Policy | None) -> str:
-    """Return a policy in a few words, such as `80,000, trimmed to 50 % when full`. A policy that
-    counts tokens, but evicts nothing, is `Everything`.
+    """Return a policy in a few words, such as `80,000 tokens, trimmed to 50 % when full`. For a
+    policy that only measures, it is `Everything`.
     """
     if policy is None or policy.meters_only:
         return "Everything"
-    limit = f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
-    sliding = " sliding" if policy.low_water == WHOLE else ""
-    return ", ".join([f"{limit}{sliding}", *varied_words(policy)])
+    return _limit_words(policy)
 
 
 def policy_long(policy: Policy | None) -> str:
@@ -56,6 +54,13 @@ def name_of(option: Option) -> str:
     have different policies.
     """
     return "their own limits" if option.mixed else policy_short(option.policy)
+
+
+def _subject(option: Option) -> str:
+    """Return an option as the subject of a sentence, such as `A limit of 8 messages`."""
+    if option.mixed:
+        return "Today’s limits"
+    return "Sending everything" if _is_all(option) else f"A limit of {policy_short(option.policy)}"
 
 
 def share_words(option: Option) -> str:
@@ -193,7 +198,7 @@ def headline(advice: Advice) -> str:
                 return "Keep sending everything"
             return f"Keep the limit of {_limit_words(pick.policy)}"
         case Verdict.CHEAPEST if pick is not None and pick.policy is not None:
-            return f"Cheapest: a limit of {_limit_words(pick.policy)}"
+            return f"Cheapest limit: {_limit_words(pick.policy)}"
         case Verdict.CLIENT:
             return "Only your client can change what memory holds"
         case Verdict.REFUSED:
@@ -219,11 +224,19 @@ def _why_none(scope: Scope) -> str:
     advised.
     """
     if not scope.left_out:
-        return "no conversations"
-    most = max(scope.left_out, key=lambda each: len(scope.left_out[each]))
-    if most is LeftOut.TOO_SHORT:
-        return "fewer than three model calls"
-    return most.value
+        return "there are no conversations"
+    return _WHY_NONE[max(scope.left_out, key=lambda each: len(scope.left_out[each]))]
+
+
+_WHY_NONE = {
+    LeftOut.UNREAD: "the conversations are not read yet",
+    LeftOut.UNREADABLE: "the conversations cannot be read",
+    LeftOut.TOO_SHORT: "fewer than three model calls",
+    LeftOut.CLIENT: "the client decides what memory holds",
+    LeftOut.OTHER_UNIT: "the limits are in another unit",
+    LeftOut.NO_FACTS: "no fact was needed again",
+    LeftOut.OUTLIER: "the conversations are far larger than the others",
+}
 
 
 def effect(advice: Advice) -> str:
@@ -281,7 +294,7 @@ def _of_verdict(advice: Advice) -> str:
         case Verdict.DOES_NOT_FIT:
             best = max(advice.others, key=lambda each: each.share, default=None)
             held = f"{best.held:,} of {best.needed:,}" if best else ""
-            return f"{name_of(best)} holds the most facts: {held}." if best else ""
+            return f"{_subject(best)} holds the most facts: {held}." if best else ""
     return ""
 
 
@@ -304,7 +317,7 @@ def _nothing_saves(advice: Advice) -> str:
     in_halves = " in each half of the conversations" if advice.measured.conversations > 1 else ""
     nothing = (
         f"No limit that holds enough facts costs {saving} less than sending everything{in_halves}. "
-        f"Enough facts are {share}, and no fewer than today."
+        f"A limit holds enough facts if it holds {share} of them, and no fewer than today’s."
     )
     return f"{nothing} {_nearest(advice, saving)}".rstrip()
 
@@ -320,7 +333,7 @@ def _nearest(advice: Advice, saving: str) -> str:
     is_enough = nearest.cost <= 1 - advice.goals.saving + CLOSE
     half = " in one half of the conversations" if is_enough else ""
     cost = f"{cost_name(advice.measured.prices)} {cost_words(nearest.cost)}"
-    return f"{name_of(nearest)} holds as many facts ({cost}), but saves less than {saving}{half}."
+    return f"{_subject(nearest)} holds as many facts ({cost}), but saves less than {saving}{half}."
 
 
 def _kept(advice: Advice, today: Option) -> str:
@@ -388,7 +401,7 @@ def _apart(scope: Scope) -> str:
             more = len(ids) - NAMED
             named = f" ({', '.join(ids[:NAMED])}{f' and {more:,} more' if more > 0 else ''})"
         parts.append(f"{len(ids):,} {reason.value}{named}")
-    return f" Not counted: {'; '.join(parts)}." if parts else ""
+    return f" Conversations not counted: {'; '.join(parts)}." if parts else ""
 
 
 def dominated_words(advice: Advice) -> str:

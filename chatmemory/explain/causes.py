@@ -155,30 +155,29 @@ _BY_CLIENT = {
     Reason.CAPACITY: replace(
         CAUSES[Reason.CAPACITY],
         short="left out by the client",
-        sentence="The client left it out of its list, as its policy would have.",
+        sentence="The client left it out of its list, as if memory were full.",
         detail="It left the head of the list {then}.",
     ),
     Reason.ORPHANED: replace(
         CAUSES[Reason.ORPHANED],
         short="left out by the client with its call",
-        sentence="The client left it out with its tool call, as its policy would have.",
+        sentence="The client left it out of its list with its tool call.",
     ),
     Reason.REPLACED: replace(
         CAUSES[Reason.REPLACED],
         short="replaced in its list",
-        sentence="The client put another system message in its place, as its policy would have.",
+        sentence="The client put another system message in its place.",
     ),
     Reason.INTERRUPTED: replace(
         CAUSES[Reason.INTERRUPTED],
         short="left out, tool call not answered",
-        sentence="The client left out a call that was not answered completely, as its policy would "
-        "have.",
+        sentence="The client left out a tool call that was not answered completely.",
     ),
     Reason.SET: Cause(
         "left out by the client",
         "The client left it out of its list.",
         listed="{messages} {was} left out by the client",
-        detail="{Then} its list was without {message}.",
+        detail="{Then} the list of the client was without {message}.",
     ),
 }
 _MISFITS = {

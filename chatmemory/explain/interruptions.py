@@ -13,10 +13,10 @@ LISTED_CALLS = 3
 
 
 def state_of(call: InterruptedCall) -> str:
-    """Return the state of an interrupted tool call: `in flight`, or `interrupted: 1 of 2 results
-    came`.
+    """Return the state of an incompletely answered tool call: `waiting for results`, or
+    `interrupted: 1 of 2 results came`.
     """
-    return "in flight" if call.is_last else f"interrupted: {results_of(call)}"
+    return "waiting for results" if call.is_last else f"interrupted: {results_of(call)}"
 
 
 def results_of(call: InterruptedCall) -> str:
@@ -46,7 +46,7 @@ def unseen(window: WindowView) -> list[str]:
 
 
 def _sentence(call: InterruptedCall) -> str:
-    state = "is in flight" if call.is_last else "was interrupted"
+    state = "waits for results" if call.is_last else "was interrupted"
     return f"Tool call {named(call.call.seq)} {state}: {results_of(call)}."
 
 

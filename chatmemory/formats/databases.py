@@ -112,7 +112,7 @@ def _reader(bounds: JsonBounds | None) -> Callable[[str], JsonValue]:
         total += len(text)
         if bounds and (len(text) > bounds.each or total > bounds.all):
             raise UnreadableTranscript(
-                -1, f"its JSON takes more than {most:,} bytes, {bounds.remedy}"
+                -1, f"its JSON takes more than {most:,} bytes: {bounds.remedy}"
             )
         try:
             return load_json(text)

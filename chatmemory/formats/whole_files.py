@@ -532,5 +532,5 @@ def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
         return
     for index, message in enumerate(read.messages):
         if bytes_of(message) > bounds.each:
-            why = f"the message takes more than {bounds.each:,} bytes of memory, {bounds.remedy}"
+            why = f"the message takes more than {bounds.each:,} bytes of memory: {bounds.remedy}"
             raise UnreadableTranscript(read.turns[index] if read.turns else index, why)

@@ -70,9 +70,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         choices=[each.value for each in Level],
-        help="all terms; told: those that the assistant had been told; rare: told terms "
-        "that at most two sessions mention; default: rare, and told for fewer than "
-        "five sessions",
+        help="the terms to count. all: all exact terms; told: terms that a user or a tool "
+        "mentioned before the assistant; rare: terms of told that at most two sessions mention; "
+        "default: rare, and told for fewer than five sessions",
     )
     add_json_argument(parser, "compaction")
 

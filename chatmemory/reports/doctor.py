@@ -148,11 +148,11 @@ def _other(error: str) -> str:
         had = (
             f"{found.tokens:,} tokens"
             if found.tokens is not None
-            else "the error does not say its tokens"
+            else "the error does not say how many tokens the prompt has"
         )
         fits = f"; a limit of at most {found.fits:,} fits" if found.fits is not None else ""
         return f"the prompt is too long: {had}{fits}"
     if rate_limited(error):
         return "a rate limit was exceeded: wait, and send the same request again"
     place = place_in(error)
-    return "no rule knows this error" + (f"; the error names {place.path}" if place else "")
+    return "this error matches no rule" + (f"; the error names {place.path}" if place else "")

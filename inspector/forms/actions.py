@@ -57,7 +57,10 @@ class BulkForm(forms.Form):
         )
 
     def clean_branches(self) -> list[str]:
-        listed = _strings(self.cleaned_data["branches"], "The branches cannot be read.")
+        listed = _strings(
+            self.cleaned_data["branches"],
+            "The selected branches cannot be read: reload the page, and select them again.",
+        )
         return [memory_id for memory_id in listed if is_id(memory_id)]
 
     def clean(self) -> dict[str, object]:

@@ -80,7 +80,10 @@ def upload_bounds() -> JsonBounds:
     because storing a message takes several copies.
     """
     limit, manage = upload_limit(), inspector_configuration().MANAGE
-    remedy = f"more than one of {limit}, may: import it with {manage} import_transcripts"
+    remedy = (
+        f"raise {limit.setting}, or import the file with {manage} import_transcripts, which has no "
+        "such limit"
+    )
     return JsonBounds(limit.size * 4, limit.size // 3, remedy)
 
 

@@ -168,7 +168,7 @@ class ChosenPrices:
     def words(self) -> str:
         """The chosen prices and the provider in one line."""
         if not self.chosen:
-            return "your own" if self.cached is not None else "none, so tokens are compared"
+            return "your own" if self.cached is not None else "none: tokens are compared, not costs"
         return f"{self.chosen.label}, {_shares(self.chosen)}"
 
     @property
@@ -187,7 +187,7 @@ class ChosenPrices:
             Preset(name, each.label, _shares(each), name == self.provider)
             for name, each in providers().items()
         ]
-        return [*known, Preset(OWN, "Own prices", "cache without limits", not self.chosen)]
+        return [*known, Preset(OWN, "Own prices", "any prefix counts as cached", not self.chosen)]
 
     def with_provider(self, name: str) -> ChosenPrices:
         return replace(self, provider=name, cached=None, write=None)

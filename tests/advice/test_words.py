@@ -12,7 +12,7 @@ from tests.advice.fleets import PRICES, all_hold, conversation, window
 
 def test_a_limit_that_clears_tool_results_is_named_so():
     policy = TokenWindow(2_000, clear_tool_results=3)
-    assert policy_short(policy) == "2,000 sliding, clearing tool results but the newest 3"
+    assert policy_short(policy) == "2,000 tokens, clearing tool results but the newest 3"
     assert (
         policy_long(policy)
         == "Set the limit to 2,000 tokens, clearing tool results but the newest 3"
@@ -21,9 +21,11 @@ def test_a_limit_that_clears_tool_results_is_named_so():
 
 def test_blocks_and_what_only_measures_are_named():
     blocks = TokenWindow(80_000, low_water="0.7")
-    assert policy_short(blocks) == "80,000, trimmed to 70 % when full"
+    assert policy_short(blocks) == "80,000 tokens, trimmed to 70 % when full"
     assert policy_long(blocks) == "Set the limit to 80,000 tokens, trimmed to 70 % when full"
-    assert policy_short(TokenWindow(500, low_water="0.5")) == "500, trimmed to 50 % when full"
+    assert (
+        policy_short(TokenWindow(500, low_water="0.5")) == "500 tokens, trimmed to 50 % when full"
+    )
     assert policy_long(MessageWindow(20).metering()) == "Send everything"
 
 
@@ -45,8 +47,8 @@ def test_what_was_measured_is_said_with_what_was_left_out():
     told = words.measured_words(advise([*fleet, huge, short], prices=PRICES).measured)
     assert told == (
         "Measured on 12 conversations, each with the same weight, 96 model calls, at prices of "
-        "your own. Not counted: 1 with fewer than 3 model calls; 1 far larger than the others "
-        "(huge)."
+        "your own. Conversations not counted: 1 with fewer than 3 model calls; 1 far larger than "
+        "the others (huge)."
     )
 
 
@@ -75,7 +77,7 @@ def test_where_nothing_fits_the_window_that_holds_most_is_named():
     losing = {(0, 4): Tally(10, tokens=300), (0, 8): Tally(18, tokens=600)}
     advice = advise([conversation("a", losing)], Goals(context=150))
     assert words.why(advice) == (
-        "8 messages sliding holds the most facts: 18 of 20. The longest prompt has 200 tokens, "
+        "A limit of 8 messages holds the most facts: 18 of 20. The longest prompt has 200 tokens, "
         "more than the model’s context window of 150."
     )
 
@@ -89,7 +91,7 @@ def test_a_limit_without_room_for_the_largest_turn_is_said():
 
 
 def test_why_nothing_is_advised_is_said():
-    assert words.headline(advise([])) == "No advice: no conversations"
+    assert words.headline(advise([])) == "No advice: there are no conversations"
     short = all_hold("short", [700, 800, 850], calls=2)
     assert words.headline(advise([short])) == "No advice: fewer than three model calls"
 
@@ -97,7 +99,7 @@ def test_why_nothing_is_advised_is_said():
 def test_the_cheapest_limit_is_named_but_not_advised_if_nothing_was_needed():
     points = {(0, 8): Tally(tokens=400)}
     advice = advise([conversation("a", points, Tally(tokens=1_000), window(16), recalls=0)])
-    assert words.headline(advice) == "Cheapest: a limit of 8 messages"
+    assert words.headline(advice) == "Cheapest limit: 8 messages"
     assert "The measurement does not show whether answers need earlier messages." in words.why(
         advice
     )
@@ -110,8 +112,9 @@ def test_a_window_that_saves_too_little_is_named_beside_everything():
     advice = advise([all_hold("a", [980, 990, 1_500], 1_430)])
     assert words.headline(advice) == "Send everything"
     assert words.why(advice) == (
-        "No limit that holds enough facts costs 10 % less than sending everything. Enough facts "
-        "are 95 %, and no fewer than today. 4 messages sliding holds as many facts "
+        "No limit that holds enough facts costs 10 % less than sending everything. A limit "
+        "holds enough facts if it holds 95 % of them, and no fewer than today’s. A limit of "
+        "4 messages holds as many facts "
         "(relative tokens 0.98), but saves less than 10 %."
     )
 
@@ -129,5 +132,6 @@ def test_a_window_that_saves_in_one_half_only_is_named_so():
 def test_no_window_is_named_that_loses_facts_or_costs_as_much():
     lossless = advise([all_hold("a", [1_000, 1_100, 1_500], 1_430)])
     assert words.why(lossless).endswith(
-        "costs 10 % less than sending everything. Enough facts are 95 %, and no fewer than today."
+        "costs 10 % less than sending everything. A limit holds enough "
+        "facts if it holds 95 % of them, and no fewer than today’s."
     )

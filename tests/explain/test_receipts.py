@@ -209,10 +209,9 @@ def check_cause(change: ChangeResult, why: Explanation, message) -> None:
     }
     if change.by_client:
         causes |= {
-            Reason.CAPACITY: "The client left it out of its list, as its policy would have.",
-            Reason.ORPHANED: "The client left it out with its tool call, as its policy would have.",
-            Reason.REPLACED: "The client put another system message in its place, as its policy "
-            "would have.",
+            Reason.CAPACITY: "The client left it out of its list, as if memory were full.",
+            Reason.ORPHANED: "The client left it out of its list with its tool call.",
+            Reason.REPLACED: "The client put another system message in its place.",
             Reason.SET: "The client left it out of its list.",
         }
     if change.by_client and message.reason is Reason.CAPACITY:
@@ -323,7 +322,7 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
         "#1 and #2 were the oldest."
     )
     assert (
-        why_left(change, 1).cause == "The client left it out of its list, as its policy would have."
+        why_left(change, 1).cause == "The client left it out of its list, as if memory were full."
     )
     assert step("client", 3).change == change
     samples = step_samples(Memory.objects.get(pk="client"), 3).part
@@ -341,7 +340,7 @@ def test_a_message_that_a_client_leaves_out_has_not_left_for_the_limit(db, polic
     for seq in (1, 2, 3):
         why = why_left(change, seq)
         assert why.summary == (
-            "The client left it out of its list, as its policy would have. It left the head of the "
+            "The client left it out of its list, as if memory were full. It left the head of the "
             "list at step 4."
         )
         over = [line.amount for line in why.receipt if line.kind in ("over", "ahead")]

@@ -47,12 +47,17 @@ def test_a_call_in_flight_stands_dimmed_in_its_place(m, open_page):
     page = open_page()
     (asked, call, result) = rows_of(page)
     assert asked[0] == 2
-    assert (call[0], "is-unseen" in call[1], call[2]) == (3, True, "in flight")
+    assert (call[0], "is-unseen" in call[1], call[2]) == (3, True, "waiting for results")
     assert (result[0], "is-unseen" in result[1], result[2]) == (4, True, "result of #3")
-    assert [row.tag for row in page.history_pane.rows] == ["", "", "in flight", "in flight"]
+    assert [row.tag for row in page.history_pane.rows] == [
+        "",
+        "",
+        "waiting for results",
+        "waiting for results",
+    ]
     assert page.memory_pane.unseen == (
-        "Tool call #3 is in flight: 1 of 2 results came. The model does not see them, and the next "
-        "message that is no tool result removes them from memory."
+        "Tool call #3 waits for results: 1 of 2 results came. The model does not see them, and the "
+        "next message that is no tool result removes them from memory."
     )
     assert (page.gauge.load, page.kept.load, page.interrupted.load) == (2, 2, 2)
     assert page.hidden is None
@@ -130,7 +135,7 @@ def test_the_doctor_finds_nothing_that_the_policy_leaves_out(m, operator_client)
 
 def test_the_command_shows_them(m, capsys):
     call_command("show_memory", "m")
-    assert "hidden, in flight" in " ".join(capsys.readouterr().out.split())
+    assert "hidden, waiting for results" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_conversation_over_its_limit_by_them_alone_has_no_flag(m, operator_client):

@@ -349,7 +349,7 @@ def test_the_bounds_are_held(pieces):
     bounds = JsonBounds(10_000, 5_000, "as the setting says")
     assert load_json_file(StringIO("[1,2,3]"), bounds) == [1, 2, 3]
     many = StringIO("[" + '{"a":"b"},' * 100 + "{}]")
-    assert "10,000 bytes of memory, as the" in answer(load_json_file, many, bounds)
+    assert "10,000 bytes of memory: as the" in answer(load_json_file, many, bounds)
     too_long = StringIO('["' + "a" * json_text.PIECE * 2 + "a" * 9_000)
     assert "a text in the JSON has more than 5,000 ch" in answer(load_json_file, too_long, bounds)
 

@@ -119,7 +119,7 @@ def test_a_client_that_recovers_interrupted_calls_is_recognized():
     update_messages("bare", messages("qh"))
     assert evictions_at(2) == [(2, "INTERRUPTED")]
     assert why_left(steps.step("bare", 2).change, 2).cause == (
-        "The client left out a call that was not answered completely, as its policy would have."
+        "The client left out a tool call that was not answered completely."
     )
     # A limit of two would explain the next list as well, but not the one before
     update_messages("bare", [CALL, *messages("a")])
@@ -148,7 +148,7 @@ def test_what_no_add_explains_was_left_out_by_the_client():
     send("abc", "ac")
     change = steps.step("bare", 2).change
     assert why_left(change, 2).summary == (
-        "The client left it out of its list. At step 2 its list was without #2."
+        "The client left it out of its list. At step 2 the list of the client was without #2."
     )
     assert "#2 was left out by the client" in caption(change).summary
 

@@ -133,7 +133,8 @@ class Command(DatabaseCommand):
         if of_replays:
             faults = [f"{len(of_replays)} of {verified} conversations differ from their replay"]
         if of_heads:
-            faults.append(f"{counted(len(of_heads), 'digest')} of --heads contradicted")
+            differ = "differs" if len(of_heads) == 1 else "differ"
+            faults.append(f"{counted(len(of_heads), 'digest')} of --heads {differ} from the ledger")
         if faults:
             raise CommandError("; ".join(faults))
         if not options["json"]:

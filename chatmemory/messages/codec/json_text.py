@@ -207,7 +207,7 @@ _PIECE_DECODER = _decoder(
 @dataclass(frozen=True)
 class JsonBounds:
     """The memory that values of a JSON file may take, in bytes: `all` values together, and `each`
-    single text or message. `remedy` tells readers of an error how to raise the limit.
+    single text or message. `remedy` tells readers of an error what to do instead.
     """
 
     all: int
@@ -406,7 +406,7 @@ class _JsonFile:
         rest = self._piece[self._at :]
         if self._bounds and len(rest) > self._bounds.each:
             most = f"{self._bounds.each:,} characters"
-            raise InvalidMessage(f"a text in the JSON has more than {most}, {self._bounds.remedy}")
+            raise InvalidMessage(f"a text in the JSON has more than {most}: {self._bounds.remedy}")
         self._lines, self._line_start = self._place(self._at)
         self._before += self._at
         more = self._file.read(max(PIECE, len(rest) // 4))
@@ -421,7 +421,7 @@ class _JsonFile:
             level = _within(_containers(level))
         if self._bounds and self._taken > self._bounds.all:
             most = f"{self._bounds.all:,} bytes of memory"
-            raise InvalidMessage(f"the JSON takes more than {most}, {self._bounds.remedy}")
+            raise InvalidMessage(f"the JSON takes more than {most}: {self._bounds.remedy}")
 
     def _place(self, at: int) -> tuple[int, int]:
         """Return the number of line ends before a position in the piece, and the position where the

@@ -66,7 +66,7 @@ def find_conversations(
     for row in page.rows:
         memory, found = row.memory, row.mention
         message_count = wording.counted(memory.said_count, "message")
-        line = f"{memory.id}: {message_count} said, {memory.window.count:,} in memory"
+        line = f"{memory.id}: {message_count} in history, {memory.window.count:,} in memory"
         line += "".join(f"; {badge.words}" for badge in badges[memory.id] if badge.words)
         if found:
             line += f"; #{found.seq}: {short(found.text)}"

@@ -25,7 +25,7 @@ def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
     conversations.memory(memory_id)  # raises MemoryNotFound
     rows = newest_calls(memory_id, SIZE)
     return Answer(
-        [*map(line_of, rows)] or ["No call was recorded."],
+        [*map(line_of, rows)] or ["No model call of this conversation was recorded."],
         agent.page("calls", memory_id),
         calls=[_values(each) for each in rows],
     )
@@ -40,7 +40,10 @@ def _one(agent: Agent, memory_id: str, n: int) -> Answer:
         words.append(f"The prefix shared with call {before.n} ended {page.broke_after}.")  # type: ignore[union-attr]  # a call with a break has one before it
     if page.idle:
         names = ", ".join(each.name for each in page.idle[:SIZE])
-        words.append(f"Never called, {page.idle_tokens:,} tokens in each call: {short(names)}")
+        words.append(
+            f"Tools without a call so far, {page.idle_tokens:,} tokens in each request: "
+            f"{short(names)}"
+        )
     return Answer(
         words,
         agent.page("call", memory_id, str(n)),
@@ -54,9 +57,9 @@ def line_of(call: ModelCall) -> str:
     """Describe a model call in one line: number, time, model, tokens, prefix change and error."""
     parts = [f"Call {call.n:,}", f"{call.at:%Y-%m-%d %H:%M:%S}", call.model or "unknown model"]
     if call.input is not None:
-        parts.append(f"{call.input:,} tokens in, {call.cached or 0:,} from the cache")
+        parts.append(f"{call.input:,} input tokens, {call.cached or 0:,} of them cached")
     if call.output is not None:
-        parts.append(f"{call.output:,} out")
+        parts.append(f"{call.output:,} output tokens")
     if call.is_broken:
         parts.append(f"prefix changed, {call.again:,} tokens resent")
     if call.error:

@@ -218,7 +218,7 @@ def in_use(made: Choices) -> str:
     nobody has chosen.
     """
     if not made.is_made:
-        return "none chosen, so the problems of all providers are shown"
+        return "none chosen, so problems for all providers are shown"
     uses = made.everywhere.models.items()
     shown = [
         PROVIDERS[name] + (f" ({', '.join(models)})" if models else "") for name, models in uses
@@ -276,11 +276,11 @@ def place_of(found: Recognized) -> str:
 
 
 def raised_words(each: TooSmallLimit, to_set: Policy) -> str:
-    """Describe how a limit changes: `5 → 7 messages`. If the new policy only measures: `5 messages
-    → everything`.
+    """Describe how a limit changes: `5 → 7 messages`. If the new policy only counts and removes no
+    message, the text is such as `5 messages → sending everything`.
     """
     if to_set.meters_only:
-        return f"{in_unit(each.policy.limit, each.policy)} → everything"
+        return f"{in_unit(each.policy.limit, each.policy)} → sending everything"
     return f"{each.policy.limit:,} → {in_unit(to_set.limit, to_set)}"
 
 

@@ -77,7 +77,7 @@ class EvidenceCard:
         """
         name = LEVELS[self._level]
         if not self.needed_first:
-            return f"The assistant needed no {name} {self.when} that the messages before had given."
+            return f"Of the replaced messages, the assistant needed no {name} {self.when}."
         needed, held = wording.counted(self.needed_first, name), self._terms.held(self._level)
         whose = f"that the assistant was given and needed {self.when}"
         return f"Of {needed} {whose}, the summary holds {held:,}."

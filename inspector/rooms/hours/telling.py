@@ -122,9 +122,9 @@ def effect_words(effect: Effect, is_closed: bool = False) -> str:
     """
     change = f"{effect.change.full} of {written(effect.change.at, 'day')}"
     if is_closed and not effect.is_known:
-        return f"no case for 2 days after {change}, too few turns before to compare"
+        return f"no case for 2 days since {change}, and too few turns before it to compare"
     if not effect.is_known:
         turns = "turn" if effect.after.turns == 1 else "turns"
-        return f"{change}: too early to tell: {effect.after.turns:,} {turns} since"
+        return f"too early to tell if {change} helped: {effect.after.turns:,} {turns} since"
     before, after = f"{effect.before.rate:.1f}", f"{effect.after.rate:.1f}"
     return f"{before} cases per 100 turns before {change}, {after} after"

@@ -153,7 +153,8 @@ def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
                 return None
     except Contradicted as unreadable:
         return Contradiction(memory_id, unreadable.row, unreadable.what)
-    other, missing = "its digest is not the one that was kept", "was kept as the head, but is gone"
+    other = "its digest differs from the digest of --heads"
+    missing = "--heads has its digest, but the step is gone"
     return Contradiction(memory_id, f"step {step}", other if found else missing)
 
 

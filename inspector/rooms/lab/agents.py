@@ -68,4 +68,4 @@ def _relative(row: JsonMap) -> str:
     """Return the cost of a policy relative to everything, in words."""
     cost = row["relative_cost"]
     what = "cost" if row["priced"] == "cache" else "tokens"
-    return "" if cost is None else f", {cost:.2f} of the {what} of everything"
+    return "" if cost is None else f", {cost:.2f} of the {what} of sending everything"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import Gauge
 
-_open = Gauge("chatmemory_live_streams", "Open live streams", multiprocess_mode="livesum")
+_open = Gauge("chatmemory_live_streams", "Number of open live streams", multiprocess_mode="livesum")
 _waiting = Gauge(
     "chatmemory_live_streams_waiting",
     "Number of live streams whose reader has not received the newest event",

@@ -31,11 +31,11 @@ from inspector.project.metrics_files import reading
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
-_added = Counter("chatmemory_messages_added", "Messages added")
+_added = Counter("chatmemory_messages_added", "Number of messages added to conversations")
 _left = Counter("chatmemory_messages_left", "Number of messages that left memory", ["reason"])
 _incidents = Counter(
     "chatmemory_incidents",
-    "Number of messages that repeat something that had left memory, counted when found",
+    "Number of messages that repeat a fact that had left memory, counted when found",
     ["kind"],
 )
 _steps = Counter("chatmemory_steps", "Number of steps recorded in ledgers", ["kind"])
@@ -46,7 +46,7 @@ _problems = Counter(
 )
 _cases = Counter(
     "chatmemory_cases",
-    "Number of conversations with a new case of a red cause in the overview",
+    "Number of conversations with a new case of a cause that the overview shows in red",
     ["cause"],
 )
 _fill = Histogram(
@@ -62,7 +62,7 @@ _requests = Histogram(
 )
 _refused = Counter(
     "chatmemory_requests_refused",
-    "Number of requests that were refused, by reason",
+    "Number of requests that the server refused, by reason",
     ["reason"],
 )
 _waiting = Gauge(
@@ -81,7 +81,9 @@ _connections = Gauge(
     ["state"],
     multiprocess_mode="livesum",
 )
-_processes = Gauge("chatmemory_processes", "Server processes", multiprocess_mode="livesum")
+_processes = Gauge(
+    "chatmemory_processes", "Number of server processes", multiprocess_mode="livesum"
+)
 _database = Gauge(
     "chatmemory_database_up",
     "Whether the database could be read when these metrics were made; 1 is yes",
@@ -89,7 +91,7 @@ _database = Gauge(
 )
 _build = Gauge(
     "chatmemory_build_info",
-    "Versions, in the labels",
+    "Versions of chatmemory, Django and Python, in the labels; the value is 1",
     ["version", "django", "python"],
     multiprocess_mode="livemax",
 )

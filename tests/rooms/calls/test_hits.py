@@ -78,7 +78,7 @@ def test_a_text_that_only_calls_sent_is_found_with_its_call(desk, operator_clien
     (find,) = (tool for tool in tools() if tool.__name__ == "find_conversations")
     _, line = find(Agent("http://site", Scope()), words="bw583021").words
     sent = "sent in call 3, not in history: Reminder: quote BW-583021 first."
-    assert line == f"desk: 1 message said, 1 in memory; {sent}"
+    assert line == f"desk: 1 message in history, 1 in memory; {sent}"
 
 
 def test_a_message_with_the_words_is_shown_in_place_of_a_call(desk):

@@ -282,7 +282,7 @@ def test_before_the_first_call_the_page_says_how_to_record_one(db, operator_clie
 
 def test_commands_and_agents_give_the_same_answer(desk, capsys):
     call_command("calls")
-    assert "desk: Call 3, 2026-11-26 11:00:03, gpt-4o, 103 tokens in" in capsys.readouterr().out
+    assert "desk: Call 3, 2026-11-26 11:00:03, gpt-4o, 103 input tokens" in capsys.readouterr().out
     call_command("calls", "desk", 2, json=True)
     assert json.loads(capsys.readouterr().out)["request"]["messages"] == LISTS[1]
     agent = Agent("http://site", Scope())

@@ -120,7 +120,7 @@ def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     assert operator_client.get("/api/v1/memories/c/steps/3/").json()["evidence"] is None
     services.keep("c")
     words = text_of(page_html(operator_client))
-    assert "The assistant needed no exact term so far that the messages before had given." in words
+    assert "Of the replaced messages, the assistant needed no exact term so far." in words
     assert "Terms lost and not needed so far: 1." in words
     services.add("c", users("more"))
     assert "As of step 3." in text_of(page_html(operator_client, "?at=3"))

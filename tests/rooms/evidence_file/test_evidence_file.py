@@ -106,7 +106,11 @@ def test_the_memory_of_a_file_is_without_interrupted_calls(db):
     services.add("c", [UserMessage("q"), CALL, UserMessage("Hello?")])
     before, in_flight, after = evidence("c", None, Masker(Choice())).data["steps"]
     ((seq, words, why),) = in_flight["unseen"]
-    assert (seq, words, why.split(".")[0]) == (2, "in flight", "The tool call waits for results")
+    assert (seq, words, why.split(".")[0]) == (
+        2,
+        "waiting for results",
+        "The tool call waits for results",
+    )
     assert (before["unseen"], after["unseen"]) == ([], [])
     assert in_flight["held"] == before["held"] == "1 of 9 messages, 5 tokens"
     assert [each["seq"] for each in after["left"]] == [2]

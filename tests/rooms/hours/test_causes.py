@@ -132,7 +132,8 @@ def test_a_cause_counts_one_conversation_in_the_singular(page, clock):
 
 def test_a_closed_cause_says_when_it_has_too_few_turns_to_compare(page, clock):
     repeated_until_the_limit_was_raised(clock, after="")
-    words = "no case for 2 days after limit 4 messages of 22 Nov, too few turns before to compare"
+    words = "no case for 2 days since limit 4 messages of 22 Nov"
+    words += ", and too few turns before it to compare"
     assert f"Closed: users repeated · {words}" in page()
 
 
@@ -199,7 +200,7 @@ def test_it_is_too_early_to_tell(page, clock):
         clock.at(1)
         say(f"acme/{n}", "l")
     clock.at(0)
-    assert "limit 4 messages of 27 Nov: too early to tell: 4 turns since" in page()
+    assert "too early to tell if limit 4 messages of 27 Nov helped: 4 turns since" in page()
 
 
 # Whose

@@ -128,7 +128,7 @@ def test_a_foreign_conversation_changes_no_line():
     ],
 )
 def test_it_may_be_too_early_to_tell(rows, now, turns):
-    assert effect_words(effect(*rows, now=now)).endswith(f"too early to tell: {turns} turns since")
+    assert effect_words(effect(*rows, now=now)).endswith(f" helped: {turns} turns since")
 
 
 def closing(*rows: Spent, now: datetime = NOW):

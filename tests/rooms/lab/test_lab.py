@@ -138,15 +138,15 @@ def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_c
     assert re.search(r"1\.\d\d → 1\.00", preview), "the cost"
     rows = table(operator_client, "input=2.5")
     assert rows["Everything suggested"][-2] == "1.00"
-    held, *_, cost, money = rows["2,000 sliding your policy today"]
+    held, *_, cost, money = rows["2,000 tokens your policy today"]
     assert int(held.removesuffix(" %")) < 95
     assert float(cost) > 1
     assert money.startswith("$")
     text = computed(operator_client, "provider=own")
     assert "in tokens, because no price of cached input is chosen" in text
-    assert float(table(operator_client, "provider=own")["2,000 sliding your policy today"][-1]) < 1
+    assert float(table(operator_client, "provider=own")["2,000 tokens your policy today"][-1]) < 1
     cached = table(operator_client, "provider=own&input=2.5&cached=0.25")
-    assert float(cached["2,000 sliding your policy today"][-2]) > 1
+    assert float(cached["2,000 tokens your policy today"][-2]) > 1
     small = computed(operator_client, "provider=own&input=2.5&cached=0.25&context=3000")
     assert "No limit within the model’s context window holds 95 %" in small
 
@@ -203,7 +203,7 @@ def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     groups = table(operator_client, query, "Groups")
     assert list(groups) == ["air- beginning of IDs", "team:agents label"]
     count, _, today, suggested, held, _, cost, _ = groups["team:agents label"]
-    assert (count, today) == ("4", "1,500 sliding")
+    assert (count, today) == ("4", "1,500 tokens")
     assert "trimmed to" in suggested
     before, after = cost.split(" → ")
     assert float(after) < float(before)
@@ -246,7 +246,7 @@ def test_a_group_whose_policy_costs_least_keeps_it(operator_client, db, data_fil
     computed(operator_client, MESSAGES)
     row = table(operator_client, MESSAGES, "Groups")["glaive- beginning of IDs"]
     _, _, today, suggested, held, incidents, cost, preview = row
-    assert (today, suggested) == ("4 messages sliding", "keep today’s policy")
+    assert (today, suggested) == ("4 messages", "keep today’s policy")
     assert len({*held.split(" → ")}) == len({*incidents.split(" → ")}) == 1
     assert len({*cost.split(" → ")}) == 1
     assert preview == ""
@@ -259,7 +259,7 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     form = {"provider": "own", "input": "2.5", "cached": "0.25"}
     computed(operator_client, "provider=own&input=2.5&cached=0.25")
     preview = words(operator_client.post("/lab/fix/", form).content)
-    assert "team:agents 4 conversations: 1,500 sliding →" in preview
+    assert "team:agents 4 conversations: 1,500 tokens →" in preview
     assert "Facts in memory when needed again" in preview
     assert re.search(r"Cost, relative to sending everything \d\.\d\d → \d\.\d\d", preview)
     one = words(operator_client.post("/lab/fix/", {**form, "group": "other-"}).content)
@@ -302,7 +302,7 @@ def test_outliers_and_conversations_that_clients_decide_are_left_out(operator_cl
     protocol.update_messages("client-1", session)
     text = computed(operator_client)
     assert "1 far larger than the others (bot-agent)" in text
-    assert "1 decided by the client" in text
+    assert "1 whose client decides what memory holds" in text
     assert table(operator_client, "") == usual
     alone = computed(operator_client, "q=C-9000")
     assert "Measured on 1 conversation" in alone
@@ -425,7 +425,7 @@ def test_without_any_conversation_it_leads_to_where_they_come_in(operator_client
 def test_a_limit_that_is_asked_for_has_a_row(operator_client, lab):
     lab(f"{MESSAGES}&limit=3")
     rows = table(operator_client, f"{MESSAGES}&limit=3")
-    assert rows["3 messages sliding chosen limit"][:2] == ["100 %", "0"]
+    assert rows["3 messages chosen limit"][:2] == ["100 %", "0"]
 
 
 def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
@@ -482,7 +482,7 @@ def test_it_opens_in_the_unit_of_most_conversations(operator_client, db):
 
 def test_the_lab_counts_unreadable_conversations(lab):
     Message.objects.filter(memory_id__in=["shop/1", "shop/2"], seq=1).update(frame="{")
-    assert "Not counted: 2 unreadable." in lab()
+    assert "Conversations not counted: 2 unreadable." in lab()
 
 
 @pytest.mark.parametrize(

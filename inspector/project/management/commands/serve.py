@@ -85,7 +85,8 @@ def _announcement(port: int) -> str:
     if not is_writable():
         return (
             f"\nMemory inspector: http://{HOST}:{port}/\n"
-            "The database is read-only: nobody can sign in, and tokens read. Ctrl-C stops.\n"
+            "The database is read-only: nobody can sign in, and API tokens can only read.\n"
+            "Ctrl-C stops.\n"
         )
     again = "sign_in_link" if port == PORT else f"sign_in_link --port {port}"
     return (
