@@ -41,7 +41,7 @@ class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic 
     def with_label(self, label: str) -> Self:
         """Select conversations with a label, given as `name` or `name:value`.
 
-        Names and values may contain colons, so `a:b:c` is split at each colon in turn.
+        Names and values may contain colons: of `a:b:c`, the name can be `a`, `a:b` or `a:b:c`.
         """
         found, rows = Q(labels__has_key=label), self
         for place, letter in enumerate(label[: LABEL_LENGTH + 1]):

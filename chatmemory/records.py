@@ -50,8 +50,8 @@ class PolicyColumns(models.Model):
 
 
 class DefaultPolicy(PolicyColumns):
-    """The policy of new conversations whose ids begin with `prefix`. A conversation that is created
-    with a policy does not get it. Operators set it on a page.
+    """The policy of new conversations whose ids begin with `prefix`, if they are created without a
+    policy. Operators set default policies on a page.
     """
 
     prefix = models.CharField(max_length=255, primary_key=True, blank=True)

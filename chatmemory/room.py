@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Recorded(NamedTuple):
-    """The rows of a step before they are written. Or the rows of a new conversation, without a
-    step.
+    """The rows of a step, or of a new conversation without a step, before they are written.
 
     - `memory`: the row of the conversation, already changed.
+    - `messages`, `stays`, `steps`: the rows to insert.
     - `ended`: for each stay that the step ends, the number of the stay and the reason, in order.
     - `redacted`: the message whose text the step erases, or None.
     """
@@ -116,9 +116,9 @@ class Room(AppConfig):
         return ()
 
     def step_fields(self) -> Mapping[str, Any]:  # serializer fields, of a layer above
-        """Return serializer fields to add to the API's response about a step. The method
-        `get_attribute` of a field gets the whole response, with the `memory_id`, and finds the
-        value.
+        """Return serializer fields to add to the API's response about a step, by name.
+
+        The method `get_attribute` of a field gets the whole response, which has the `memory_id`.
         """
         return {}
 

@@ -84,10 +84,10 @@ class Limit:
 
     @cached_property
     def parts(self) -> list[tuple[str, str | None]]:
-        """The names on the path. Each name has the type of list items to enter: "" for items of any
-        type, None if no list is entered.
+        """The names on the path. A name that leads to a list comes with the `type` of the list
+        items to look at ("" for all items). Any other name comes with None.
 
-        "content[text].id" -> [("content", "text"), ("id", None)]
+            "content[text].id" -> [("content", "text"), ("id", None)]
         """
         return [(each[1], each[2]) for each in _PART.finditer(self.path)]
 

@@ -48,8 +48,10 @@ def _list_in(value: JsonValue, name: str) -> JsonList:
 
 
 def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages with an empty text part beside other content, such as an image or a tool call,
-    and messages with other content whose texts are all blank.
+    """Find messages with text parts that a provider rejects beside other content, such as an image:
+
+    - an empty text
+    - only blank texts
 
     A blank text beside another text is accepted (https://github.com/LibreChat-AI/agents/pull/124).
     """

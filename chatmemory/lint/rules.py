@@ -204,8 +204,8 @@ def findings(sent: ProviderWindow, rules: Iterable[Rule]) -> list[Finding]:
 
 
 def refusing(rules: Iterable[Rule], sent: ProviderWindow) -> Iterator[Rule]:
-    """Yield the rules that the window's provider enforces for the window's model. The provider
-    rejects any window that breaks such a rule; this window need not break it.
+    """Yield the rules that the window's provider enforces for the window's model. Whether the
+    window breaks them is not checked.
     """
     return (rule for rule in rules if _refusing_law(rule, sent) is not None)
 

@@ -1,4 +1,6 @@
-"""Verifies all conversations in slices. The file of `--resume` keeps the state between them."""
+"""Verifies all conversations in slices. The file of the option `--resume` keeps the state between
+two slices.
+"""
 
 from __future__ import annotations
 

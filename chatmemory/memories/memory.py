@@ -251,13 +251,14 @@ class ChatMemory(ABC):
     ) -> None:
         """Replace messages by a summary. The summary stays until another compaction replaces it.
 
-        memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
+            memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
 
         Give one option to select the messages that the summary replaces:
 
         - `covering`: the messages with these indices in `messages()`.
-        - `keep_last`: all but this number of the newest messages.
-        - `keep_tokens`: all but the newest messages of up to this number of tokens.
+        - `keep_last`: all messages except this number of the newest.
+        - `keep_tokens`: all messages except the newest ones, which may have this number of tokens
+          together.
 
         A tool call and its results stay together. Up to `append_terms` exact terms that the summary
         lacks are appended to its text if they fit. `attributes` are those of the summary message. A

@@ -66,8 +66,8 @@ def address(memory_id: str) -> str:
 def memory_id_at(segment: str) -> str:
     """Return the id of which `segment` is the address in a URL path; see `address`.
 
-    Raises ValueError for a segment that `address` never returns, such as `a~41`. The id `aA` has
-    the address `aA` only.
+    Raises ValueError for a segment that `address` never returns, such as `a~41`: the address of the
+    id `aA` is `aA`.
     """
     memory_id = unquote(segment.replace("~", "%"), errors="strict")
     if "\0" in memory_id:

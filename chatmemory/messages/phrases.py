@@ -46,7 +46,9 @@ _NOT_ASCII = declared_pattern(r"[^\x00-\x7f]+")
 
 
 def folded(text: str) -> str:
-    """Return a text in lowercase without accents. Its length can differ from that of the text."""
+    """Return a text in lowercase without accents. The result can be longer or shorter than the
+    text.
+    """
     if not text.isascii():
         text = _NOT_ASCII.sub(_in_plain_letters, text)
     return text.lower().replace("ς", "σ")

@@ -43,7 +43,8 @@ class Compaction:
         """Return the window after the compaction, given the window before. Both are lists of
         positions.
 
-        Messages that the agent brought back, and are not in the window before, are left out.
+        Messages that were not in the window before are left out, even if the agent brought them
+        back.
         """
         expected, in_window = set(self.kept), set(window)
         stay = [position for position in window if position in expected]
@@ -74,8 +75,8 @@ class Session:
         return frozenset(each.summary for each in self.compactions)
 
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
-        """Yield each compaction with the positions of the window after it. Messages that had left
-        the window before, and that the agent brought back, are left out.
+        """Yield each compaction with the positions of the window after it. A message that has left
+        the window stays out, even if the agent brought it back.
         """
         window: list[int] = []
         end = 0

@@ -15,18 +15,15 @@ from chatmemory.models import Memory, Step
 def decided_by_clients() -> Q:
     """Return the query condition for conversations whose clients decide what is in memory.
 
-    Such a conversation has no policy. Or its policy only measures, and the client sends its memory
-    as a list.
+    Such a conversation has no policy, or a policy that only measures the list that the client
+    sends.
     """
     lists = Step.objects.filter(memory=OuterRef("pk"), by_client=True)
     return Q(policy_kind=None) | Q(Exists(lists), policy_options__has_key="meters_only")
 
 
 def of_clients(rows: Iterable[Memory]) -> set[str]:
-    """Return the ids of the conversations in `rows` whose clients decide what is in memory.
-
-    The database is only asked for policies with the option `meters_only`.
-    """
+    """Return the ids of the conversations in `rows` whose clients decide what is in memory."""
     listed = list(rows)
     without = {row.pk for row in listed if row.policy_kind is None}
     metering = [row.pk for row in listed if "meters_only" in (row.policy_options or ())]

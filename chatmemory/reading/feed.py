@@ -31,7 +31,7 @@ TOGETHER = timedelta(minutes=10)  # evictions of a conversation within this paus
 
 @dataclass(frozen=True)
 class LastLeft:
-    """The newest message that left memory in a `FeedItem`. `text` is the beginning of its text, and
+    """The message that left memory last in a `FeedItem`. `text` is the beginning of its text, and
     `reason` why it left.
 
     `misfit` says why the message did not fit if the step that added it also evicted it, else None.

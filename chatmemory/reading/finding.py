@@ -205,10 +205,11 @@ def best_matches(
     without a match are left out.
 
     A message with the words as one phrase is best. Then messages of users and tools come first,
-    then messages in memory, then later messages. Only the latest 100 matches are compared, and
-    pinned messages and system messages if the model does not see the best of the 100.
+    then messages in memory, then later messages.
 
-    `hidden` maps conversation ids to the seqs of messages that a lowered limit hides.
+    Only the latest 100 matches are compared. If the model does not see the best of them, older
+    pinned messages and system messages are compared, too. `hidden` maps conversation ids to the
+    seqs of messages that a lowered limit hides.
     """
     if not search.searches_messages(words):
         return {}
@@ -322,7 +323,7 @@ def excerpt(text: str, words: str) -> str:
 
 def any_of(seqs: Mapping[str, list[int]]) -> Q:
     """Return the query condition for the messages in `seqs`, which maps conversation ids to seqs.
-    In a query for stays, it selects the stays of these messages.
+    In a query for stays, the condition selects the stays of these messages.
     """
     condition = Q()
     for memory_id, each in seqs.items():

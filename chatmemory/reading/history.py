@@ -97,7 +97,8 @@ def history_page(
     """Return a part of the history up to the message `newest`. `said_count` is the number of
     messages in the history up to `newest`.
 
-    `known` are stays that the caller has already read. It must have all stays of a message or none.
+    `known` are stays that the caller has already read. Of each message, `known` must have all stays
+    or none.
     """
     of = {"id": memory_id, "origin": str(Message.Origin.SAID), "size": part.size}
     # Without synthetic messages the seqs have no gaps, and nothing needs to be counted.
@@ -132,7 +133,9 @@ def message(memory_id: str, seq: int) -> MessageDetail:
 
 
 def message_in(memory: Memory, seq: int) -> MessageDetail:
-    """Return a message of a conversation, whose row the caller has read. Raises MessageNotFound."""
+    """Return a message of a conversation. `memory` is the row of the conversation. Raises
+    MessageNotFound.
+    """
     row = message_row(memory.pk, seq)
     (found,) = with_stays(memory.pk, [row])
     if row.redacted_step is None:
@@ -166,12 +169,12 @@ def message_row(memory_id: str, seq: int) -> Message:
 
 
 def nearest(memory_id: str, phrase: str, newest: int) -> str:
-    """Return a word of the history that resembles a word of the phrase, or "". A page suggests it
-    when a search finds nothing.
+    """Return a word of the history that resembles a word of the phrase, or "". A page suggests this
+    word when a search finds nothing.
 
-    The word contains a word of the phrase, or a beginning of its longest word: "refunding" finds
-    "refunded" by "refund". Short parts without a digit are not tried. Only messages up to the seq
-    `newest` are read.
+    A word of the history resembles a word of the phrase if it contains this word, or its beginning:
+    "refunded" resembles "refunding", because both have "refund". Short beginnings without a digit
+    do not count. Only messages up to the seq `newest` are read.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""

@@ -91,10 +91,10 @@ OWN_ORDERINGS: dict[str, SortKey] = {
 
 
 def orderings() -> dict[str, SortKey]:
-    """Return the sort keys of lists of conversations, by the name of the ordering.
+    """Return the orderings of lists of conversations: names, each with the sort key.
 
-    Besides the orderings of the overview, these are sortable columns of rooms, and causes with the
-    time of their newest case, such as the newest incident.
+    Besides those of the overview, there is an ordering for each sortable column of a room, and for
+    the newest case of a cause, such as the newest incident.
     """
     more = {flag.name: flag.cases.newest_at for flag in flags() if flag.cases.newest_at}
     more |= {each.name: each.sort_by for room in rooms() for each in room.columns if each.sort_by}

@@ -91,10 +91,10 @@ class PastWindow:
         self.broken = None
 
     def apply(self, ended: Sequence[Held], begun: Sequence[Held]) -> None:
-        """Change the window as a step did: remove the stays that `ended`, and add those that
-        `begun`.
+        """Change the window as a step did. `ended` are the stays that ended with the step, and
+        `begun` those that began with it.
 
-        A stay that begins and ends in the same step must not be in `begun`.
+        A stay that both began and ended with the step must not be in `begun`.
         """
         for each in ended:
             if self.held.pop(each.n, None) is not None:

@@ -31,10 +31,11 @@ def changes_until(step: Step) -> tuple[set[str], bool]:
 
 
 def first_that_counts(row: MessageDetail) -> int:
-    """Return the seq of the message at which a replay must begin to show this message.
+    """Return the seq of the message at which a replay must begin to show this message: usually its
+    own.
 
-    This is the message's own seq, except for a tool result, which needs its tool call. Then it is
-    the last message before the tool results that is no tool result and no system message.
+    The replay of a tool result begins before its tool call: at the last earlier message that is no
+    tool call's result and no system message.
     """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq

@@ -329,8 +329,10 @@ class MessageRow(FramedRow, Protocol):
 def with_stays(
     memory_id: str, rows: Sequence[MessageRow], known: Iterable[EndedStay] = ()
 ) -> tuple[MessageDetail, ...]:
-    """Return the messages of these rows with their stays. `known` are stays that the caller has
-    already read. It must have all stays of a message or none.
+    """Return the messages of these rows with their stays.
+
+    `known` are stays that the caller has already read. Of each message, `known` must have all stays
+    or none.
     """
     of_message: dict[int, list[EndedStay]] = {row.seq: [] for row in rows}
     stays = [stay for stay in known if stay.seq in of_message]

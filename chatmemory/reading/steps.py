@@ -154,7 +154,7 @@ def _change(row: Step, previous: Step | StepPoint | None = None) -> ChangeResult
 
 
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
-    """Return the steps after step `after`, in order. Raises MemoryNotFound."""
+    """Return at most `size` steps after step `after`, in order. Raises MemoryNotFound."""
     find_memory(memory_id)
     rows = Step.objects.filter(memory_id=memory_id, n__gt=after).order_by("n")[:size]
     return [step_row(row) for row in rows]

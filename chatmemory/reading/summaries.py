@@ -14,8 +14,8 @@ GENERATIONS = 4  # generations of summaries that are followed one by one
 
 
 class Coverage(NamedTuple):
-    """The messages that a summary covers. A message is also covered if an earlier summary covers
-    it, and the summary covers that summary.
+    """The messages that a summary covers. If the summary covers an earlier summary, it also covers
+    the messages of that summary.
 
     - `number`, `tokens`: how many messages are covered, and the sum of their tokens.
     - `runs`: ranges of seqs that contain exactly the covered messages and the earlier summaries.

@@ -67,8 +67,10 @@ class MessageView(NamedTuple):
 
     @classmethod
     def of(cls, entry: Entry, policy: Policy | None) -> MessageView:
-        """Return the message of an entry with a seq, such as from a simulation. `read` is only set
-        for tool calls and results, if the policy needs them.
+        """Return the message of an entry, such as that of a simulated message. The entry must have
+        a seq.
+
+        `read` is only set for tool calls and tool results, and only if the policy needs them.
         """
         is_needed = can_decide(policy) and policy.recovers and entry.is_of_tools
         read = entry.message if is_needed else None
@@ -426,7 +428,7 @@ def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
 
 
 def view_from(columns: Sequence[SqlValue]) -> MessageView:
-    """Return the message of a stay. `columns` are its VIEW_COLUMNS."""
+    """Return the message of a stay. `columns` are the VIEW_COLUMNS of the stay."""
     seq, type, has_calls, tokens, entered_step, pinned = columns
     return MessageView(seq, TYPES[type], bool(has_calls), tokens, entered_step, bool(pinned))
 

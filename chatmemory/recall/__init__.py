@@ -42,15 +42,15 @@ class Recall:
 
     Facts:
 
-    - `recalls`, `held`: the uses of facts, and those for which memory still had the fact.
-    - `nothing_lost`: the conversations of which every recall is held.
-    - `user_repeated`: the messages in which a user repeated a fact that had left memory.
-    - `call_repeated`: the repeated tool calls whose earlier result had left memory.
-    - `by_index`: the lost recalls whose fact an index message listed.
+    - `recalls`, `held`: the number of uses of facts, and of those for which memory had the fact.
+    - `nothing_lost`: the number of conversations in which every recall is held.
+    - `user_repeated`: the number of messages in which a user repeated a fact that had left memory.
+    - `call_repeated`: the number of repeated tool calls whose earlier result had left memory.
+    - `by_index`: the number of lost recalls whose fact an index message listed.
 
     Prompts:
 
-    - `calls`, `prompt_tokens`: the model calls, and the tokens of their prompts.
+    - `calls`, `prompt_tokens`: the number of model calls, and the tokens of their prompts.
     - `reusable_tokens`: the tokens of the prefix that each prompt shares with the previous prompt.
     - `read_tokens`, `written_tokens`: the tokens read from the provider's prompt cache and written
       to it.

@@ -1,7 +1,7 @@
 """Finds facts and tool calls that a conversation repeats.
 
-Whether a repetition is an incident is not decided here. It is one if the fact had left memory,
-which a replay or the ledger shows.
+A repetition is an incident if the fact had left memory. This is not decided here, but by a replay
+or the ledger.
 """
 
 from __future__ import annotations

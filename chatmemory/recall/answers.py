@@ -73,7 +73,7 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     """Return all values in a user's text that another message may repeat: codes, names, addresses
     and short answers.
 
-    A reminder such as "as I said" is also removed, so that it does not hide a short answer.
+    A short answer is also found if a reminder, such as "as I said", stands beside it.
     """
     read = user_text(text, words.reminders)
     whole = words_in(text) if read.reminders else []

@@ -133,10 +133,14 @@ def answers_openly(
     """Return whether a text answers a question with nothing but a value. Words of the question may
     stand beside the value, and other clauses may follow.
 
-    "Where is it stored?" "It is stored in Camden." -> Camden
+        "Where is it stored?" "It is stored in Camden." -> Camden
 
-    A short value, such as `42`, must also stand beside the same word in an earlier text (one of
-    `given`), beside a word of the question there, or be the only number there.
+    A short value, such as `42`, must also resemble an earlier text (one of `given`). One of these
+    is enough:
+
+    - The same word stands beside the value in both texts.
+    - A word of the question stands beside the value in the earlier text.
+    - The value is the only number in the earlier text.
     """
     if not _may_answer(text, value.end, question, _LOOSE) or (
         question.is_silent and not _is_exact(value)
@@ -192,8 +196,8 @@ def _begins(question: Question, value: Value, text: UserText) -> bool:
 def opens_with(question: Question, value: Value, text: UserText) -> bool:
     """Return whether the first clause of an answer consists mostly of a value.
 
-    It may have half as many other words as the value has words. If the question names a kind of
-    fact such as a city, it may have as many. Small words and words of the question are not counted.
+    For each two words of the value, one other word is allowed. If the question names a kind of fact
+    such as a city, two are allowed. Small words and words of the question do not count.
     """
     if not _may_answer(text, value.end, question, _LOOSE | {"name"}) or not question.is_request:
         return False

@@ -47,8 +47,9 @@ class Clearable:
         return self._entries[place].tokens > SHORT
 
     def stub(self, place: int, estimator: str, count: Callable[[ChatMessage], int]) -> Entry:
-        """Return the placeholder for the tool result at a position, as an entry. `count` counts its
-        tokens by the estimator of this name.
+        """Return the placeholder for the tool result at a position, as an entry.
+
+        `estimator` is the name of an estimator, and `count` counts tokens by this estimator.
         """
         if (estimator, place) not in self._stubs:
             entry = self._entries[place]

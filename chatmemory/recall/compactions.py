@@ -314,10 +314,7 @@ def corpus_evidence(
     paths: Sequence[SessionPath], words: Words = NO_WORDS, estimator: str = DEFAULT_ESTIMATOR
 ) -> CorpusEvidence:
     """Return what the compactions of some sessions lost. A compaction counts once, even if several
-    paths contain it.
-
-    How many sessions mention a term, which decides whether it is rare, is counted among these
-    sessions.
+    paths contain it. A term is rare if few of these sessions mention it.
     """
     terms: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:

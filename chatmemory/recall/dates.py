@@ -106,8 +106,8 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return how a text writes its dates, by the dates' names. `dates` has, for each date, how the
-    text writes it; `known` gives the names.
+    """Return how a text writes each of its dates, by the names that `known` gives to the dates.
+    `dates` has how the text writes them, by date.
     """
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

@@ -239,8 +239,8 @@ def facts_in(text: str, words: Words = NO_WORDS) -> NamedFacts:
 
 
 def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
-    """Return the facts in a message, as it writes them. Codes count only if this message marks
-    them.
+    """Return the facts in a message, as it writes them. Codes (numbers and runs of capitals) count
+    only if this message marks them as facts.
     """
     found = found_in(message, words)
     return found.terms | found.named | frozenset(found.dates.values())

@@ -43,8 +43,8 @@ class TriedPolicies:
     """The policies to compare in replays: each of the `variants` under several limits. A variant's
     own limit is ignored.
 
-    - `also`: limits to try besides those of a grid.
-    - `chosen_limits`: for each variant, the only limits to try; None for the grid and `also`.
+    - `also`: limits to try besides the usual ones (see `limits_of`).
+    - `chosen_limits`: for each variant, the only limits to try; None for the usual ones.
     - `rules`: the rules of the provider's prompt cache.
     """
 
@@ -67,7 +67,7 @@ class TriedPolicies:
     def clears_beside(self, variant: int) -> bool:
         """Return whether a variant clears old tool results while the first variant does not.
 
-        Such a variant needs slow replays, so it gets only every second limit of the grid.
+        Such a variant needs slow replays, so only half as many limits are tried.
         """
         is_of_grid = self.chosen_limits is None and not self.kind.whole_results
         return is_of_grid and self.variants[variant].whole_results > 0
@@ -84,7 +84,7 @@ class TriedPolicies:
         return [limit for limit in limits if limit >= least]
 
     def place_of(self, policy: Policy) -> tuple[int, int]:
-        """Return the index of the variant of a compared policy, and the policy's limit."""
+        """Return two numbers for a compared policy: the index of its variant, and its limit."""
         return self.variants.index(_variant(policy)), policy.limit
 
     def place_if_tried(self, policy: Policy) -> int | None:
@@ -331,8 +331,9 @@ class Sums:
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
     def points(self) -> list[Point]:
-        """Return the tally of each policy under which a message leaves in some conversation. A
-        variant that clears tool results is left out if there are none to clear.
+        """Return the tally of each policy under which a message leaves in some conversation.
+
+        The variant that clears tool results is left out if no conversation has results to clear.
         """
         return [
             Point(self.tried.policy(variant, limit), self.everything.plus(less))
@@ -353,7 +354,7 @@ class Sums:
 
 
 def halves(figures: Sequence[Figures]) -> tuple[list[Figures], list[Figures]]:
-    """Split figures into two lists, by turns. The first half is for choosing a policy, and the
-    second for checking the choice.
+    """Split figures into two lists, alternately. The first is for choosing a policy, and the second
+    for checking the choice.
     """
     return list(figures[::2]), list(figures[1::2])

@@ -149,7 +149,7 @@ def history_from(
     """Return the history of messages for replays. `tokens` and `numbers` are their token counts and
     seqs.
 
-    A time that the file of the conversation has for a message replaces the time in `times`.
+    If the imported file has a time for a message, it replaces the time in `times`.
     """
     entries = [
         Entry(

@@ -313,7 +313,7 @@ def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> 
     tokens of repeated tool calls.
 
     The limits are those of a replay from the beginning under `policy`, without pins. If limits must
-    be tried one by one, facts that the assistant used unseen get none.
+    be tried one by one, facts of the kind USED_UNSEEN get no limit.
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
@@ -370,7 +370,7 @@ def incident_to_dict(incident: Incident) -> JsonDict:
     """Return an incident as JSON values.
 
     `limit` is null if no limit would have kept the fact, and missing until it is computed. If not
-    every limit was tried, `limit_tried_every` is the distance between them.
+    every limit was tried, `limit_tried_every` is the distance between the tried limits.
     """
     found: JsonDict = {
         "kind": incident.kind.value,

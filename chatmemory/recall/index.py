@@ -5,9 +5,10 @@ The index stands before the first message that can leave. It lists the terms tha
 memory mentions, the best terms first, as many as fit.
 
 An attribute of the index message has more terms than the text lists, with the numbers of their
-messages. The next index is made only from this attribute, the messages that left since, and the
-window. So a verification can compute each index again. A term that somebody left out has a weight
-below 0 there.
+messages. A term that somebody left out has a weight below 0 in the attribute.
+
+The next index is made only from the attribute, the messages that left since, and the window. So a
+verification can compute each index again.
 """
 
 from __future__ import annotations
@@ -184,8 +185,8 @@ def blank_index(text: str) -> UserMessage:
 
 
 def is_for_index(eviction: Eviction) -> bool:
-    """Return whether the terms of an evicted message belong into the index. This depends on the
-    reason of the eviction.
+    """Return whether the index lists the terms of an evicted message. This depends on the reason of
+    the eviction.
     """
     return eviction.reason in INDEXED
 
@@ -197,10 +198,10 @@ def indexed(
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
     """Return the transition that renews the index message after the messages `left` were evicted.
+    Nothing changes if no message was evicted, or if there is no term to list.
 
-    `entry_of` makes an entry, with its tokens, from the index message. If memory is full, it is
-    trimmed to the low mark. The index takes at most half of the room between this mark and the
-    limit. Nothing changes if no message was evicted, or if there is no term to list.
+    The index takes at most half of the room between the limit and the share of the limit to which a
+    full memory is trimmed. `entry_of` makes an entry, with its tokens, from the index message.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)

@@ -88,7 +88,7 @@ def words_of_kind(kind: IncidentKind, is_forced: bool) -> KindWords:
 
 
 def kind_named(name: str) -> IncidentKind:
-    """Return the kind with this name, or with this name in the previous release. Raises
+    """Return the kind with this name. Names of the previous release are known, too. Raises
     InvalidValue for an unknown name.
     """
     try:

@@ -82,14 +82,15 @@ class IndexSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class Departures:
-    """When messages left memory in a replay.
+    """When messages left memory in a replay. `at` has one position for each message:
 
-    - `at`: for each message, the position of the message at whose arrival it left. If it stayed to
-      the end, this is the length of the history. If it was never in memory, this is its own
-      position; an interrupted tool call, too, has its own position.
-    - `stubs`: the placeholders of cleared tool results, by the position of the result. A
-      placeholder left when `at` says.
-    - `indexes`: the index messages in order. Each is in memory until the next.
+    - usually the position of the message at whose arrival it left
+    - the length of the history, if it stayed to the end
+    - its own position, if it was never in memory, or is an interrupted tool call
+
+    `stubs` has the placeholders of cleared tool results, by the position of the result. A
+    placeholder left at the position that `at` has for the result. `indexes` are the index messages
+    in order; each is in memory until the next.
     """
 
     at: Sequence[int]
@@ -335,7 +336,7 @@ class Keeping:
 
 
 class Mention(NamedTuple):
-    """A message that must still be in memory after the first `end` messages, by its position."""
+    """The `position` of a message that must still be in memory after the first `end` messages."""
 
     position: int
     end: int
@@ -364,8 +365,8 @@ def smallest_limits(
     """Return the smallest limit that keeps each of these messages in memory. Messages whose limit
     cannot be found are left out.
 
-    If limits must be tried in replays, a replay ends with the last mention that it is for. So the
-    limits of early mentions are as exact as in a short history.
+    If limits must be tried, early messages get replays of only the beginning of the history. So
+    their limits are as exact as in a short history.
     """
     if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
         return {mention: _by_loads(loads, mention, policy) for mention in mentions}

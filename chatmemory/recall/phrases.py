@@ -501,9 +501,8 @@ def spoken_in(text: str) -> Sequence[Language]:
     """Return the languages in which a text may be written. The text is in lowercase without
     accents.
 
-    A language is left out if another one has more than twice as many of its small words in the
-    text. All languages are returned if the text has few small words, or Chinese or Japanese
-    characters.
+    A language is left out if the text has more than twice as many small words of another language.
+    All languages are returned if the text has few small words, or Chinese or Japanese characters.
     """
     if HAS_CJK.search(text):
         return languages()

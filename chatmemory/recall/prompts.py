@@ -62,8 +62,8 @@ class Prompts:
 
     @property
     def again(self) -> int:
-        """The tokens of all prompts that the previous prompt had, too, but outside the shared
-        prefix. They cost the full price again.
+        """The tokens that cost the full price again: those that a prompt and the previous prompt
+        both have, but not in their shared prefix. Summed over all prompts.
         """
         return sum(call.again for call in self.sent)
 

@@ -68,8 +68,8 @@ class Question(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an assistant's text asks: the requests for facts, and the question as a whole, or
-    None.
+    """What an assistant's text asks. `requests` are its requests for facts. `question` is what the
+    text asks as a whole, or None if it asks nothing.
     """
 
     requests: tuple[Request, ...] = ()
@@ -166,9 +166,9 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     """Return what an assistant's text asks the user; None if it asks nothing. `requests` are the
     requests for facts in the text.
 
-    An offer, such as `anything else?`, asks nothing. A text that only says that something is
-    lacking, such as `the floor is not in our notes`, is a question with `is_silent`. With an offer,
-    it asks nothing.
+    - An offer, such as `anything else?`, asks nothing.
+    - A text that only says that something is lacking, such as `the floor is not in our notes`, is a
+      question with `is_silent`. If the text also has an offer, it asks nothing.
     """
     whole = folded(text)
     spoken = spoken_in(whole)

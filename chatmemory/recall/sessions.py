@@ -46,7 +46,7 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
 def said_messages(
     messages: Sequence[ChatMessage], session: Session | None
 ) -> Sequence[ChatMessage]:
-    """Return the messages of an imported conversation that belong into the history.
+    """Return the messages of an imported conversation that go into the history.
 
     With a session, these are its `recorded_messages` without summaries. Without a session,
     `messages` are returned unchanged.
@@ -67,8 +67,8 @@ def stored_session(
     - `messages`: the messages in order, by seq.
     - `injected`: the seqs of messages that are not in history, because a client put them into
       memory.
-    - `compactions`: with seqs in place of positions. If the agent recorded the tokens of its
-      prompt, the result has that number instead.
+    - `compactions`: as in a `Session`, but with seqs in place of positions. Their token counts are
+      replaced by those that the agent recorded.
     """
     numbers = list(messages)
     places = {number: position for position, number in enumerate(numbers)}

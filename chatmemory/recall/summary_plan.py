@@ -28,8 +28,8 @@ class SummaryOptions(TypedDict, total=False):
     """The options of a compaction. Exactly one of the first three must be given.
 
     - `covering`: the numbers of the messages to replace.
-    - `keep_last`: how many of the newest messages stay.
-    - `keep_tokens`: up to how many tokens of the newest messages stay.
+    - `keep_last`: the number of the newest messages that stay.
+    - `keep_tokens`: the largest number of tokens of the newest messages that stay.
     - `append_terms`: how many exact terms to append to the summary.
     """
 

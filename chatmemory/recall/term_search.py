@@ -65,7 +65,7 @@ def is_found(term: str, texts: Iterable[str]) -> bool:
 
 
 def identifying_part(term: str) -> str:
-    """Return the part of a term by which texts are recognized as having it.
+    """Return the part of a term that is enough to find the term in a text.
 
     - For a URL, the number or id in it: `123` in `comments/123/replies`.
     - For a path, its end. The end has at least six characters; a bare file name must have a dot or

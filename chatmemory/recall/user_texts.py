@@ -339,8 +339,8 @@ class UserText:
         return self._has_only((0, len(self.text)), (start, end), besides, most)
 
     def begins_with(self, start: int, end: int, besides: frozenset[str], most: int) -> bool:
-        """Return whether a clause says nothing but the words from `start` to `end`, and the text
-        before this clause says nothing.
+        """Return whether the clause with the words from `start` to `end` says nothing else, and the
+        text before this clause says nothing.
 
         Other words are allowed as in `has_only`. False for a clause that ends with a colon, which
         is a label.

@@ -221,9 +221,9 @@ def newest_part(content: bytes, *, at_compaction: bool) -> bytes:
     """Return the end of a long transcript, in whole lines: what the newest summary replaced, the
     summary, and a few lines after it. Without a summary, return about the last READ_AT_ONCE bytes.
 
-    At most about READ_AT_ONCE bytes before the summary are returned. With `at_compaction`, the
-    summary of the running compaction may not be written yet. Then return the lines since the
-    previous compaction.
+    At most about READ_AT_ONCE bytes before the summary are returned. `at_compaction` means that a
+    compaction is running. If its summary is not written yet, return the lines since the previous
+    compaction.
     """
     summary = max(content.rfind(mark) for mark in MARKS)
     answer = max(content.rfind(mark) for mark in _ANSWERS)

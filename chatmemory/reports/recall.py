@@ -186,7 +186,7 @@ def best_policies(advice: Advice) -> list[Policy | None]:
     A best window meets three conditions:
 
     - Its prompts fit the model's context window.
-    - It holds nearly the share of needed facts that is the goal.
+    - The share of needed facts that it holds reaches the goal, or nearly.
     - No other option is better in every way.
     """
     least = NEARLY * advice.goals.share

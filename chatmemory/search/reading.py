@@ -43,7 +43,9 @@ DIGEST_LABEL = "import_digest"  # imports set it for themselves: it is neither s
 
 
 def user_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels without that which identifies an import, because users do not see it."""
+    """Return the labels without the label that identifies an import. Users do not see this
+    label.
+    """
     return {name: value for name, value in labels.items() if name != DIGEST_LABEL}
 
 
@@ -125,7 +127,9 @@ class TextIndex:
 
     def condition(self, words: str) -> Q:
         """Return the condition for conversations with the words in a message, or in their id and
-        labels. The database looks up all matches.
+        labels.
+
+        `scan_filter` is faster for common words.
         """
         found = self.named(words)
         for matching in self._matching(words):

@@ -117,7 +117,7 @@ class TrimRun(LangChainRun):
 class ClearRun(LangChainRun):
     """Runs `ClearToolUsesEdit` on a copy of the messages before each call, as its middleware does.
 
-    The middleware does not count the system message. With `counts_alike`, it does, as for
+    The system message is only counted with `counts_alike`, as the middleware does with
     `token_count_method="model"`.
     """
 

@@ -21,7 +21,7 @@ def terminated_by_exit() -> Iterator[None]:
     """Raise SystemExit in the block when SIGTERM arrives, so that the block can clean up. The
     exception comes when the current call returns.
 
-    Nothing changes outside the main thread, and if the program has its own handler of SIGTERM.
+    Does nothing outside the main thread, or if the program has its own handler of SIGTERM.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -79,8 +79,8 @@ class Command(DatabaseCommand):
     def copy(self, target: Path) -> None:
         """Copy the database to a file that only its owner can read, and flush the file to the disk.
 
-        SQLite copies the database in one go. It would begin a copy in steps again after each write
-        of another connection.
+        The copy is made in one go. A copy in steps would start again after each write of another
+        connection.
         """
         target.unlink(missing_ok=True)
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -156,8 +156,8 @@ def messages_from_json(
 ) -> list[ChatMessage] | list[ChatMessage | None]:
     """Return the messages of a JSON array; [] for None and for `null`, as in LangChain4j.
 
-    A null item becomes None. With `nulls=False`, a null item raises InvalidMessage, as JSON that
-    cannot be read does.
+    A null item becomes None. With `nulls=False`, a null item raises InvalidMessage. So does JSON
+    that describes no messages.
     """
     values = None if text is None else decode_json(text)
     if values is None:
