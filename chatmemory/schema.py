@@ -39,7 +39,8 @@ PASS = (
 class Difference:
     """Why this version cannot use a database, and what an operator can do about it.
 
-    `reason` may lack the first words of its sentence, which name the database.
+    `reason` is a whole sentence, or the rest of a sentence that begins with the name of the
+    database.
     """
 
     reason: str

@@ -203,8 +203,8 @@ class Order:
         return allowed is None or self.role(turn) in allowed.split()
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if a list must not end with a message of the last message's role. The fault
-        is pending, because the next message will end it.
+        """Yield a fault if the last message has a role that must not end the list. The fault is
+        pending, because the next message will end it.
         """
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)

@@ -57,8 +57,7 @@ class Law:
     - `check`: the function that finds the faults for this provider; None for that of the rule.
     - `refusing`, `taking`: regular expressions for the names of models that reject the window, and
       of models that accept the window.
-    - `sure`: as `refusing`, for faults that were found without the name of a model. Needed if
-      `check` finds other faults for a named model.
+    - `sure`: used instead of `refusing` for a fault that `check` found without knowing the model.
     """
 
     severity: Severity

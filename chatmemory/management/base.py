@@ -111,8 +111,8 @@ def wrong_arguments(message: str) -> CommandError:
 
 
 def check_ignored(option: str, others: Iterable[str], options: Options) -> None:
-    """Raise CommandError if `option` is given together with one of the options `others`. The
-    command would ignore those.
+    """Raise CommandError if `option` is given together with one of the options `others`, because
+    the command would ignore `others`.
     """
     for other in others:
         if options[option] and options[other]:

@@ -208,8 +208,8 @@ class ChatMemory(ABC):
         """Return the messages of `messages()`, together with interrupted tool calls (calls without
         results) at their positions.
 
-        Change this list, not that of `messages()`, before you call `set`. The two lists differ only
-        with the option `auto_recover_orphaned_tool_messages`.
+        To replace messages by `set`, start from this list, because `set` removes what its list
+        lacks. The two lists differ only with the option `auto_recover_orphaned_tool_messages`.
         """
         return self._seen_under(replace(self.policy(), auto_recover_orphaned_tool_messages=False))
 

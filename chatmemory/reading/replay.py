@@ -34,8 +34,8 @@ def first_that_counts(row: MessageDetail) -> int:
     """Return the seq of the message at which a replay must begin to show this message: usually its
     own.
 
-    The replay of a tool result begins before its tool call: at the last earlier message that is no
-    tool call's result and no system message.
+    A tool result needs its tool call. So its replay begins at the last earlier message that is
+    neither a tool result nor a system message.
     """
     if row.type is not MessageType.TOOL_EXECUTION_RESULT:
         return row.seq

@@ -128,8 +128,8 @@ class Evidence(NeededTerms):
     """The terms that one compaction of a session lost, and those that were needed again.
 
     - `number`: the number of the compaction in its session, from 1.
-    - `dropped`: the lost terms, the best to append to the summary first. `mentions` has the
-      position of the latest replaced message with each.
+    - `dropped`: the lost terms; the first is the best to append to the summary.
+    - `mentions`: for each lost term, the position of the latest replaced message with the term.
     - `coverage`: the share of the replaced tokens whose messages are recorded; None if unknown.
     """
 

@@ -81,7 +81,9 @@ def without_times(text: str) -> str:
 
 
 class Dates:
-    """Gives each date of a conversation one name, such as `2026-03-04`, however it is written."""
+    """Gives each date of a conversation one name, such as `2026-03-04`, however the date is
+    written.
+    """
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, int], dict[int | None, str]] = {}
@@ -106,8 +108,10 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return how a text writes each of its dates, by the names that `known` gives to the dates.
-    `dates` has how the text writes them, by date.
+    """Return how a text writes each of its dates, by the dates' names. `dates` has the same by
+    date, and `known` gives the names.
+
+        {Date(3, 4, 2026): "4 March"} -> {"2026-03-04": "4 March"}
     """
     ordered = sorted(dates, key=lambda date: (date.year is None, date))
     return {known.name(date): dates[date] for date in ordered}

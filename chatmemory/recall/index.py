@@ -200,8 +200,8 @@ def indexed(
     """Return the transition that renews the index message after the messages `left` were evicted.
     Nothing changes if no message was evicted, or if there is no term to list.
 
-    The index takes at most half of the room between the limit and the share of the limit to which a
-    full memory is trimmed. `entry_of` makes an entry, with its tokens, from the index message.
+    If a full memory is trimmed to 6,000 of 8,000 tokens, the index takes at most half of the
+    difference: 1,000 tokens. `entry_of` makes an entry, with its tokens, from the index message.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)

@@ -1,5 +1,5 @@
-"""Caches what functions find in short texts. Each message of a conversation is read again whenever
-another message comes.
+"""Caches what functions find in short texts, because each message of a conversation is read again
+whenever another message comes.
 """
 
 from __future__ import annotations

@@ -158,8 +158,8 @@ class _Writer(BaseChatModel):
 
 
 class SummaryRun(LangChainRun):
-    """Runs `SummarizationMiddleware` before each call. The summary stays only if an answer follows,
-    because there was no call without an answer.
+    """Runs `SummarizationMiddleware` before each call. A summary stays only if an answer follows:
+    without an answer, no call was made.
     """
 
     def __init__(self, settings: Settings) -> None:

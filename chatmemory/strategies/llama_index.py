@@ -89,8 +89,8 @@ class _Store(AsyncDBChatStore):
 
 
 class MemoryRun(Run):
-    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. A memory over its limit
-    removes messages with about a tenth of the limit at once.
+    """Runs `Memory.from_defaults(token_limit=…, token_flush_size=…)`. When a memory is too large,
+    it removes about a tenth of the limit, in tokens, at once.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -20,8 +20,8 @@ class StandIn(StrEnum):
     """Which text replaces a summary in a measured prompt. Measurements call no model.
 
     - `nothing`: a text of 500 words without facts.
-    - `sentences`: the first sentence of each message that is not sent any more, as far as there is
-      room, the latest first.
+    - `sentences`: the first sentence of each message that is not sent any more. If there are many,
+      only the latest.
     - `recorded`: the latest summary that the session has recorded so far; without one, `nothing`.
 
     The framework itself always gets the text of 500 words.
