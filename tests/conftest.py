@@ -34,6 +34,7 @@ from inspector.conversation import guide
 
 from . import processes
 from .a_program import LettersEstimator
+from .airline import AirlineRuns
 from .connecting import connected, connected_to
 from .failing_reader import FAILING
 from .images import Images, delete_rows
@@ -131,6 +132,11 @@ def data_file(tmp_path_factory) -> Callable[[str], Path]:
         return folder / name
 
     return unpack
+
+
+@pytest.fixture(scope="session")
+def airline_runs(data_file) -> AirlineRuns:
+    return AirlineRuns(data_file("tau_bench_airline.openai_chat.json"))
 
 
 @pytest.fixture(scope="session")

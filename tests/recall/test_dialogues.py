@@ -7,6 +7,8 @@ and that nobody would call a repetition.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 
@@ -14,14 +16,13 @@ import pytest
 
 from chatmemory import (
     AiMessage,
+    ChatMessage,
     MessageWindow,
-    TokenWindow,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats import read_transcripts
-from chatmemory.recall.incidents import IncidentKind, incidents_under
+from chatmemory.recall.incidents import Incident, IncidentKind, incidents_under
 from chatmemory.recall.lexicon import nameable
 from chatmemory.recall.phrases import LANGUAGES
 from chatmemory.recall.values import signs_of
@@ -31,8 +32,39 @@ FILES = sorted(FOLDER.glob("*.json"))
 CONTROLS = json.loads(Path(__file__).with_name("controls.json").read_text())
 
 
+@dataclass
+class Dialogue:
+    """A dialogue of a file, with its messages and with the incidents under a small limit."""
+
+    name: str
+    value: str | None
+    messages: list[ChatMessage]
+    incidents: list[Incident]
+
+    @property
+    def repetitions(self) -> list[Incident]:
+        """The incidents in which the user repeats the value in the last message."""
+        return [
+            each
+            for each in self.incidents
+            if each.again == len(self.messages)
+            and each.kind is IncidentKind.USER_REPEATED
+            and any(signs_of(fact.fact) in signs_of(self.value) for fact in each.facts)
+        ]
+
+
 def read(file):
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+@cache
+def dialogues_of(file) -> list[Dialogue]:
+    found = []
+    for each in read(file):
+        messages = messages_of(each)
+        incidents = incidents_under(MessageWindow(4), messages)
+        found.append(Dialogue(each["name"], each.get("value"), messages, incidents))
+    return found
 
 
 def messages_of(dialogue):
@@ -50,25 +82,10 @@ def messages_of(dialogue):
     return messages
 
 
-def incidents_in(dialogue):
-    return incidents_under(MessageWindow(4), messages_of(dialogue))
-
-
-def repetitions_of(dialogue):
-    """The incidents in which the user repeats the value of a dialogue in its last message."""
-    return [
-        each
-        for each in incidents_in(dialogue)
-        if each.again == len(messages_of(dialogue))
-        and each.kind is IncidentKind.USER_REPEATED
-        and any(signs_of(fact.fact) in signs_of(dialogue["value"]) for fact in each.facts)
-    ]
-
-
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_repetitions_are_found_and_red(file):
-    repeated = [each for each in read(file) if "value" in each]
-    found = {each["name"]: repetitions_of(each) for each in repeated}
+    repeated = [each for each in dialogues_of(file) if each.value is not None]
+    found = {each.name: each.repetitions for each in repeated}
     missed = [name for name, incidents in found.items() if not incidents]
     not_red = [name for name in found if not any(each.is_forced for each in found[name])]
     assert len(missed) <= len(repeated) / 10, missed
@@ -77,18 +94,17 @@ def test_repetitions_are_found_and_red(file):
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_no_control_is_red(file):
-    controls = [each for each in read(file) if "value" not in each]
-    red = [each["name"] for each in controls if any(one.is_forced for one in incidents_in(each))]
+    controls = [each for each in dialogues_of(file) if each.value is None]
+    red = [each.name for each in controls if any(one.is_forced for one in each.incidents)]
     assert red == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_each_fact_of_an_incident_can_be_named_by_its_message(file):
-    for dialogue in read(file):
-        messages = messages_of(dialogue)
-        for each in incidents_in(dialogue):
+    for dialogue in dialogues_of(file):
+        for each in dialogue.incidents:
             facts = {fact.fact for fact in each.facts}
-            assert facts <= set(nameable(messages[each.again - 1])), dialogue["name"]
+            assert facts <= set(nameable(dialogue.messages[each.again - 1])), dialogue.name
 
 
 def test_a_phrase_that_opens_an_answer_can_be_named():
@@ -101,16 +117,10 @@ def test_the_dialogues_have_all_languages_and_as_many_controls():
     assert sum("value" in each for each in dialogues) == len(dialogues) / 2 == 30
 
 
-def test_shared_words_of_real_conversations_are_not_red(data_file):
-    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
-    runs = [run.messages for run in read_transcripts(content).transcripts]
+def test_shared_words_of_real_conversations_are_not_red(airline_runs):
     assert len(CONTROLS) == 34
     for limit in (500, 1_000, 2_000):
         for run in {each["conversation"] for each in CONTROLS}:
-            red = {
-                each.again
-                for each in incidents_under(TokenWindow(limit), runs[run])
-                if each.is_forced
-            }
+            red = {each.again for each in airline_runs.incidents(run, limit) if each.is_forced}
             here = {each["again"] for each in CONTROLS if each["conversation"] == run}
             assert not red & here, (limit, run)

@@ -18,7 +18,6 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats import read_transcripts
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.again import ReadMessage, Recurrence
@@ -393,10 +392,8 @@ def test_a_summary_that_mentions_the_fact_keeps_it():
         (4_000, {"user_repeated": 1, "used_unseen": 26}, 0, 12),
     ],
 )
-def test_the_incidents_of_the_tau_bench_runs(data_file, limit, counts, forced, conversations):
-    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
-    runs = [run.messages for run in read_transcripts(content).transcripts]
-    found = [incidents_under(TokenWindow(limit), messages) for messages in runs]
+def test_the_incidents_of_the_tau_bench_runs(airline_runs, limit, counts, forced, conversations):
+    found = [airline_runs.incidents(n, limit) for n in range(len(airline_runs.messages))]
     assert Counter(each.kind for run in found for each in run) == counts
     assert sum(each.is_forced for run in found for each in run) == forced
     assert sum(map(bool, found)) == conversations

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from chatmemory import TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.again import ReadMessage, read_messages
@@ -47,19 +45,15 @@ def check(found, expected):
     assert len(wrong) <= sum(not is_right for is_right in expected.values())
 
 
-def test_the_incidents_of_the_public_runs(data_file):
-    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
-    runs = [run.messages for run in read_transcripts(content).transcripts]
-
-    @cache
-    def found_in(conversation, limit):
-        found = incidents_under(TokenWindow(limit), runs[conversation])
-        return [(each.again, each.kind.value, each.fact) for each in found]
-
+def test_the_incidents_of_the_public_runs(airline_runs):
     for limit in (1_000, 2_000):
         rows = [row for row in JUDGED["incidents"] if row.get("limit") == limit]
         expected = judged(rows, "conversation", "again", "kind", "fact")
-        found = {(n, *each) for n in range(len(runs)) for each in found_in(n, limit)}
+        found = {
+            (n, each.again, each.kind.value, each.fact)
+            for n in range(len(airline_runs.messages))
+            for each in airline_runs.incidents(n, limit)
+        }
         check(found, expected)
         of_users = [(n, again) for n, again, kind, _ in found if kind in USERS]
         assert limit > 1_000 or len(of_users) <= 7
@@ -87,14 +81,15 @@ def check_policies(source, rows, messages_of):
             assert not gone & found
 
 
-def test_the_messages_that_incidents_name_contain_the_fact(data_file):
-    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
-    for run in read_transcripts(content).transcripts[::4]:
-        for each in incidents_under(TokenWindow(1_000), run.messages):
+def test_the_messages_that_incidents_name_contain_the_fact(airline_runs):
+    for n in range(0, len(airline_runs.messages), 4):
+        messages = airline_runs.messages[n]
+        dates = known_dates(messages)
+        for each in airline_runs.incidents(n, 1_000):
             for fact in each.facts:
-                if fact.name not in known_dates(run.messages):
+                if fact.name not in dates:
                     value = fact.fact.partition("=")[2] if fact.is_pair else fact.fact
-                    assert says(run.messages[fact.said - 1], value), (run.name, fact)
+                    assert says(messages[fact.said - 1], value), (n, fact)
 
 
 def known_dates(messages):
@@ -102,12 +97,10 @@ def known_dates(messages):
     return set().union(*(each.dates for each in Lexicon(messages).of))
 
 
-def test_uses_under_larger_windows(data_file):
-    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
-    runs = read_transcripts(content).transcripts
+def test_uses_under_larger_windows(airline_runs):
     rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" in row]
     assert len(rows) == 55
-    check_policies("conversation", rows, lambda n: runs[n].messages)
+    check_policies("conversation", rows, airline_runs.messages.__getitem__)
 
 
 @pytest.mark.long

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 
 from chatmemory import AiMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage, services
-from chatmemory.formats import read_transcripts
-from chatmemory.recall.incidents import incidents_under
 from chatmemory.recall.needs import REPEATS
 from inspector import demo
 from inspector.rooms.simulation.comparison import comparison
@@ -76,23 +74,20 @@ def test_the_needed_facts_are_the_same_under_every_limit():
     assert {use.fact for use in found[2].lost} == {"SAUCER"}
 
 
-def test_no_advice_for_the_tau_bench_runs_repeats_more_than_today(data_file):
+def test_no_advice_for_the_tau_bench_runs_repeats_more_than_today(airline_runs):
     """Of every fourth run; `make conformance` tries all."""
-    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     every = 1 if os.environ.get("CONFORMANCE") == "all" else 4
     failed_at = (1_000, 2_000, 4_000)
-    for n, run in enumerate(read_transcripts(content).transcripts[::every]):
+    for n, run in enumerate(range(0, len(airline_runs.messages), every)):
         failed = [
-            tried
-            for tried in failed_at
-            if of_user_or_tool(incidents_under(TokenWindow(tried), run.messages))
+            tried for tried in failed_at if of_user_or_tool(airline_runs.incidents(run, tried))
         ]
         limit = failed_at[n % 2]
-        create_and_add(f"run-{n}", TokenWindow(limit), run.messages)
+        create_and_add(f"run-{n}", TokenWindow(limit), airline_runs.messages[run])
         pick, then, now = advised(f"run-{n}")
-        assert then <= now, run.name
+        assert then <= now, run
         if pick in (TokenWindow(n) for n in failed):
-            assert limit in failed, run.name
+            assert limit in failed, run
         assert limit not in failed or compared(f"run-{n}", TokenWindow(limit))[0]
 
 
