@@ -97,8 +97,8 @@ class AdviceCard:
 
     @property
     def cost_of_today(self) -> str:
-        """A sentence that compares the cost of today's policy with sending everything, with the
-        reason if it was measured. "" if the cost is unknown.
+        """A sentence that compares the cost of today's policy with sending everything. The reason
+        for a higher cost follows, if it is known. "" if the cost is unknown.
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
@@ -114,7 +114,7 @@ class AdviceCard:
     @property
     def how_much_more(self) -> str:
         """How much more today's policy costs: `11 % more than sending everything at OpenAI’s
-        prices`. The reason follows if it was measured.
+        prices`. The reason follows, if it is known.
 
         "" if today's policy costs no more, or if the cost is unknown.
         """
@@ -135,7 +135,7 @@ class AdviceCard:
 
     @property
     def verb(self) -> str:
-        """The label of the button that previews the advised policy; "" if no change is advised."""
+        """The label of the button that previews the advised policy; "" if no policy is advised."""
         pick = self.advice.pick
         return words.policy_verb(pick.policy) if pick else ""
 
@@ -303,8 +303,8 @@ def policy_to_adopt(policy: Policy | None, memory_id: str) -> Policy:
 
 def policy_to_set(policy: Policy | None, in_force: Policy | None) -> Policy:
     """Return the policy to set, so that a conversation then uses `policy`. Usually, this is
-    `policy` itself. None means sending everything: then return the policy `in_force` with a limit
-    that only measures.
+    `policy` itself. None means sending everything: then return the policy `in_force` with
+    `meters_only`, so that nothing leaves memory.
 
     Raises InvalidValue if `in_force` is None, because then a client decides the window.
     """

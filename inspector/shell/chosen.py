@@ -71,8 +71,8 @@ class ChosenConversations:
 
     @property
     def words(self) -> str:
-        """The filter in words, such as `with the label plan:pro`. They follow the word
-        "conversations".
+        """The filter in words, such as `with the label plan:pro`; `of this site` without a filter.
+        The words follow the word "conversations".
         """
         parts = [
             self.q and f"that match “{self.q}”",

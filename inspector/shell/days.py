@@ -11,8 +11,9 @@ BAR, HEIGHT = 6, 22  # the width of a day
 
 
 class Bar(NamedTuple):
-    """The bar of a day: its position, top and height. `is_new` marks the bar of today, if a problem
-    began today. `is_marked` marks the day of a policy change.
+    """The bar of a day in the coordinates of the chart: its left edge, its top and its height.
+    `is_new` marks the bar of today, if a problem began today. `is_marked` marks the day of a policy
+    change.
     """
 
     left: int

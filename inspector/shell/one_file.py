@@ -16,8 +16,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 
 def inlined(styles: Sequence[str], script: str) -> dict[str, SafeString]:
-    """Return variables for the template of such a file: the texts `style` and `script`, and the
-    Content-Security-Policy as `policy`. The arguments are names of static files.
+    """Return variables for the template of an HTML file that works from disk: the texts `style` and
+    `script`, and the Content-Security-Policy as `policy`. The arguments are names of static files.
     """
     style, code = "".join(map(static_text, styles)), static_text(script)
     policy = (

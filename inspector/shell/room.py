@@ -75,7 +75,8 @@ class View:
 
     - `caption`, `panel`: shown instead of the step's own, unless None.
     - `tried`: URL parameters of this view, which links within the page keep.
-    - `is_lasting`: whether the link to the live page and the forms of other rooms keep them, too.
+    - `is_lasting`: whether the link to the live page and the forms of other rooms keep `tried`,
+      too.
     """
 
     state: ConversationState
@@ -115,7 +116,7 @@ class Part(Fragment):
     sorted by `order`.
 
     - `dots`: CSS classes of dots on the timeline, by step.
-    - `asks_to_be_seen`: whether a phone shows the panel first.
+    - `asks_to_be_seen`: whether a phone first shows the panel with this part, instead of memory.
     - `awaits`: whether the part waits for derived data. The page is then updated when the data is
       stored.
     """
@@ -237,7 +238,8 @@ class OverTime:
 
     - `strip`: the table over time, shown above the causes.
     - `causes`: further causes that the room found.
-    - `told`: whether a change helped, by the name of a flag or of a part of a flag.
+    - `told`: whether a change helped, by the name of a flag or of a part of a flag, such as one
+      rule of a provider.
     - `facets`: the values to offer for each filter, by the filter's name. Each is a value, its
       number of conversations, and its words if they differ from the value.
     - `at`: when these numbers were computed.
@@ -252,7 +254,8 @@ class OverTime:
 
 class SiteRoom(kernel.Room):
     """The base class for the configuration of a room that adds to the site. Its methods are hooks:
-    a room overrides those that it needs. Pages show the room's `verbose_name`.
+    a room overrides those that it needs. docs/rooms.md explains the hooks and the attributes. Pages
+    show the room's `verbose_name`.
     """
 
     urls: str = ""  # a module whose `urlpatterns` are in the namespace "inspector"
@@ -276,8 +279,8 @@ class SiteRoom(kernel.Room):
         return None
 
     def application(self, scope: Scope) -> Application | None:
-        """Return an ASGI application that answers this request instead of Django; None for all
-        other requests.
+        """Return an ASGI application that answers the request of `scope` instead of Django. Return
+        None if the room does not answer it.
         """
         return None
 
@@ -296,11 +299,11 @@ class SiteRoom(kernel.Room):
         policies: Mapping[str, Policy] | None = None,
         rules: CacheRules | None = None,
     ) -> Sequence[Measured] | None:
-        """Return the figures of conversations from which advice is derived. Return None if the room
-        measures nothing.
+        """Return the figures of conversations; advice is derived from these figures. Return None if
+        the room measures nothing.
 
-        `policies` asks for the figures of other policies, by conversation ID. `rules` are those of
-        a prompt cache; without them, the cache of the provider in use counts.
+        `policies` has further policies whose figures are needed, by conversation ID. `rules` are
+        those of a prompt cache; without them, the cache of the provider in use counts.
         """
         return None
 
@@ -319,8 +322,8 @@ class SiteRoom(kernel.Room):
         return None
 
     def marks(self, view: ConversationState) -> Highlights | None:
-        """Return what the room highlights on the page, or None. This is called before the history
-        is read, because the highlights decide to where the history is scrolled.
+        """Return what the room highlights on the page; None if nothing. This is called before the
+        history is read, because the highlights decide to where the history is scrolled.
         """
         return None
 

@@ -65,8 +65,8 @@ class KeepingLimit:
 
     @property
     def is_within_limit(self) -> bool:
-        """Whether the limit in force is large enough. The message has left for another reason: for
-        example, the limit was smaller before, or other messages were pinned.
+        """Whether the limit in force is large enough. If so, the message left for another reason:
+        for example, the limit was smaller before, or other messages were pinned.
         """
         limit = self.keeping.limit if self.keeping else None
         return limit is not None and limit <= self.policy.limit
@@ -262,8 +262,8 @@ class ConversationState:
 
     @cached_property
     def evicted(self) -> dict[int, int]:
-        """The numbers of the messages that the change evicts, each with its position in the order
-        of eviction: 0 for the first.
+        """The numbers of the messages that the shown `change` evicts, each with its position in the
+        order of eviction: 0 for the first.
 
         Empty for a change that only replaces messages in place, such as clearing a tool result.
         """

@@ -116,7 +116,7 @@ def drawn_once(
     """Return the cached markup of a template. Values that differ from reader to reader become gaps,
     to be filled later; `gaps` are their names.
 
-    `site` is only a part of the cache's key: what decides the URLs of pages.
+    `site` is used only in the cache's key. It has the settings on which the URLs of pages depend.
     """
     return render_to_string(template_name, {**dict(values), **{n: _OF_READER[n] for n in gaps}})
 
@@ -186,8 +186,8 @@ def mark(name: str, is_in: bool = True) -> SafeString:
 
 @register.inclusion_tag("inspector/shared/_columns.html")
 def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, object]:
-    """Return the context for the header of a table: the names of its columns. `verb` is the label
-    of the button in the header, or "".
+    """Return the context for the header of a table: the names of its columns, first `names`, then
+    `more`. `verb` is the label of the button in the header, or "".
     """
     return {"names": [*names, *more], "verb": verb}
 

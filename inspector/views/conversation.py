@@ -109,8 +109,8 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show the form for a summary. A POST previews the compaction. With the field `store`, a POST
     stores it.
 
-    The form names the messages to replace by number. So these stay the same while other messages
-    arrive or leave.
+    The form identifies the messages to replace by their positions in the window after one step. So
+    these messages stay the same while others arrive or leave.
     """
     memory, preview = conversations.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)

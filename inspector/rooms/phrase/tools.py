@@ -19,7 +19,8 @@ def does_it_remember(
     """Check whether memory still has a phrase, such as an order number, now or after a step.
 
     `in_memory` is true if a message that the model sees contains the phrase, ignoring case. `state`
-    is `aside` if only a system message or the assistant's own messages contain the phrase.
+    is then `in_memory`, or `aside` if only system messages or the assistant's own messages contain
+    it. Otherwise, `state` is `not_in_memory`.
     """
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):

@@ -14,8 +14,8 @@ def erase(erased: Erased) -> None:
     """Erase redacted texts from the stored JSON of Pydantic AI: from log entries with a redacted
     message, and from tool calls that wait for approval.
 
-    Later reads build such a log entry from the redacted history. Nothing is done after a deletion,
-    which removes the rows.
+    Later reads build such a log entry from the redacted history. Nothing is done if the whole
+    conversation was deleted, because the deletion removes the rows.
     """
     if erased.seqs is None:
         return

@@ -31,8 +31,9 @@ class SavedConversation(models.Model):
 
 
 class SavedEntry(models.Model):
-    """An entry of Pydantic AI's log: one message of Pydantic AI. In the history, this is the
-    messages `first_seq` to `last_seq`. `parent` is the ID of the previous entry.
+    """An entry of Pydantic AI's log: one message of Pydantic AI. In the history, it became the
+    messages `first_seq` to `last_seq`; none if `last_seq` is lower. `parent` is the ID of the
+    previous entry; None for the first entry.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "entry")

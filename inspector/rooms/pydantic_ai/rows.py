@@ -21,8 +21,8 @@ FORMAT = "pydantic_ai"
 
 
 def chain(memory_id: str, head: str | None, limit: int | None = None) -> list[SavedEntry]:
-    """Return the log entries of a conversation in order, up to the entry with the ID `head`. With
-    `limit`, return only the last entries.
+    """Return the log entries of a conversation in order, up to the entry with the ID `head`; [] if
+    `head` is None. With `limit`, return only the last entries.
 
     Raises LookupError if the conversation has no such entry.
     """
@@ -40,7 +40,9 @@ def chain(memory_id: str, head: str | None, limit: int | None = None) -> list[Sa
 
 
 def owner_of(entry: str) -> str:
-    """Return the ID of a conversation that has the log entry with this ID. Raises LookupError."""
+    """Return the ID of a conversation that has the log entry with this ID. If several have it, such
+    as after a fork, return the alphabetically first ID. Raises LookupError if none has it.
+    """
     rows = SavedEntry.objects.filter(entry=entry, memory__deleted_at__isnull=True)
     found: str | None = rows.order_by("memory_id").values_list("memory_id", flat=True).first()
     if found is None:

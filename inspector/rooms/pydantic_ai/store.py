@@ -109,8 +109,9 @@ class ChatMemoryConversationStore(ConversationStore):
     async def read_history(
         self, head_id: str | None, *, limit: int | None = None
     ) -> list[ConversationEntry]:
-        """Return the log entries up to the entry with the ID `head_id`, in order. With `limit`,
-        return only the last entries. Raises LookupError if there is no such entry.
+        """Return the log entries up to the entry with the ID `head_id`, in order; [] if `head_id`
+        is None. With `limit`, return only the last entries. Raises LookupError if there is no such
+        entry.
         """
         return await _in_thread(self._entries, None, head_id, limit)
 

@@ -104,7 +104,9 @@ class Exchange:
     """A request and its answer while they pass. A request whose `body` is None is only counted, not
     recorded.
 
-    - `at`: the time of the start, in seconds since 1970.
+    - `provider`: the provider's host, with a port if the URL has one.
+    - `at`, `began`: the time of the start: in seconds since 1970, and on the monotonic clock.
+    - `answer`: the head of the answer; None until it has arrived.
     - `pieces`, `size`: the parts of the answer's body, and their bytes in total.
     - `how`: how the call ended, such as "ended"; "" until then.
     - `error`: why the call failed, or "".
@@ -140,8 +142,8 @@ class Exchange:
         return True
 
     def write(self, file: SpoolFile) -> None:
-        """Write the call to a file of the spool. Of a request that is only counted, write the name,
-        such as `POST /v1/embeddings`.
+        """Write the call to a file of the spool. For a request that is only counted, write only its
+        method and path, such as `POST /v1/embeddings`.
         """
         if self.body is None:
             count_passed(file, self.head)

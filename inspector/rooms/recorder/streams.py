@@ -12,7 +12,7 @@ Json = JsonDict
 
 def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
     """Return the answer in a stream of server-sent events, and whether the stream is complete.
-    `format` is that of the provider's API.
+    `format` is the format of the provider's API, such as "openai_chat".
 
     Of an interrupted stream, return what has arrived; None if nothing has.
     """

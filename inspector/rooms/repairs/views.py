@@ -120,10 +120,11 @@ def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair_many(request: HttpRequest) -> HttpResponse:
-    """Show a preview of the repairs of all conversations with the same cause.
+    """Show a preview of the repairs of all conversations that break one of the rules in the
+    parameter `rule`, such as a rule of OpenAI.
 
-    A POST with the `versions` of the previewed conversations repairs them. With `snap`, their
-    policies also get the option *start at a user message*.
+    A POST with the versions of the previewed conversations (field `versions`) repairs them. With
+    the field `snap`, their policies also get the option *start at a user message*.
     """
     asked = request.POST or request.GET
     visit = Visit.read(asked.dict())

@@ -87,9 +87,9 @@ def repair(
     """Repair the window for a provider, as one step. The note of the step has the changes and the
     `reason`.
 
-    Placeholders for tool results are not in history. Raises MemoryNotFound, InvalidValue and
-    VersionConflict. Raises NotRepairable if nothing has to be repaired, or if the provider would
-    still reject the window.
+    Missing tool results are replaced by placeholders, which are not in history. Raises
+    MemoryNotFound, InvalidValue and VersionConflict. Raises NotRepairable if nothing has to be
+    repaired, or if the provider would still reject the window.
     """
 
     def change(recorder: Recorder) -> ChangeResult:
@@ -166,7 +166,7 @@ class Repairs:
     - `done`: what each repair changed.
     - `refused`: why a conversation was not repaired.
     - `versions`: the version of each conversation before its repair.
-    - `steps`: the step that each repair added.
+    - `steps`: the step that each repair added; empty for previews.
     - `leaving`: how many messages leave memory, in all conversations together.
     """
 

@@ -135,8 +135,9 @@ class PostgresqlIndex(TextIndex):
     def named(self, words: str) -> Q:
         """Return the condition for conversations with the words in their ID or labels.
 
-        Labels are stored as JSON, which escapes some characters, such as quotation marks. The index
-        therefore searches the longest part of a word without such a character.
+        Labels are stored as JSON, which escapes some characters, such as quotation marks. In
+        labels, the index therefore finds candidates by a part of each word: the longest part
+        without such a character.
         """
         condition = super().named(words)
         for word in sorted(words.split(), key=len)[-MOST_PARTS:]:

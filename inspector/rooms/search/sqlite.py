@@ -9,8 +9,8 @@ VACUUM can change the row IDs of messages. So the index has row IDs from a separ
 
 Triggers update the index. They stay when the search is uninstalled, so that no erased text stays in
 the index. They call a function of this library (`search.conditions`): programs without this
-function cannot change messages. FTS5 can only remove a row whose words it is given. The triggers
-take these words from the row before the change.
+function cannot change messages. To remove a row, FTS5 must be told the words of the row. The
+triggers take these words from the message or conversation as it was before the change.
 
 A change inserts its messages, and then updates the conversation's row. The trigger on this row
 indexes all new messages at once. One trigger for each message would take five times as long.
@@ -268,7 +268,7 @@ class SqliteIndex(TextIndex):
         If the index has a message that does not exist, the whole index is rebuilt first. Removing
         only this message would need its words, which are gone.
 
-        Each transaction adds only a few characters, so that other writers do not wait long.
+        Long histories are added in several transactions, so that other writers do not wait long.
         """
         if self.wrong(memory_id) is not None:
             self.rebuild()

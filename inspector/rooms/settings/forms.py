@@ -43,7 +43,7 @@ class PolicyForm(forms.Form):
     """The fields of a policy: kind, limit, estimator, and the options of this kind.
 
     `options_of` is the kind whose options the page has shown. If somebody chooses another kind, the
-    options of that kind get their defaults.
+    options of the chosen kind get their defaults.
     """
 
     kind = forms.ChoiceField(choices=_kinds, widget=select())

@@ -9,7 +9,7 @@ from chatmemory.managers import TableManager
 
 class MutedCause(models.Model):
     """A cause that somebody muted on the overview. It is shown again when 1.5 times as many
-    conversations have it.
+    conversations have it as when it was muted.
     """
 
     flag = models.CharField(max_length=64, primary_key=True)

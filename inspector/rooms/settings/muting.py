@@ -1,5 +1,5 @@
 """Mutes causes on the overview, for everybody. A muted cause is shown again when 1.5 times as many
-conversations have it.
+conversations have it as when it was muted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def mute(name: str, actor: str = "") -> None:
     """Mute a cause. `name` is that of a flag, or of a cause that a room adds to the overview.
     Raises InvalidValue for an unknown name.
 
-    The cause is shown again when 1.5 times as many conversations have it.
+    The cause is shown again when 1.5 times as many conversations have it as now.
     """
     of_room = _cause_of_room(name)
     known = name if of_room else flag_named(name).name

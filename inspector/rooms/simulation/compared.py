@@ -40,8 +40,8 @@ class LostFact(NamedTuple):
     """A fact that had left memory before it was needed.
 
     `source` is the number of the message that said the fact, and `needed` that of the message that
-    needed it. `follow` is the URL of the comparison just before the message `needed`, with a search
-    for the fact.
+    needed it. `follow` is the URL that searches for the fact in this comparison, at the position
+    just before the message `needed`.
     """
 
     text: str
@@ -53,7 +53,9 @@ class LostFact(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A cell of the table. `css` marks the best value of its row, and bad values."""
+    """A cell of the table of figures: its text, and a note in small type. `css` marks the best
+    value of its row, and bad values.
+    """
 
     text: str
     note: str = ""
@@ -70,8 +72,9 @@ class ComparedColumn:
     """A policy on the comparison page: its name, its line in the chart, its losses and its links.
 
     - `keeps`: the smallest limit with which this kind of policy keeps the searched phrase, such as
-      "30 messages".
-    - `try_it`: the URL that adds a policy with this limit to the comparison, or "".
+      "30 messages"; "" if it is unknown.
+    - `try_it`: the URL that adds a policy with this limit to the comparison; "" if the page does
+      not offer this policy, or compares it already.
     - `can_use`: whether the page offers to set this policy. It does not if a client decides the
       window, or if another option is better in every way.
     """
@@ -200,8 +203,9 @@ class ComparePage:
 
     @property
     def answer(self) -> tuple[str, str]:
-        """A sentence about the searched phrase in two parts, such as "30 messages" and "still hold
-        “order 7” at …". The first part has the smallest limits that keep the phrase.
+        """A sentence about the searched phrase in two parts, such as "30 messages or 800 tokens"
+        and "still hold “order 7” at …". The first part has, for each kind of policy, the smallest
+        limit that keeps the phrase.
 
         Both parts are "" without a searched phrase, or if no such limit is known.
         """
@@ -222,7 +226,9 @@ class ComparePage:
 
     @property
     def with_pick(self) -> str:
-        """The URL that adds the advised policy to this comparison; "" if it is compared already."""
+        """The URL that adds the advised policy to this comparison; "" if no policy is advised, or
+        if it is compared already.
+        """
         pick = self.card.advice.pick if self.card else None
         return self.query.plus(pick.policy) if pick else ""
 
@@ -252,7 +258,7 @@ class ComparePage:
 
     @property
     def history_path(self) -> str:
-        """The SVG path of the area for the whole history."""
+        """The SVG path of the area in the chart that stands for the whole history."""
         history = self.found.history
         sums = [tokens + history.overhead for tokens in accumulate(history.tokens)]
         path = _stepped(sums, self.top)

@@ -33,8 +33,8 @@ CHANGED = "The conversation has changed meanwhile. Look at the new preview, then
 def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Compare the policies of `?policy=` for a conversation, after its first `?at=` messages.
 
-    `?phrase=` follows a phrase. `?as=csv` and `?as=json` return only the numbers. If the URL has
-    `?find=` instead of `?phrase=`, `?at=` is a step, as on the conversation page.
+    `?phrase=` follows a phrase. `?as=csv` and `?as=json` return only the numbers. A URL may also
+    have the parameters of the conversation page: `?find=` is then the phrase, and `?at=` a step.
     """
     query = ComparisonQuery.read(memory_id, request.GET)
     if query.form and query.problem:

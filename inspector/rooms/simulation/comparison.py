@@ -63,7 +63,8 @@ class SoughtPhrase(NamedTuple):
 class Comparison:
     """A conversation under several policies. A policy of None means no limit.
 
-    - `in_force`: the conversation's own policy, or None.
+    - `in_force`: the conversation's own policy; None if it has none, because a client decides the
+      window.
     - `said_count`: the number of all messages. `history` can have fewer: only the latest.
     - `at`: the chosen position in the history, as the number of messages before it.
     - `rows`: the last messages before this position, and a few earlier messages with the searched
@@ -102,7 +103,8 @@ def comparison(
     step: int | None = None,
 ) -> Comparison:
     """Replay a conversation under up to four policies; without `policies`, under the policy in
-    force and sending everything. A limit that only measures is replayed as if it evicted messages.
+    force and sending everything. A policy with `meters_only`, which evicts nothing, is replayed as
+    if it evicted messages.
 
     `at` is a position in the history: the number of messages before it; None for the end. `step`
     gives the position as a step instead. The result says how long each policy keeps the `phrase`.

@@ -134,8 +134,8 @@ class DraftForm(forms.Form):
 
     @property
     def unknown_role(self) -> tuple[int, str] | None:
-        """The first line of a script that has an unknown role, and this role. None if all roles are
-        known.
+        """The number of the first line of a script that has an unknown role, from 1, and this role.
+        None if all roles are known.
         """
         data = self.cleaned_data
         return unknown_role(data.get("text", "")) if data.get("role") == "script" else None

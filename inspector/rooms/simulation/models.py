@@ -12,7 +12,7 @@ class Trial(models.Model):
     conversation.
 
     A URL with the `key` always shows the same trial. So nothing in a stored trial changes but
-    `tried_at`.
+    `tried_at`: when somebody last stored it.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "key")

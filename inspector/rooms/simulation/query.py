@@ -33,7 +33,8 @@ class ComparisonQuery:
 
     - `policies`: the policies to compare.
     - `at`: the position in the history, as the number of messages before it.
-    - `step`: the position as a step, if the URL has `find`. Then `at` is None.
+    - `step`: the position as a step, if the URL has the phrase as `find`, as on the conversation
+      page. Then `at` is None.
     - `form`: "csv" or "json" to send only numbers, or "".
     - `problem`: what is wrong in the URL, or "". All other parameters are used.
     - `refused`: a policy from the page's form that could not be added.

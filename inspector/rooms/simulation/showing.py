@@ -41,8 +41,8 @@ def simulated_state(
     """Return what the conversation page shows for a URL with a trial or with a limit to replay. If
     the URL has both, the trial is ignored.
 
-    Return the stored state without both, or if no policy decides the window. Raises the exceptions
-    of `conversation_state` and `simulate`.
+    Return the stored state if the URL has neither, or if no policy decides the window. Raises the
+    exceptions of `conversation_state` and `simulate`.
     """
     is_draft = trial is not None and (query.msg or 0) < 0
     stored = conversation_state(memory_id, replace(query, msg=None) if is_draft else query)

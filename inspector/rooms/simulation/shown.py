@@ -23,8 +23,8 @@ NEW_ID_LENGTH = 200
 
 
 def shown(view: ConversationState) -> View | None:
-    """Return the replay or simulation that the URL asks for, or None. Raises Http404 for a trial
-    that is no longer stored, and the exceptions of `simulation.simulate`.
+    """Return the replay or simulation that the URL asks for; None if it asks for neither. Raises
+    Http404 for a trial that is no longer stored, and the exceptions of `simulation.simulate`.
     """
     limit = view.query.number("limit")
     if limit is not None:
@@ -66,8 +66,8 @@ def _tried(view: ConversationState) -> WhatIf | None:
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the simulation's parts of the conversation page: the bar above, the composer with its
-    drafts, and the link to the comparison.
+    """Yield the simulation's parts of the conversation page: the bar at the top, the composer with
+    its drafts, and the link to the comparison.
 
     After an invalid form, `view.read` has the form and the problem.
     """

@@ -1,7 +1,7 @@
 """Trials: drafts and limits of simulations, stored so that each simulation has a URL.
 
 A trial neither changes nor locks its conversation. Trials are deleted some weeks after somebody
-last opened them. Of each person, only the newest trials are kept.
+last stored them. Of each person, only the newest trials are kept.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class WhatIf:
     key: str = ""
 
     def policy(self, current: Policy | None) -> Policy | None:
-        """Return the `current` policy with the trial's limit. Return None if the trial has no
-        limit.
+        """Return the `current` policy with the trial's limit. Return None if the trial has no other
+        limit, or if no policy decides the window.
         """
         if not can_decide(current) or self.limit in (None, current.limit):
             return None
@@ -96,7 +96,7 @@ def keep_trial(
 
 
 def forget_old_trials() -> None:
-    """Delete the trials that nobody has opened for some weeks."""
+    """Delete the trials that nobody has stored for some weeks."""
     Trial.objects.filter(tried_at__lt=timezone.now() - KEPT_FOR).delete()
 
 
@@ -124,8 +124,8 @@ def _key(memory_id: str, drafts: str, limit: int | None) -> str:
 def simulate_trial(
     memory_id: str, trial: WhatIf, at: int | None = None, since: int = 0
 ) -> Simulation:
-    """Return what a trial would do now, or at step `at`. The report begins with the draft with the
-    index `since`.
+    """Return what a trial would do now, or at step `at`. The `outlook` of the result describes the
+    effects of the drafts from the index `since` on.
 
     Raises the exceptions of `simulate`.
     """
@@ -133,8 +133,8 @@ def simulate_trial(
 
 
 def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
-    """Return what a trial would do in a state that the caller has read. The report begins with the
-    draft with the index `since`.
+    """Return what a trial would do in a state that the caller has read. The `outlook` of the result
+    describes the effects of the drafts from the index `since` on.
     """
     policy = trial.policy(stored.policy)
     return simulated(stored, policy, trial.drafts, since=since, are_drafts=True)

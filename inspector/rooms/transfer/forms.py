@@ -19,7 +19,7 @@ OPTIONS = ("low_water", "oversized", "snap_to_user", "free_system", RECOVERY)
 
 class ExportForm(forms.Form):
     """The form for an export: history or window, a format, and a step. Without a step, the newest
-    step.
+    step is exported.
     """
 
     format = forms.ChoiceField(

@@ -149,8 +149,8 @@ class Report:
 
 
 def lost_at(what: str, place: str) -> str:
-    """Return the words for a part that cannot be stored. `place` is where in the file the first
-    such part is, or "".
+    """Return the words for a kind of part (`what`) that cannot be stored: "attributes of a system
+    message, first at line 5". `place` is where in the file the first such part is, or "".
     """
     return f"{what}, first at {place}" if place else what
 

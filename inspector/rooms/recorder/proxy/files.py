@@ -61,7 +61,7 @@ class SpoolFile:
     """A file of the spool. It can be opened before its first call begins.
 
     If writing fails, the call continues without being recorded, and is counted; see `Unwritten`.
-    `weight` is the number of calls to count then: usually 1.
+    `weight` is the number of calls to count then: 1, or more for the file that `Unwritten` writes.
     """
 
     def __init__(self, folder: Path, unwritten: Unwritten, weight: int = 1) -> None:

@@ -53,8 +53,9 @@ class HandOver:
         return self._is_done or self.seconds == 0.0
 
     def attend(self, number: int) -> None:
-        """Handle a file descriptor that has data. This means one of three things: the parent
-        process was killed, a new recorder asks for the socket, or its proxy answers requests now.
+        """Handle the file descriptor `number`, which has data. This means one of three things: the
+        parent process was killed, a new recorder asks for the socket, or the new recorder's proxy
+        answers requests now.
         """
         if self._offering is None:
             if not os.read(number, 1):

@@ -151,8 +151,8 @@ class RequestHead:
 
     @cached_property
     def provider(self) -> Upstream:
-        """The provider to which the request goes. Headers and path show which provider this is; the
-        Host header is ignored.
+        """The provider to which the request goes. Headers and path show which provider this is:
+        OpenAI if they show no other. The Host header is ignored.
         """
         if self.header(b"anthropic-version"):
             return ANTHROPIC
@@ -166,8 +166,8 @@ _REMEMBERED = 4096  # bytes of headers
 
 
 def head_of(method: bytes, target: bytes, headers: Headers, size: int = 0) -> RequestHead:
-    """Return the head of a request. Equal heads give the same object, unless they are large. `size`
-    is about the number of bytes of the headers.
+    """Return the head of a request. Equal heads give the same object, unless they are large: `size`
+    is the approximate number of bytes of the headers.
     """
     made = _same_head if size < _REMEMBERED else RequestHead
     return made(method, target, headers)
@@ -218,8 +218,9 @@ class Answer:
     """A provider's answer while it arrives. `pieces` are parts of its body that are not passed back
     yet.
 
-    `values` has the first value of each header, by its name in lower case. `has_head` and
-    `is_whole` say how much has arrived.
+    `values` has the first value of each header, by its name in lower case. `has_head` says whether
+    the headers have arrived, and `is_whole` whether everything has. `keeps_alive` says whether the
+    connection to the provider can be used again.
     """
 
     status: int = 0

@@ -25,7 +25,7 @@ class Malformed(Exception):
 
 class RequestReader:
     """Reads the requests of a client into the queue `requests`. A client can send the next request
-    before the answer to the last.
+    before the previous request is answered.
     """
 
     def __init__(self) -> None:

@@ -7,8 +7,8 @@ A  the status and some headers of the answer      B  a piece of the answer's bod
 E  how the call ended, as JSON: {"how": "ended", "duration": 1.25, "removed": 0, …}
 
 Bodies are written decoded, and without the secrets of the headers. If the call was interrupted,
-zeros follow the last frame. A request that is only counted has only H and E, and so has the number
-of unwritten calls.
+zeros follow the last frame. Two things have only the frames H and E: a request that is only
+counted, and the number of unwritten calls.
 """
 
 from __future__ import annotations

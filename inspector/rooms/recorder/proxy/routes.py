@@ -18,7 +18,9 @@ _NAME = 100
 
 
 def call_of_path(path: str) -> str:
-    """Return which kind of model call a POST to this path is; "" if none."""
+    """Return which kind of model call a POST to this path is, such as "completions". Return "" if
+    it is no model call.
+    """
     plain = path.strip("/")
     return next((kind for kind, pattern in _CALLS.items() if pattern.fullmatch(plain)), "")
 

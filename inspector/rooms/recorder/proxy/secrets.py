@@ -7,8 +7,8 @@ These values are secrets:
   `x-api-key`;
 - in other headers, each word that looks like a key.
 
-A secret has at least `LEAST` characters. No secrets are schemes such as "Bearer", names, and the
-placeholder keys of local servers.
+A secret has at least `LEAST` characters. These are not secrets: schemes such as "Bearer", names
+such as `claude-3-5-sonnet-20241022`, and the placeholder keys of local servers.
 """
 
 from __future__ import annotations

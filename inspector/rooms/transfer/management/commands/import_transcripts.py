@@ -104,7 +104,8 @@ class Command(DatabaseCommand):
         """Import one file, and add the results to the `report`. Raises ChatMemoryError if the file
         cannot be read.
 
-        The `examination`, if any, computes derived data of imported conversations in between.
+        The `examination`, if any, computes derived data of imported conversations while others are
+        imported.
         """
         with opened(file.path) as content:
             report.format, results = _results(content, file, policy, options)
@@ -129,7 +130,7 @@ class Command(DatabaseCommand):
         """Print why a file cannot be imported. The command then continues with the next file.
 
         The file counts as refused if somebody named it on the command line, or if a part of it was
-        imported.
+        imported. Otherwise, the file is not counted.
         """
         is_rest = bool(report.stored.count or report.known.count)
         report.refused.count += is_rest or not file.is_in_folder
@@ -152,7 +153,7 @@ class Command(DatabaseCommand):
                 self.summarise(path, report, known)
 
     def summarise(self, file: Path, report: Report, known: Sequence[Imported]) -> None:
-        """Print the results for a file: counts, the first conversations that are stored now
+        """Print the results for a file: counts, the first conversations that were not refused
         (`known`), what cannot be stored, and some refusals.
         """
         self.stdout.write(
