@@ -53,7 +53,9 @@ def recognized(error: str) -> list[Recognized]:
 
 
 def _matched(answer: str, text: str) -> tuple[int, int | None] | None:
-    """Return the number of letters of an answer that match a text, and the index in the text."""
+    """Return how many letters of a known error text match `text`, and the index of the message that
+    `text` names, or None. None if the error text does not match.
+    """
     pattern, length = _pattern(answer)
     if length < _SPECIFIC or not (found := pattern.search(text)):
         return None

@@ -223,7 +223,9 @@ class ProviderWindow:
         return found
 
     def _is_combined(self, turn: Turn) -> bool:
-        """Return whether the provider combines a turn with a turn of its type before it."""
+        """Return whether the provider combines a message with the previous message, which has the
+        same type.
+        """
         is_ai = turn.type is MessageType.AI
         return turn.joins or (is_ai and self.provider in COMBINING)
 

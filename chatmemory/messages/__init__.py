@@ -19,7 +19,8 @@ _WHAT_TO_DO = (
 
 
 def _check_other_package() -> None:
-    """Raise ImportError if the other package has replaced our `__init__.py`; warn if ours is there.
+    """Raise ImportError if the other package has replaced our `__init__.py`, and warn if it is
+    installed but ours is there.
 
     Only the other package has the module chatmemory.chatmemory.
     """

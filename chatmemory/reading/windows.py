@@ -177,8 +177,8 @@ class WindowView:
         return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
-        """Return the size of the largest message that would fit beside the system message, in the
-        policy's unit. Pinned messages are treated as not pinned.
+        """Return the size of the largest message that would fit beside the system message if
+        nothing were pinned, in the policy's unit.
         """
         system = self.first_system
         return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)

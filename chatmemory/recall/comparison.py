@@ -56,8 +56,8 @@ class Replay:
 
     @cached_property
     def by_index(self) -> int:
-        """The number of lost needs whose facts an index message listed. Some of the facts of a need
-        may instead be in other messages in memory.
+        """The number of lost needs whose facts an index message listed. If a need has several
+        facts, those that the index did not list must be in other messages in memory.
         """
         return listed_by_index(self.history, self.departures, self.lost)
 

@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 class Pairs:
-    """The pairs (a key with its value) in a conversation that are facts."""
+    """Those pairs (a key with its value) in a conversation that count as facts."""
 
     def __init__(self, messages: Sequence[ChatMessage], facts: Collection[str]) -> None:
         earlier: set[Pair] = set()
@@ -59,7 +59,9 @@ class Pairs:
                 self._sizes[words[0]].add(len(words))
 
     def used_at(self, position: int) -> frozenset[Pair]:
-        """Return the pairs in the tool calls of the message at a position that are facts."""
+        """Return the pairs that are facts and occur in the tool calls of the message at a
+        position.
+        """
         return self._of_calls[position] & self._facts
 
     def mentioned_in(self, text: str) -> set[Pair]:
