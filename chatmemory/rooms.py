@@ -43,8 +43,14 @@ def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
 
     None if no room knows them.
     """
-    found = (room.in_use(memory_id) for room in rooms())
+    found = (room.in_use(memory_id) for room in _knowing_use(rooms()))
     return next((each for each in found if each is not None), None)
+
+
+@lru_cache(maxsize=8)
+def _knowing_use(some: tuple[Room, ...]) -> list[Room]:
+    """Return the rooms that may know which providers are in use."""
+    return [each for each in some if type(each).in_use is not Room.in_use]
 
 
 def seal(change: Recorded) -> None:

@@ -32,7 +32,6 @@ from chatmemory.advice.values import DEARER
 from chatmemory.known_models import smallest_prompt
 from chatmemory.reading import conversations
 from chatmemory.reading.clients import ids_of_clients
-from chatmemory.recall.cost import Prices
 from chatmemory.recall.frontier import Figures
 from chatmemory.rooms import providers_in_use
 from inspector.conf import inspector_configuration
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MOST_KNOWN = 64
-_known: dict[tuple[object, ...], tuple[Figures | None, Advice]] = {}
+_known: dict[tuple[object, ...], tuple[Figures | None, AdviceCard]] = {}
 
 
 def models_in_use() -> list[str]:
@@ -63,7 +62,7 @@ def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> G
     return Goals(saving=saving, context=takes, spares_users=spares_users)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AdviceCard:
     """Presents the advice about one or several conversations.
 
@@ -71,6 +70,8 @@ class AdviceCard:
     - `of_client`: whether a client decides the window of the single conversation.
     - `kept`: a further option whose cost the card compares with the cost today, or None; see
       `beside`.
+
+    A card equals only itself, so that its markup can be cached without comparing the whole advice.
     """
 
     advice: Advice
@@ -165,7 +166,7 @@ class AdviceCard:
             return True
         return self.advice.verdict in (Verdict.CHANGE, Verdict.SEND_EVERYTHING)
 
-    @cached_property
+    @property
     def adopt_url(self) -> str:
         """The URL that previews a policy and sets it. "" for several conversations, and if a client
         decides the window.
@@ -258,31 +259,22 @@ def advice_on(memory_id: str, prices: ChosenPrices | None = None) -> AdviceCard 
     if found is None:
         return None
     (one,) = found or (Measured(memory_id),)
-    advice = _advice_of(one, goals_in_use(), prices.named)
-    return AdviceCard(advice, prices, memory_id, one.decided_by is DecidedBy.CLIENT)
+    return _card_of(one, goals_in_use(), prices)
 
 
-def _advice_of(one: Measured, goals: Goals, prices: Prices) -> Advice:
+def _card_of(one: Measured, goals: Goals, prices: ChosenPrices) -> AdviceCard:
     """Return the advice about one conversation. The latest results are cached, for pages that are
     loaded repeatedly.
     """
-    about = (
-        one.id,
-        one.policy,
-        one.decided_by,
-        one.refused,
-        one.said,
-        goals,
-        prices,
-        prices.source,
-    )
-    figures, advice = _known.get(about, (None, None))
-    if advice is None or figures is not one.figures:
-        advice = advise([one], goals, prices)
+    about = (one.id, one.policy, one.decided_by, one.refused, one.said, goals, prices)
+    figures, card = _known.get(about, (None, None))
+    if card is None or figures is not one.figures:
+        advice = advise([one], goals, prices.named)
+        card = AdviceCard(advice, prices, one.id, one.decided_by is DecidedBy.CLIENT)
         while len(_known) >= MOST_KNOWN:
             _known.pop(next(iter(_known)), None)
-        _known[about] = one.figures, advice
-    return advice
+        _known[about] = one.figures, card
+    return card
 
 
 def advice_of(view: ConversationState) -> AdviceCard | None:

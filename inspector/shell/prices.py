@@ -86,6 +86,8 @@ class ChosenPrices:
     def read(cls, parameters: Mapping[str, str]) -> ChosenPrices:
         """Read the prices from the parameters of a URL. Invalid prices are left out."""
         usually = usual()
+        if not parameters:
+            return cls(provider=usually.provider, usual=usually)
         provider = parameters.get("provider") or usually.provider
         texts = {name: searchable(parameters.get(name, ""))[:80] for name in TEXTS}
         return cls(

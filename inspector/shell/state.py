@@ -287,7 +287,10 @@ class ConversationState:
         """The number of a message at the end of the window whose tool calls still wait for results,
         or None.
         """
-        rows = self.window.in_order
+        rows, behind = self.window.in_order, (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
+        last = next((row for row in reversed(rows) if row.type not in behind), None)
+        if last is None or not last.has_calls:
+            return None  # as in most windows
         position = waiting_turn(self._turn(*each) for each in enumerate(rows))
         return None if position is None else rows[position].seq
 

@@ -17,6 +17,7 @@ FORMS = {
     "second": "%H:%M:%S",
     "zone": "%Z",
 }
+_OF_DAY = {"minute": "minutes", "second": "seconds"}
 
 
 def written(at: datetime | date | int, *forms: str) -> str:
@@ -30,7 +31,13 @@ def written(at: datetime | date | int, *forms: str) -> str:
 
 def formatted(local: datetime | date, *forms: str) -> str:
     """Return a time in words like `written`, but in its own time zone."""
-    return ", ".join([format(local, FORMS[form]) for form in forms])
+    return ", ".join([_in_form(local, form) for form in forms])
+
+
+def _in_form(local: datetime | date, form: str) -> str:
+    if form in _OF_DAY and isinstance(local, datetime):  # in an eighth of strftime's time
+        return local.time().isoformat(_OF_DAY[form])
+    return format(local, FORMS[form])
 
 
 def there(at: datetime | date | int) -> datetime | date:

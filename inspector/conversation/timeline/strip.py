@@ -4,7 +4,7 @@ labels below the cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
@@ -101,6 +101,14 @@ def cells(
     room = strip_width(len(columns)) / len(columns) - INSET
     shows_tokens = measure.unit == TOKENS.unit
     unanswered = frozenset(state.window.interrupted_seqs)
+    marked: dict[str, Set[int]] = {
+        "is-leaving": state.evicted.keys(),
+        "is-sel": frozenset({state.query.msg} if state.query.msg else ()),
+        "is-hit": state.shown.marks.seqs,
+        UNANSWERED: unanswered,
+    }
+    marked = {name: messages for name, messages in marked.items() if messages}
+    indexed, flag = state.indexed.keys(), flag_of(state)
     drawn = []
     for i, (column, ends) in enumerate(zip(columns, with_ends(lives), strict=True)):
         seqs, arrival, count = column.seqs, column.arrival, len(column.seqs)
@@ -111,11 +119,8 @@ def cells(
             not count and "is-tick",
             count > 1 and "is-many",
             is_draft[i] and "is-draft",
-            not state.evicted.keys().isdisjoint(seqs) and "is-leaving",
-            state.query.msg in seqs and "is-sel",
-            not state.shown.marks.seqs.isdisjoint(seqs) and "is-hit",
-            not unanswered.isdisjoint(seqs) and UNANSWERED,
-            lives[i] == "is-out" and not state.indexed.keys().isdisjoint(seqs) and "is-indexed",
+            *[name for name, messages in marked.items() if not messages.isdisjoint(seqs)],
+            lives[i] == "is-out" and not indexed.isdisjoint(seqs) and "is-indexed",
             pairs[i],
         )
         cell = Cell(
@@ -128,7 +133,7 @@ def cells(
             href=link(column.step, arrival.seq if arrival else None),
             dot=dots.get(column.step, ""),
             is_draft=is_draft[i],
-            flag=flag_of(state) if i == head else "",
+            flag=flag if i == head else "",
             is_start=i == head and not (at or drafts),
         )
         drawn.append(cell)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from chatmemory.columns import ColumnValues
@@ -22,6 +23,7 @@ from chatmemory.messages.json_values import JsonValue
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds
+from chatmemory.recall.facts import Words
 from chatmemory.recall.incidents import INCIDENT_RULES, Forgotten, Incident, IncidentKind
 from chatmemory.recall.lexicon import nameable
 from chatmemory.recall.loads import Keeping
@@ -102,7 +104,7 @@ class IncidentKeeper(Keeper):
     model = KeptIncidents
 
     def version(self) -> str:
-        return version_of(INCIDENT_RULES, fact_words(), KeptIncident._fields, KeptFact._fields)
+        return _version(fact_words())
 
     def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         rows = found_rows(memory, before)
@@ -131,6 +133,11 @@ class IncidentKeeper(Keeper):
         counts = Counter(each.kind for each in new if each.kind in ON_CARDS)
         if counts:
             incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(counts))
+
+
+@lru_cache(maxsize=4)
+def _version(words: Words) -> str:
+    return version_of(INCIDENT_RULES, words, KeptIncident._fields, KeptFact._fields)
 
 
 def found_rows(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:

@@ -33,6 +33,7 @@ from chatmemory.reading.clients import of_clients
 from chatmemory.reading.history import estimator_of
 from chatmemory.reading.recall import recall_history
 from chatmemory.recall.cost import ONE, CacheRules, Call, Prices, Provider, Sizes, providers
+from chatmemory.recall.facts import Words
 from chatmemory.recall.frontier import (
     FEWEST_CALLS,
     FIGURES_RULES,
@@ -74,11 +75,7 @@ class FiguresKeeper(Keeper):
     model = KeptCost
 
     def version(self) -> str:
-        prices = ChosenPrices.read({})
-        priced = [_priced(name, prices.usual) for name in PRICED]
-        return version_of(
-            RULES, FIGURES_RULES, INCIDENT_RULES, OVER, priced, prices.rules, fact_words()
-        )
+        return _version(ChosenPrices.read({}), fact_words())
 
     def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
         kind = kind_of(memory)
@@ -323,6 +320,12 @@ class _Read(NamedTuple):
 
 def _read(row: KeptRow | None, rules: CacheRules) -> _Read:
     return _Read() if row is None else _parsed(row.content, rules)
+
+
+@lru_cache(maxsize=4)
+def _version(prices: ChosenPrices, words: Words) -> str:
+    priced = [_priced(name, prices.usual) for name in PRICED]
+    return version_of(RULES, FIGURES_RULES, INCIDENT_RULES, OVER, priced, prices.rules, words)
 
 
 @lru_cache(maxsize=64)
