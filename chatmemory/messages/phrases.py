@@ -23,6 +23,7 @@ SEARCHED = 100_000  # characters of a text that are searched
 LEAST_CODE = 5  # letters and digits of a code, without its separators
 LEAST_WORD = 3  # characters: nearly every text has shorter ASCII words
 SEPARATORS = " \u00a0\u202f-\u2010\u2011\u2012\u2013\u2014_./:#"
+_ASCII_SEPARATORS = SEPARATORS.encode("ascii", "ignore")
 _MARKS = range(0x300, 0x370)  # combining accents
 AROUND = ".,;:!?\"'()[]{}\u2018\u2019\u201c\u201d\u2026#"  # what is no part of a word at its ends
 _OTHERS = {"\u00df": "ss", "\u1e9e": "ss", "\u017f": "s", "\u0131": "i", "\u00b5": "\u03bc"}
@@ -67,6 +68,8 @@ def squashed(text: str) -> str:
 
 
 def _without_separators(text: str) -> str:
+    if text.isascii():  # in a tenth of the time
+        return text.encode().translate(None, _ASCII_SEPARATORS).decode()
     for separator in SEPARATORS:
         text = text.replace(separator, "")
     return text

@@ -60,6 +60,13 @@ class Sealed:
         self.versions = sorted({FIRST_VERSION, *(since for since, _ in self.later)}, reverse=True)
         self._filled_in = {name for name, column in columns if column.is_filled_in}
 
+    def values(self, row: object, version: int) -> tuple[object, ...]:
+        """Return the values of the columns that a `version` covers, those of the first version
+        first.
+        """
+        first: tuple[object, ...] = self.first_values(row)
+        return (*first, *self.later_values(row, version)) if self.later else first
+
     def later_values(self, row: object, version: int) -> list[object]:
         """Return the values of the columns that a `version` covers, without the columns of the
         first version.
@@ -149,8 +156,7 @@ def first_digest(memory: Memory) -> bytes:
 
 def commitment_of(message: Message | InsertedMessage, version: int = MESSAGES.versions[0]) -> bytes:
     """Return the digest of a message's columns and its salt. A redacted message has no salt."""
-    columns = (*MESSAGES.first_values(message), *MESSAGES.later_values(message, version))
-    return _digest("message", *columns, version=version)
+    return _digest("message", *MESSAGES.values(message, version), version=version)
 
 
 def is_commitment(commitment: Bytes, message: Message | InsertedMessage) -> bool:
@@ -174,7 +180,7 @@ def encoded_stay(
     If memory shows other contents than the stored message, `stay.overrides` has them. Their digest
     is the last value.
     """
-    columns = (*STAYS.first_values(stay), *STAYS.later_values(stay, version))
+    columns = STAYS.values(stay, version)
     if stay.overrides is None:
         return columns
     return (*columns, digest_of_overrides(stay.overrides))
