@@ -62,7 +62,7 @@ _LEFT_AT = """SELECT n, seq, type, has_calls, tokens, entered_step, reason, EXIS
         AND (p.type = 'SYSTEM' OR p.pinned) AND p.pinned AND p.entered_step <= %s
         AND p.rank < (SELECT MAX(e.rank) FROM chatmemory_stay e
             WHERE e.memory_id = %s AND e.left_step = %s AND e.reason = 'CAPACITY')
-        AND (p.left_step IS NULL OR p.left_step > %s)
+        AND COALESCE(p.left_step > %s, TRUE)
     ) FROM chatmemory_stay WHERE memory_id = %s AND left_step = %s ORDER BY rank"""
 _LEFT_AROUND = """SELECT
     (SELECT MAX(left_step) FROM chatmemory_stay

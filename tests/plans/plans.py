@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from django.core.cache import cache
@@ -62,6 +63,16 @@ def rows_of(sql: str, params: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return cursor.fetchall()
+
+
+def work_of(call: Callable[[], Any]) -> int:
+    """How many instructions SQLite carries out for a call, in tens."""
+    found = count()
+    connection.ensure_connection()
+    connection.connection.set_progress_handler(lambda: next(found) < 0, 10)
+    call()
+    connection.connection.set_progress_handler(None, 10)
+    return next(found)
 
 
 def _of_sqlite(sql: str, params: Any) -> Plan:

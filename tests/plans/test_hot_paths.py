@@ -20,10 +20,11 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.feed import newest_change_or_erasure
 from chatmemory.reading.history import Part, history
+from chatmemory.reading.steps import step
 
 from ..long_conversations import fleet, long_conversation
 from ..rooms import room_modules
-from .plans import plans_of
+from .plans import plans_of, work_of
 
 LONG, FLEET, LATELY = 20_000, 500, 20
 MEMORY, MESSAGE, STAY, STEP = (
@@ -138,6 +139,13 @@ def test_few_stays_are_expected_of_a_past_window(db):
     step = Step.objects.get(memory="long", n=2_000)
     (plan,) = json.loads(stays_at(step).explain(format="json"))
     assert plan["Plan"]["Plan Rows"] < 100
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite's plans have no numbers of rows")
+def test_an_early_step_is_read_without_the_stays_that_ended_later(db):
+    long_conversation("long", LONG)
+    early, late = (work_of(partial(step, "long", n)) for n in (100, LONG - 100))
+    assert early < 2 * late
 
 
 def test_messages_that_return_are_found_by_their_own_stays(db):
