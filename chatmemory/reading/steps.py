@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -287,6 +287,15 @@ class StepPoint:
     last_stay: int = 0
 
 
+class StepPoints(dict[int, StepPoint]):
+    """Points by step. They are kept while the ledger stays as it is, and equal only themselves: so
+    pages can keep what they make of them.
+    """
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]  # a dict has none
+
+
 @dataclass
 class StepSample(StepPoint):
     """A step of the timeline. `seqs` are its new messages. If there is only one, it is the
@@ -303,14 +312,14 @@ class StepSample(StepPoint):
 
 @dataclass(frozen=True)
 class StepSamples:
-    """The steps of a timeline. `part` has consecutive steps. `outline` has steps at equal distances
-    over the whole conversation, by number; it is empty if `part` has all steps.
+    """The steps of a timeline. `part` has consecutive steps. `outline` has all steps of the
+    conversation, or of a long one steps at equal distances, by number.
 
     `stays` are the stays of the arrivals in `part`.
     """
 
     part: tuple[StepSample, ...]
-    outline: Mapping[int, StepPoint]
+    outline: StepPoints
     stays: Sequence[EndedStay]
 
 
@@ -331,7 +340,8 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
         arrival, left = arrivals.get(new[0], nothing) if len(new) == 1 else nothing
         samples.append(StepSample(**vars(points[n]), seqs=new, arrival=arrival, left_step=left))
     outline = outline_of(memory.last_step)
-    return StepSamples(tuple(samples), _points(memory.pk, outline, state) if outline else {}, stays)
+    some = _points(memory.pk, outline, state) if outline else points
+    return StepSamples(tuple(samples), some, stays)
 
 
 def shown_point(memory: Memory, n: int) -> StepPoint:
@@ -371,7 +381,7 @@ def outline_of(steps: int) -> Sequence[int]:
 
 
 @lru_cache(maxsize=KEPT)
-def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> Mapping[int, StepPoint]:
+def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> StepPoints:
     """Return the points of these steps by number. They are valid while the ledger is in this
     `state`.
     """
@@ -382,7 +392,7 @@ def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> Mappi
         last_seq, last_stay, count, tokens, said_count, history_tokens, *policy = columns
         after, history = Totals(count, tokens), Totals(said_count, history_tokens)
         points[n] = StepPoint(n, kind, policy_of(*policy), after, history, last_seq, last_stay)
-    return dict(sorted(points.items()))
+    return StepPoints(sorted(points.items()))
 
 
 def _policy(kind: str | None, limit: int, estimator: str, options: str) -> Policy | None:

@@ -25,10 +25,10 @@ KEPT = 8  # conversations
 _COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "left_step")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CostsByStep:
     """The sizes of the history and of memory, in the policy's unit, after the `steps` at which
-    messages came or left.
+    messages came or left. They are kept while the ledger stays as it is, and equal only themselves.
     """
 
     steps: Sequence[int]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
-from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, chart_of, points
+from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, chart_of
 from inspector.conversation.timeline.labels import axis
 from inspector.conversation.timeline.strip import Cell, brackets, flag_of, strip_labels
 from inspector.shell.state import ConversationState
@@ -39,8 +39,7 @@ class Timeline:
         strip: Sequence[Cell],
         dots: Mapping[int, str],
     ) -> None:
-        is_tried = state.is_simulated and state.stored.window.policy != state.window.policy
-        self.chart = chart_of(tuple(points(state, measure)), measure.limit, is_tried)
+        self.chart = chart_of(state, measure)
         axes = ", each with an axis of its own" if self.chart.is_split else ""
         self.words = f"Said and in memory after each step, in {measure.unit}{axes}"
         self.axis = axis(self.chart.columns)

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from chatmemory.reading.steps import StepPoint
+from chatmemory.reading.steps import StepPoint, StepPoints
 from inspector.conversation.measures import Measure
 from inspector.shell.state import ConversationState
 
@@ -114,24 +114,28 @@ class Chart:
         return self.base < HEIGHT
 
 
+def chart_of(state: ConversationState, measure: Measure) -> Chart:
+    """Return the chart of a conversation in the unit of the policy in force."""
+    if not state.is_simulated:
+        return _stored_chart(state.step.samples.outline, measure)
+    is_tried = state.stored.window.policy != state.window.policy
+    return Chart(_simulated_points(state, measure), measure.limit, is_tried)
+
+
 @lru_cache(maxsize=64)
-def chart_of(points: tuple[Point, ...], limit: int | None, is_tried: bool) -> Chart:
-    """Return the chart of these points. The result is cached, because the points stay the same when
-    the page shows another step.
+def _stored_chart(outline: StepPoints, measure: Measure) -> Chart:
+    """Return the chart of stored steps. The result is cached, because it stays the same when the
+    page shows another step.
     """
-    return Chart(points, limit, is_tried)
+    return Chart(_measured(outline.values(), measure), measure.limit)
 
 
-def points(state: ConversationState, measure: Measure) -> list[Point]:
-    """Return the points of the chart, in the unit of the policy in force.
-
-    A simulation changes the points: drafts replace the steps after the shown step. Without drafts,
-    the shown step has the simulated limit.
+def _simulated_points(state: ConversationState, measure: Measure) -> list[Point]:
+    """Return the points of the chart of a simulation: drafts replace the steps after the shown
+    step. Without drafts, the shown step has the simulated limit.
     """
     part = state.step.samples.part
-    stored = _measured(state.step.samples.outline.values() or part, measure)
-    if not state.is_simulated:
-        return stored
+    stored = _measured(state.step.samples.outline.values(), measure)
     simulated = _measured([sample for sample in part if sample.step == state.step.n], measure)
     if state.simulation.drafts:
         simulated += _drafts(state, measure, *simulated)
