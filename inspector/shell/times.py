@@ -16,6 +16,7 @@ FORMS = {
     "minute": "%H:%M",
     "second": "%H:%M:%S",
     "zone": "%Z",
+    "field": "%Y-%m-%dT%H:%M:%S",  # the value of a field of a form
 }
 _OF_DAY = {"minute": "minutes", "second": "seconds"}
 

@@ -24,7 +24,6 @@ from chatmemory.explain.receipts import shortened
 from chatmemory.explain.wording import counted, decapitalized, policy_words, sentence
 from chatmemory.flags import flag_named
 from chatmemory.messages.texts import named
-from chatmemory.patterns import declared_pattern
 from chatmemory.reading.feed import microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
@@ -57,7 +56,6 @@ def flag_words(name: str) -> str:
     return flag_named(name).words.lower()
 
 
-_ESCAPED = declared_pattern(r"[&<>\"']")
 _GAPS = {"href": "\0href", "text": "\0text"}  # no text that is stored has NUL
 _LINK = 'href="{0}" hx-get="{0}"'
 
@@ -140,12 +138,10 @@ def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "")
     if not rows:
         return SafeString("")
     names, private = rows[0].drawn, getattr(rows[0], "has_words", ())
-    drawn = [
-        (drawn_row.__wrapped__ if any(getattr(row, name) for name in private) else drawn_row)(
-            template_name, names, values, tuple(map(type, values))
-        )
-        for row, values in zip(rows, map(attrgetter(*names), rows), strict=True)
-    ]
+    uncached, drawn = drawn_row.__wrapped__, []
+    for row, values in zip(rows, map(attrgetter(*names), rows), strict=True):
+        draw = uncached if private and any(getattr(row, name) for name in private) else drawn_row
+        drawn.append(draw(template_name, names, values, tuple(map(type, values))))
     for name, gap in _GAPS.items():
         if hasattr(rows[0], name):
             pairs = zip(drawn, map(attrgetter(name), rows), strict=True)
@@ -157,8 +153,7 @@ def _escaped(text: str) -> str:
     """Return a text as markup. This is faster than `conditional_escape`, which matters for hundreds
     of texts.
     """
-    is_markup = isinstance(text, SafeString) or not _ESCAPED.search(text)
-    return text if is_markup else escape(text)
+    return text if isinstance(text, SafeString) else escape(text)
 
 
 @lru_cache(maxsize=2_000)
