@@ -334,7 +334,9 @@ class Preview:
 
     @property
     def unknown(self) -> str:
-        """A sentence on why the effect is unknown. Pages show it in place of an unknown effect."""
+        """For an unknown effect: the sentence that pages show instead, which says why it is
+        unknown.
+        """
         return words.unknown_effect(self.effect)
 
     @property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Highlights:
     """What a room highlights on the conversation page, such as a searched phrase.
 
-    - `phrase`: marked in texts.
+    - `phrase`: the phrase to mark in texts, or "".
     - `rows`: messages with an outline. The page scrolls the history to the last of them.
     - `band`: ranges of steps to mark on the timeline. `words` describe them.
     - `kept`: URL parameters that links of the page keep.

@@ -203,7 +203,7 @@ class Told:
     """Whether a change of a policy or label helped against a problem (a flag), as a room found.
 
     - `effect`: a sentence about the change.
-    - `closed_at`: when the problem ended, or None.
+    - `closed_at`: when the problem ended; None while it continues.
     - `is_again`: whether the problem had ended and began again.
     - `is_shown`: whether the overview still shows a problem that has ended.
     """
@@ -236,7 +236,7 @@ class RoomCause:
 class OverTime:
     """What a room adds to the overview about changes over time.
 
-    - `strip`: the table over time, shown above the causes.
+    - `strip`: the table of figures over time, shown above the causes.
     - `causes`: further causes that the room found.
     - `told`: whether a change helped, by the name of a flag or of a part of a flag, such as one
       rule of a provider.
@@ -375,7 +375,7 @@ class SiteRoom(kernel.Room):
 
     def cells(self, rows: Sequence[MemoryRow]) -> Mapping[str, Mapping[str, Fragment]]:
         """Return cells for the room's columns of the overview: by name of the column, then by
-        conversation ID. Called once for all rows.
+        conversation ID. The hook is called once for all rows.
         """
         return {}
 

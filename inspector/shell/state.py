@@ -38,12 +38,13 @@ class KeepingLimit:
     """The limit that would have kept a message in memory until it was needed again, had it applied
     from the first message on.
 
+    - `seq`: the number of the message.
     - `need`: when the message was needed; None if no room knows.
     - `step`: the step of this need. Without a need, the step that the page shows.
     - `policy`, `message_count`: the policy, and the number of messages in history, at `step`.
     - `keeping`: the limit; None if it is unknown.
-    - `deferred`: the number of messages to replay, if the limit is only found on request because
-      the history is long; else 0.
+    - `deferred`: for a long history, whose limit is only found on request: the number of messages
+      to replay. Otherwise 0.
     - `leaves_out_changes`: whether memory was cleared or set as a whole, which a replay ignores.
     - `leaves_out_pins`: whether messages were pinned, which a replay ignores.
     """
@@ -250,8 +251,8 @@ class ConversationState:
 
     @cached_property
     def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
-        """The simulated changes, each with its arithmetic in lines. Cached, because many evictions
-        take long.
+        """The simulated changes, each with its arithmetic in lines. They are cached, because many
+        evictions take long.
         """
         return [(change, receipt(change)) for change in self.simulation.changes or ()]
 

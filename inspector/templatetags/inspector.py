@@ -132,8 +132,8 @@ def drawn_rows(template_name: str, rows: Sequence[ShownPage], between: str = "")
     """Return the markup of many rows of one class, with `between` between two rows. The template of
     a row gets the fields that the class lists in `drawn`, and `text` and `href`.
 
-    Rows are cached. Not cached are rows with a value in the fields that the class lists in
-    `has_words`: words of messages would stay in the cache after an erasure.
+    Rows are cached, except rows with a value in a field that the class lists in `has_words`. Such a
+    field has words of messages, which would stay in the cache after an erasure.
     """
     if not rows:
         return SafeString("")
@@ -164,7 +164,7 @@ def drawn_row(
     of a message or a search, which must not stay in the cache after an erasure.
 
     `names`, `values` and `types` are those of the row's fields. Equal values of different types,
-    such as a safe string, can have different markup.
+    such as a text and a safe string, can have different markup.
     """
     fields = dict(zip(names, values, strict=True))
     return render_to_string(template_name, {**fields, **_GAPS}).strip()
@@ -280,7 +280,7 @@ def absolute(context: Context, address: str) -> str:
 
 @register.simple_tag
 def sort_link(query: ShownPage, key: str) -> str:
-    """Return the URL of the overview in another order, with the same filters."""
+    """Return the URL of the overview sorted by the column `key`, with the same filters."""
     return str(query.link(sort=key))
 
 

@@ -92,8 +92,8 @@ def now(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def over_time(request: HttpRequest) -> HttpResponse:
-    """Show the table over time for a filtered list. The page requests it after the list, because it
-    takes longer.
+    """Show the table of figures over time for a filtered list of conversations. The page requests
+    it after the list, because it takes longer.
     """
     query = OverviewQuery.read(request.GET.dict())
     found = rooms.over_time(query, at_once=True)

@@ -120,8 +120,8 @@ class SettingsForm(PolicyForm):
     """The form for a conversation's policy and labels. Labels are two lists of the same length:
     `name` and `value`. A label without a name is left out.
 
-    With the kind "", the policy stays as it is. This is offered if the client decides the window,
-    or if the policy's kind is not installed.
+    With the kind "", the policy stays as it is. This kind is offered if the client decides the
+    window, or if the policy's kind is not installed.
 
     `seen` is the digest of the settings that the page has shown; see `is_outdated`.
     """

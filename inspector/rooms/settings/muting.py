@@ -17,8 +17,8 @@ from inspector.shell.room import Muted, RoomCause
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes by name. A name is that of a flag, or of a cause that a room adds to
-    the overview.
+    """Return the muted causes by name. A cause is a flag, or a cause that a room adds to the
+    overview.
     """
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
@@ -27,7 +27,7 @@ def muted() -> dict[str, Muted]:
 
 
 def mute(name: str, actor: str = "") -> None:
-    """Mute a cause. `name` is that of a flag, or of a cause that a room adds to the overview.
+    """Mute a cause. `name` is the name of a flag, or of a cause that a room adds to the overview.
     Raises InvalidValue for an unknown name.
 
     The cause is shown again when 1.5 times as many conversations have it as now.

@@ -75,7 +75,7 @@ class Composer:
 
 
 class DraftForm(forms.Form):
-    """The form that adds a draft message to a trial, or a script of several messages.
+    """The form that adds to a trial: one draft message, or a script of several messages.
 
     - `trial`: the key of the stored trial, or "".
     - `draft`: the number of the draft that the text replaces.

@@ -55,7 +55,8 @@ def simulated_state(
 def replayed(view: ConversationState) -> ConversationState:
     """Return the state as if the limit in the URL had applied from the first message on.
 
-    If no policy decides the window, return the state unchanged. Raises InvalidValue.
+    If no policy decides the window, return the state unchanged. Raises the exceptions of
+    `replayed_window`.
     """
     limit = view.query.number("limit")
     if limit is None:

@@ -93,8 +93,8 @@ class Command(DatabaseCommand):
         )
 
     def lines(self, ids: list[str], format: str | None) -> Iterator[str]:
-        """Return the lines of the file: for the format `chatmemory`, of all conversations; for
-        another format, of one conversation.
+        """Return the lines of the file for the conversations `ids`. Only the format `chatmemory`
+        (`format` is None) can have more than one conversation.
         """
         if format is None:
             return archive_lines(ids)
