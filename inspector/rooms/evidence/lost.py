@@ -1,5 +1,5 @@
-"""The card of the terms that a summary lost. The side panel shows this card at the step of the
-compaction.
+"""The card of the terms that a summary lost: terms that the assistant needed later, and that the
+summary lacks. The side panel shows this card at the step of the compaction.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class TermsBar:
     """A bar that shows how many needed terms (`count`) a text holds.
 
     The text is the summary, the summary with a list of lost terms, or the last messages as they
-    were (`is_tail`). `share` is the percentage of needed terms in the summary or in the last
-    messages. `more` is the percentage that the list of lost terms adds.
+    were (`is_tail`); `label` names it. `share` is the percentage of needed terms in the summary or
+    in the last messages. `more` is the percentage that the list of lost terms adds.
     """
 
     label: str
@@ -67,13 +67,15 @@ class EvidenceCard:
 
     @property
     def needed_first(self) -> int:
-        """The number of needed terms that the headline counts, such as needed rare terms."""
+        """The number of needed terms that `headline` counts: only rare terms, if these are
+        known.
+        """
         return len(self._terms.needed(self._level))
 
     @property
     def headline(self) -> str:
-        """The headline: how many terms the assistant needed, and how many of these terms the
-        summary holds.
+        """The headline of the card: how many terms the assistant needed, and how many of these
+        terms the summary holds. Only rare terms count if these are known.
         """
         name = LEVELS[self._level]
         if not self.needed_first:
@@ -84,8 +86,8 @@ class EvidenceCard:
 
     @property
     def of_all(self) -> str:
-        """The sentence after the headline. It is about all needed terms that the assistant was
-        given, not only rare terms: how many of them the summary holds.
+        """The sentence after the headline. It counts all terms that the assistant was given and
+        needed, not only rare terms. It says how many of them the summary holds.
 
         While it is unknown which terms are rare, the sentence says instead how many conversations
         are needed to know them.
@@ -119,12 +121,14 @@ class EvidenceCard:
 
     @property
     def lost(self) -> list[LostTerm]:
-        """The listed lost terms that the headline counts."""
+        """The lost terms in the card's list that `headline` counts."""
         return list(map(self._lost, self._listed_at(self._level)))
 
     @property
     def others(self) -> list[LostTerm]:
-        """The listed lost terms that the headline does not count."""
+        """The lost terms in the card's list that `headline` does not count, such as terms that are
+        not rare.
+        """
         first = set(self._listed_at(self._level))
         return [self._lost(each) for each in self._shown.listed if each not in first]
 
@@ -140,7 +144,7 @@ class EvidenceCard:
 
     @property
     def more(self) -> int:
-        """The number of lost terms that are not listed."""
+        """The number of lost terms that are not in the card's list."""
         return len(self._terms.lost()) - len(self._shown.listed)
 
 
@@ -156,7 +160,8 @@ class LostTerm(NamedTuple):
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[TermsBar]:
     """Yield the bars of the card: for the summary, for the summary with a list of lost terms, and
-    for the last messages in several sizes.
+    for the last messages in several sizes. `tails` has these sizes in tokens. No bars are yielded
+    if no terms of the `level` were needed.
     """
     needed, held = len(found.needed(level)), found.held(level)
     if not needed:

@@ -14,7 +14,8 @@ _HAVING = Q(newest_at__isnull=False)
 
 
 class KeptIncidents(KeptRow):
-    """The stored incidents of a conversation as numbers, which the module `incidents` reads.
+    """The stored incidents of a conversation, which the module `incidents` reads: seqs, steps and
+    counts, but no texts.
 
     The columns `newest_…` are about the newest incident in which a user had to repeat a fact.
     """

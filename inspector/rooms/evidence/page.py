@@ -30,6 +30,7 @@ class CompactionRow(NamedTuple):
     - `held` is how many of the `needed` terms the summaries hold, and `share` the percentage.
     - `others` are the numbers of terms that other texts would hold: the summaries with a list of 25
       and of 50 lost terms, then the last messages in several sizes.
+    - `css` is the CSS class of the row, or "".
     """
 
     summarizer: str
@@ -79,8 +80,8 @@ class CompactionsPage:
 
     @property
     def levels(self) -> list[tuple[str, str, bool]]:
-        """The levels of terms to choose from, such as rare terms: name, URL, and whether it is
-        chosen.
+        """The levels of terms to choose from, such as rare terms: for each level, the name, the
+        URL, and whether the level is chosen.
         """
         parameters = {name: value for name in FIELDS if (value := getattr(self.choice, name))}
         address = reverse("inspector:lab-compactions")

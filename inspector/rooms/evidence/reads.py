@@ -47,7 +47,8 @@ class ShownIncident:
     - `policy`: the policy at the step of the incident.
     - `texts`: the readable texts of the messages that the page quotes, by seq.
     - `said_step`: the step that added the message that said the fact.
-    - `message_count`: the number of messages before the message that repeats the fact.
+    - `message_count`: how many messages of the history come before the message that repeats the
+      fact.
     """
 
     incident: Incident
@@ -98,7 +99,8 @@ class IncidentsAt:
 
     - `until`: the step up to which incidents have been searched.
     - `is_current`: whether `until` is the last step of the conversation.
-    - `shown`: the requested incident, or the newest incident of a user or a tool.
+    - `shown`: the requested incident, or the newest one. Incidents that `used` counts are left out.
+      None if there are no others.
     - `used`: the number of facts that the assistant used while they were not in memory.
     - `listed`: the newest uses that `used` counts, if the caller asked for the list.
     """
@@ -111,8 +113,8 @@ class IncidentsAt:
 
 
 def row_of(memory: Memory, read: ReadValues) -> KeptRow | None:
-    """Return the stored row with the incidents of a conversation, or None. `read` caches the row
-    for the page.
+    """Return the stored row with the incidents of a conversation, or None if none is stored. `read`
+    caches the row for the page.
     """
     if "kept incidents" not in read:
         read["kept incidents"] = kept_row(memory)
@@ -185,8 +187,8 @@ def _shown(
 
 def next_need(view: ConversationState) -> NextNeed | None:
     """Return when the selected message was needed again after it left memory: the first later
-    incident about a fact of the message. If the URL has the number of an incident, return that
-    incident.
+    incident about a fact of the message. If the URL has the number of an incident, the result is
+    about this incident instead.
 
     Return None if no message that left memory is selected, or if no incidents are stored. If the
     message was not needed again, the result has no incident.

@@ -19,8 +19,8 @@ from inspector.shell.state import ConversationState
 
 
 def incidents_shown(view: ConversationState) -> IncidentsAt | None:
-    """Return the incidents up to the step that the page shows, read once for each page. Raises
-    CorruptRow.
+    """Return the incidents up to the step that the page shows, read once for each page. None if no
+    incidents are stored. Raises CorruptRow for an altered row.
     """
     if "evidence" not in view.read:
         memory = view.stored.memory
@@ -108,7 +108,8 @@ class IncidentReport:
         """The effect of pinning the message that repeats the fact, for a button.
 
         None if the message has left memory, if it is already pinned, or if sending everything is
-        the better advice.
+        the better advice. None also for a repeated tool call, and while the page shows an earlier
+        step.
         """
         view = self._view
         if not view.is_live or self.kind is IncidentKind.CALL_REPEATED:

@@ -1,8 +1,8 @@
 """Divides long conversations into stretches of 500 messages. After a change, only the newest
 stretches are searched for incidents and lost terms.
 
-Messages up to the end of the last full stretch are "settled". Their incidents and lost terms are
-stored, and later messages cannot change them.
+In a conversation with two or more full stretches, messages up to the end of the last full stretch
+are "settled". Their incidents and lost terms are stored, and later messages cannot change them.
 
 After each change, the search reads the last settled stretch, all later messages, and the window at
 the beginning of that stretch. At most the newest 10,000 messages are searched; fewer if they have
@@ -27,8 +27,8 @@ Known = TypeVar("Known")
 
 
 def settled_until(last_seq: int) -> int:
-    """Return the seq of the last "settled" message: the end of the last full stretch. Return 0 for
-    a conversation that is too short for two stretches.
+    """Return the seq of the last "settled" message: the end of the last full stretch. Return 0 if
+    there are fewer than two full stretches.
 
     Later messages do not change the incidents and lost terms of settled messages.
     """
@@ -46,7 +46,7 @@ def settled_part(
     settled.
 
     If no further message was settled since the row `before` was stored, `read` returns them from
-    this row. Otherwise, `find` computes them up to the given seq.
+    this row. Otherwise, `find` computes them up to the seq of the last settled message.
     """
     settled = settled_until(memory.last_seq)
     if not settled:
@@ -62,8 +62,9 @@ def _settled_at(memory: Memory, step: int) -> int:
 
 
 def first_behind(memory: Memory, settled: int) -> int:
-    """Return the seq of the first message that is searched after a change. `settled` is the seq of
-    the last settled message, or 0.
+    """Return the seq of the first message that is searched after a change: the beginning of the
+    last settled stretch. `settled` is the seq of the last settled message, or 0. For 0, the search
+    begins at the first of the newest messages; see `first_of_newest`.
     """
     if settled:
         return max(1, settled - STRETCH + 1)

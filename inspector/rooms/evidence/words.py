@@ -88,11 +88,12 @@ def what_became_a_summary(evidence: StoredEvidence) -> str:
 
 
 def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
-    """Describe the tokens before and after a compaction, as the coding agent recorded them:
-    `prompts of 91,204 tok in 2,711`. "" if nothing was recorded.
+    """Describe the tokens before and after a compaction, as the coding agent recorded them.
+    `prompts of 91,204 tok in 2,711` means 91,204 tokens before and 2,711 after. Return "" if
+    nothing was recorded.
 
-    `window` has the tokens of memory before and after. Return "" if the recorded numbers are the
-    same, because the page shows `window` already.
+    `window` has the tokens of memory before and after. If the recorded numbers are equal to these,
+    return "", because the page shows these already.
     """
     before, after = evidence.tokens_before, evidence.tokens_after
     if (before, after) == window:
@@ -103,7 +104,7 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
 
 
 def came_back(back: ReturnedBy) -> str:
-    """Describe how a lost term came back. The words do not claim that the model invented the
-    term.
+    """Describe how a lost term came back: `fetched again`. The words do not claim that the model
+    invented the term.
     """
     return _BACK[back]

@@ -50,7 +50,9 @@ def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[JsonDict]:
 
 
 def step_of_incident(memory_id: str) -> int | None:
-    """Return the step of the newest known incident of a user or a tool, or None."""
+    """Return the step of the newest known incident of a user or a tool, or None if there is no such
+    incident.
+    """
     steps = [each.step for each in known_incidents(memory_id) if _has_card(each)]
     return steps[-1] if steps else None
 

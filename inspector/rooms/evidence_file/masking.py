@@ -79,8 +79,8 @@ class Masker:
         return seq in self._choice.seqs or role in self._choice.roles
 
     def without_words(self, text: str) -> str:
-        """Return a text with the chosen words masked, but not the terms of chosen kinds. For texts
-        that nobody said, such as the words of a policy.
+        """Return a text with the chosen words masked, but not the terms of chosen kinds. This is
+        for texts that nobody said, such as the words of a policy.
         """
         return self._masked(text, len(text), is_only_words=True)
 

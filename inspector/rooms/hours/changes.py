@@ -1,8 +1,8 @@
 """Finds changes of policies and labels, and measures whether they helped.
 
-A step records each change of a policy. No step records a new label. So a label value counts as new
-from the first hour in which a conversation with this value had turns. The turns of such
-conversations are compared with earlier turns of the same tenant.
+A step records each change of a policy, but no step has the values of labels. So a label value
+counts as new from the first hour in which a conversation with this value had turns. The turns of
+such conversations are compared with earlier turns of the same tenant.
 
 A case is one time that a problem began in a conversation. Cases per 100 turns are compared before
 and after a change. The hour of the change itself does not count.
@@ -35,7 +35,8 @@ QUIET, SHOWN_FOR = 2 * DAY, 7 * DAY
 @dataclass(frozen=True)
 class Change:
     """A change of the policy or of a label within a tenant. Turns before and after the change are
-    compared. `at` is the hour of the change.
+    compared. `at` is the hour of the change; if conversations changed at different hours, the first
+    hour.
 
     A change of policy has `hours`: the hour of the change for each changed conversation, by ID. Its
     `name` is "", and `words` is such as `limit 3,000`.
@@ -61,9 +62,7 @@ class Change:
         return memory_id in self.hours or memory_id in self.after
 
     def concerns(self, memory_id: str) -> bool:
-        """Return whether a conversation is compared: before the change, after the change, or
-        both.
-        """
+        """Return whether turns of a conversation count before or after the change."""
         return self.has_changed(memory_id) or memory_id in self.before
 
 
@@ -158,7 +157,8 @@ def could_have(row: Spent, flag: Flag) -> int:
     """Return in how many turns of an hour (`row`) the problem of a flag could have begun.
 
     For most flags, these are all turns of the hour. A problem that only evictions cause could have
-    begun in the turns after the first eviction. Compactions are alike.
+    begun in the turns after the first eviction. In the same way, a problem of compactions could
+    have begun after the first compaction.
     """
     turns = flag.cases.past.turns if flag.cases.past else Turns.ALL
     if turns is Turns.EVICTED:
@@ -203,7 +203,7 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 @dataclass(frozen=True)
 class Closing:
     """Whether a problem ended after a change. `at` is the time at which the problem counts as
-    ended, or None. `came_back` is True if the problem ended and began again.
+    ended; None if it has not ended. `came_back` is True if the problem ended and began again.
 
     `last` is the last hour in which the problem began after the change; the hour of the change if
     it never did.

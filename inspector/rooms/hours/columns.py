@@ -22,7 +22,8 @@ class Column:
 
     `places`, `turns`, `tokens` and `costs` have an item for each of these conversations, in the
     same order. A place is an index in the list of all conversations. Tokens and costs are means per
-    turn; 0 without an answer. A cost of 1,000 is the price of one input token.
+    turn; 0 if the assistant did not answer in this time. A cost of 1,000 is the price of one input
+    token.
 
     `counted` has the places of conversations whose tokens a provider has counted. An item of
     `cases` has a place, and how many problems began in this conversation, by flag.
@@ -48,7 +49,8 @@ class Column:
         """Return the figures of each group, by the group's number. The key NOBODY has the figures
         of all groups together.
 
-        `groups` has the group's number for each conversation. NOBODY leaves the conversation out.
+        `groups` has the group's number for each conversation. Conversations with the number NOBODY
+        are left out.
         """
         found: dict[int, _Sums] = {}
         counted = set(self.counted)

@@ -24,10 +24,12 @@ _TURNS, _COST = 0, 2
 class Dearer:
     """A group whose turns cost more since a change of a policy or label, as a line of the overview.
 
-    - `before`, `after`: tokens for a turn, at the input price; `ratio` is after divided by before.
+    - `before`, `after`: the cost of a turn, as the number of input tokens that cost the same;
+      `ratio` is `after` divided by `before`.
     - `count`: the number of conversations with turns since the change.
     - `release`: the change in words; `since` is its time.
-    - `href`: the URL of the group's conversations; `address` is a URL of the lab.
+    - `href`: the URL of the group's conversations; `address` is the URL of the lab for this group,
+      or "" without the lab.
     """
 
     ratio: float

@@ -3,8 +3,9 @@
 After a change, only the new steps are read, and their figures are added to the stored rows. The
 `State` after the last step is stored too, as the starting point of the next change.
 
-Tokens and cost are also estimated from the ledger. The window before an answer counts as a prompt.
-The prefix that this prompt shares with the previous prompt counts as cached.
+Providers count the tokens of recorded calls. In addition, tokens and cost of all prompts are
+estimated from the ledger. For this, the window before an answer counts as a prompt. The prefix that
+this prompt shares with the previous prompt counts as cached.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class State:
     """What must be known of the steps so far, so that later steps can be added.
 
     `said` counts the messages with a time, `untimed` those without. `prompt_step` and `prompt_at`
-    are the step and the time of the newest prompt. By name of a flag, `found` has what its search
-    needs to continue, and `cases` has the cases found.
+    are the step and the time of the newest prompt. `last_hour` is the hour of the last message with
+    a time. For each flag by name, `found` has what the search for its cases needs to continue, and
+    `cases` the cases found.
     """
 
     has_evicted: bool = False
@@ -87,7 +89,8 @@ def counted_cost(input: int, cached: int, written: int, provider: Provider | Non
 class Derivation:
     """Derives the hourly figures of a passage. `hours` has the changed rows by hour.
 
-    `stored` returns the stored row of an hour, or None. New figures are added to the stored row.
+    `stored` returns the stored row of an hour, or None if the hour has no row yet. New figures are
+    added to the stored row.
     """
 
     def __init__(

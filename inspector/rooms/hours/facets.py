@@ -19,8 +19,9 @@ Facet = tuple[str, int, str]  # a value of a filter, its conversations, and its 
 def facets_of(
     known: Mapping[str, Known], rows: Sequence[Spent], now: datetime
 ) -> dict[str, list[Facet]]:
-    """Return the values that each filter of the overview offers, by the filter's name: those that
-    the most conversations have. The filter `day` offers the last days.
+    """Return the values that each filter of the overview offers, by the filter's name. A filter
+    offers the values that the most conversations have; the filter `day` offers the last days with
+    messages.
     """
     names = labels_with_few_values(known.values())
     counts: dict[str, Counter[tuple[str, str]]] = {}

@@ -75,7 +75,8 @@ class Fleet:
     - `models`: the conversations grouped by model.
     - `groups`: the groups of each grouping, by its name, such as `tenant`.
     - `starts`: the times at which columns begin, under the keys `days` and `hours`.
-    - `columns`: the figures from each of these times on, under the same keys.
+    - `columns`: the figures of each day or hour that begins at one of these times, under the same
+      keys.
     - `flags`: the names of the counted flags.
     - `changes`: the changes of policies and labels: time, short text, long text.
     - `changed`: a conversation's index, the index of its newest change, and whether the
@@ -102,7 +103,7 @@ class Fleet:
         now: datetime,
     ) -> Fleet:
         """Return the fleet of the conversations in `known`. `rows` are their hours. Of the
-        `changes`, each conversation gets the newest that concerns it.
+        `changes`, each conversation gets the newest change of its own policy or label.
         """
         places = {memory_id: n for n, memory_id in enumerate(known)}
         starts = {"days": days_until(now, DAYS), "hours": hours_until(now, HOURS)}
@@ -147,7 +148,8 @@ class Fleet:
         for JSON.
 
         `split` is the grouping, such as `tenant` or `label:release`. With `listed`, only
-        conversations with these IDs count.
+        conversations with these IDs count. If they all have the same tenant, `tenant` becomes a
+        label: see `usual_split`.
         """
         is_in = self._is_in(listed)
         split = self.usual_split(is_in) if split == TENANT and is_in else split
@@ -185,7 +187,7 @@ class Fleet:
 
     def usual_split(self, is_in: Sequence[bool] | None = None) -> str:
         """Return the grouping that is shown first: by tenant. If all conversations have the same
-        tenant, return a grouping by a label, if there is any.
+        tenant, return a grouping by a label. Without labels, the grouping by tenant stays.
 
         `is_in` says for each conversation whether it counts; None if all count.
         """
@@ -343,7 +345,7 @@ def _stored(split: str) -> str:
 
 def computed(split: str, which: MemoryQuerySet) -> Made | None:
     """Compute the figures of a grouping for the conversations in `which`, without storing them.
-    Return None if the fleet has never been refreshed.
+    Return None if `refresh` has not stored any figures yet.
     """
     row = KeptFigures.objects.filter(split=_stored(FLEET)).first()
     if row is None:

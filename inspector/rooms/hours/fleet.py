@@ -55,9 +55,9 @@ class Spent(NamedTuple):
 
 
 def spent(first: int, end: int | None = None, flag: str = "") -> Iterator[Spent]:
-    """Yield the hours of all conversations that begin at or after `first`, and before `end`. Both
-    are in seconds since 1970. With the name of a `flag`, yield only hours in which its problem
-    began.
+    """Yield the figures of all conversations for each hour from `first` on; with `end`, only for
+    hours before `end`. Both times are in seconds since 1970. With the name of a `flag`, yield only
+    hours in which its problem began.
     """
     rows = Hour.objects.filter(hour__gte=first).order_by()
     if end is not None:
@@ -98,7 +98,8 @@ class Known:
     """The properties by which a conversation is grouped, such as its labels and its tenant.
 
     `policy` is the policy as URLs spell it, such as `token_window:800`. `policy_words` is the
-    policy in words. `created` is in seconds since 1970.
+    policy in words. `provider` and `model` are those of the newest recorded call, or "". `created`
+    is in seconds since 1970.
     """
 
     labels: dict[str, str] = field(default_factory=dict)

@@ -94,7 +94,7 @@ def provider_of_estimates() -> Provider:
 
 
 def newest_call(memory: Memory) -> int:
-    """Return the number of the newest recorded call of a conversation, or 0."""
+    """Return the number of the newest recorded call of a conversation, or 0 if there is none."""
     rows = CallRun.objects.filter(memory=memory).values_list("calls", flat=True)
     return next(iter(rows), 0)
 

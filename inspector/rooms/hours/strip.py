@@ -280,7 +280,8 @@ def words_of(split: str, name: str) -> str:
 
 def facet_of(split: str, name: str) -> dict[str, str]:
     """Return the URL parameters that filter a list by the group `name` of a grouping. `{"tenant":
-    "acme"}` is the filter for `acme` of the grouping `tenant`. Empty if no filter exists.
+    "acme"}` is the filter for `acme` of the grouping `tenant`. The result is empty if no filter
+    finds just this group.
     """
     kind, _, label = split.partition(":")
     if name == NO_GROUP:

@@ -196,9 +196,9 @@ def digest_of(
 ) -> bytes:
     """Return the digest of a step.
 
-    `commitments` are those of the messages that the step wrote, by seq. `begun` are the stays that
-    the step began. `ended` has the number of each stay that the step ended, and why. Stays are
-    sorted by number.
+    `commitments` are those of the messages that the step wrote, sorted by seq. `begun` are the
+    stays that the step began. `ended` has the number of each stay that the step ended, and why.
+    Stays are sorted by number.
     """
     return _digest(
         "step",
@@ -220,7 +220,8 @@ def digest_as_sealed(
     begun: Sequence[Stay | InsertedStay],
     ended: Sequence[tuple[int, str]],
 ) -> bytes:
-    """Compute the digest of a step again, in the version of digests that gives the stored `digest`.
+    """Compute the digest of a step again. Each version of digests that the step can have is tried,
+    until one gives the stored `digest`.
 
     A result other than `digest` proves that the step, or a row that it wrote, was altered.
     """

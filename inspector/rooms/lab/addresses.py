@@ -26,6 +26,7 @@ DIGITS = 9
 class FleetAddress(ChosenConversations):
     """The settings in a URL of the lab: conversations, kind of policy, and prices.
 
+    - `kind`, `options`, `estimator`: the policy, without its limit.
     - `sample`: how many conversations are measured; 0 for all. `seed` decides which.
     - `context`: the context window of the model, in tokens.
     - `members`: the name of a group, to measure only its conversations.

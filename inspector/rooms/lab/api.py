@@ -58,7 +58,9 @@ class _Priced(serializers.Serializer[Any]):  # it reads, and has no row
 
 
 class RecallRequest(_Priced, Body):
-    """The body of a request: conversations in one of the formats, and the policies to measure."""
+    """The body of a request: conversations as lists of messages in one `format`, and the policies
+    to measure.
+    """
 
     conversations = serializers.ListField(
         child=fields.MessagesField(),
@@ -218,7 +220,7 @@ class RecallOf(Resource):
         """Measure policies on stored conversations.
 
         For each policy, the answer has the share of the needed facts that the policy would have
-        held. Up to 20,000 messages are measured.
+        held. If the chosen conversations have more than 20,000 messages, the answer is an error.
         """
         policies, own = parameters.pop("policies"), prefix_of(request)
         prices, rules = _prices(parameters), rules_of(parameters.pop("provider", ""))

@@ -25,7 +25,7 @@ def has_price() -> bool:
 
 def costs_more() -> Q:
     """Return the database condition for conversations that cost at least 5 % more than sending
-    everything.
+    everything. It finds none if no provider in use has a price.
     """
     provider = provider_that_prices()
     if provider is None:

@@ -101,7 +101,7 @@ def _decides(policy: Policy | None) -> bool:
 
 def kind_of(memory: Memory) -> Policy:
     """Return the policy that the lab tries with different limits: the policy of the conversation,
-    made to evict. If a client decides the window, return a token window.
+    without `meters_only`, so that it evicts. If a client decides the window, return a token window.
     """
     policy = memory.policy
     if can_decide(policy):
@@ -154,8 +154,8 @@ def relative_costs(
 ) -> list[int]:
     """Return for each call what all calls so far cost, in whole percent of sending everything.
 
-    `sent` and `everything` are the prompts as sent, and with the whole history. 121 means 21 % more
-    than sending everything.
+    `sent` are the calls with the prompts as they were sent. `everything` are the same calls with
+    the whole history as prompt. 121 means 21 % more than sending everything.
     """
     prices = Prices(ONE, provider.cached, provider.write)
     bills = (Sizes.of(calls).bills(provider.rules) for calls in (sent, everything))

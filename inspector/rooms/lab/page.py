@@ -165,7 +165,9 @@ class FleetPage:
 
     @property
     def presets(self) -> list[tuple[str, str, Preset]]:
-        """The providers whose cache prices can be chosen, each with its URL."""
+        """The cache prices to choose from: for each provider and for own prices, the name, the URL
+        of the page with these prices, and a description.
+        """
         address = self.address
         return [
             (each.name, address.with_provider(each.name), each) for each in address.prices.presets
@@ -394,8 +396,8 @@ class FleetPage:
 
     @property
     def shown_policy(self) -> Policy | None:
-        """The policy whose lost facts are listed: with the limit in the URL, else the advised
-        policy, else today's policy.
+        """The policy whose lost facts are listed: the policy with the limit in the URL, else the
+        advised policy, else today's policy. None if there is no such policy.
         """
         if self.address.limit:
             limit = max(self.address.limit, self.kind.least_limit)

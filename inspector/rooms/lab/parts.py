@@ -61,7 +61,8 @@ def _bills(view: ConversationState, message: MessageDetail) -> Iterator[Part]:
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
     """Return how many tokens an eviction freed, and how many tokens the next prompt bills again.
 
-    These are the tokens of the older messages that come after the first evicted message.
+    The messages after the first evicted message are billed again, except those that the same step
+    added.
     """
     first = min(each.seq for each in change.evicted)
     arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}

@@ -236,7 +236,9 @@ def tried_of(query: FleetQuery) -> TriedPolicies:
 
 
 def usual_kind(which: MemoryFilter) -> str:
-    """Return the kind of policy that most of these conversations have; "" if none has a policy."""
+    """Return the kind of policy that most of the matching conversations have; "" if none has a
+    policy.
+    """
     rows = which.rows().filter(policy_kind__isnull=False).order_by()
     kinds = rows.values_list("policy_kind").annotate(count=Count("pk"))
     return str(max(kinds, key=lambda row: (row[1], row[0]), default=("",))[0])
@@ -251,8 +253,8 @@ def missing(query: FleetQuery, chosen: Sequence[Chosen]) -> list[Chosen]:
 
 @one_snapshot()
 def fleet(query: FleetQuery) -> Fleet:
-    """Return the figures that are known so far of the chosen conversations, from one database
-    snapshot.
+    """Return the figures of the chosen conversations, as far as they are known. All figures are
+    read in one database snapshot.
     """
     matching, chosen = chosen_of(query)
     found = measured_now(query, chosen).items()

@@ -73,7 +73,8 @@ class Choice:
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """The question of a step. `ask` is the kind of question; None for a step that only has a text.
-    `why` explains the result after the answer.
+    `text` is the question itself, `hint` a help for it, and `why` explains the result after the
+    answer.
 
     - `Ask.CHOOSE`: the learner chooses one of the `choices`.
     - `Ask.LIMIT`: the learner chooses the smallest of the `limits` that keeps something: the
@@ -132,7 +133,13 @@ class LessonStep:
 
 @dataclass(frozen=True)
 class Practice:
-    """A link from a lesson to a page of the inspector on the same topic."""
+    """A link from a lesson to a page of the inspector on the same topic.
+
+    - `text`: the words of the link.
+    - `page`: the name of the page, such as `compare`.
+    - `memory_id`: the conversation of the page; "" for a page without a conversation.
+    - `query`: the URL's query string, such as `at=43`, or "".
+    """
 
     text: str
     page: str

@@ -26,8 +26,8 @@ _PLACES = {"simulate": ("conversation", "#composer")}
 
 
 class Offer(NamedTuple):
-    """A possible answer, such as A with a text. `is_chosen` is True for the learner's answer.
-    `is_right` is False until the answer is revealed.
+    """A possible answer with its letter, such as A. `value` is the number of a choice, or a limit.
+    `is_chosen` is True for the learner's answer. `is_right` is False until the answer is revealed.
     """
 
     value: int

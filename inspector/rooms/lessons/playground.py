@@ -147,8 +147,8 @@ class Playground:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """Whether each provider in use would accept this memory. Without providers in use, the
-        providers of the lessons are asked.
+        """Whether each provider in use would accept this memory. If no providers in use are set,
+        the verdicts are about the providers that lessons compare.
         """
         use, scene = providers_in_use(), self.board.scene
         return scene.verdicts() if use is None else scene.verdicts_of(use)

@@ -56,7 +56,7 @@ class Line:
 
     @cached_property
     def readable(self) -> str:
-        """The text as people read it."""
+        """The text of the message or summary as people read it."""
         return readable_text(self.message)
 
 
@@ -101,7 +101,9 @@ class Scene:
         return any(has_phrase(line.readable, phrase) for line in self.memory)
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return for each provider whether it would accept this memory."""
+        """Return whether a provider would accept this memory, for each provider that the lessons
+        compare.
+        """
         lines = {line.seq: line.message for line in self.lines}
         seqs = self.window.seqs
         return verdicts([Turn.of(index, seq, lines[seq]) for index, seq in enumerate(seqs)])

@@ -32,7 +32,7 @@ from inspector.rooms.lessons.rehearsal import (
 class Verbs(NamedTuple):
     """The words for messages that leave or stay.
 
-    - `one`, `many`: "leaves" and "leave", or "is hidden" and "are hidden" for a limit.
+    - `one`, `many`: "leaves" and "leave", or "is hidden" and "are hidden" in a step about a limit.
     - `not_one`, `not_many`: the opposites, such as "stays" and "stay".
     - `leaves`, `stays`: labels of a single message.
     """
@@ -91,8 +91,8 @@ class LessonMoment(Happening):
     """A step of a lesson as played: memory before and after the step. The first step has the
     `number` 1.
 
-    `to_come` are the messages after the last summary. A term that occurs in them was needed after
-    the summary.
+    `to_come` are the messages of the lesson after the last summary so far. A term that occurs in
+    them was needed after the summary. Without a summary, they are the messages after this step.
     """
 
     number: int

@@ -189,7 +189,8 @@ class Answer:
 def picked_in(parameters: QueryDict) -> frozenset[int] | None:
     """Return the numbers of the messages that the learner picked; empty for “Nothing leaves”.
 
-    Return None without an answer. A form without any picked message is no answer.
+    Return None without an answer. A form is no answer if neither a message nor “Nothing leaves” was
+    chosen.
     """
     if parameters.get("check") == NOTHING:
         return frozenset()

@@ -57,8 +57,8 @@ class StreamReader(NamedTuple):
 
 
 class Audience:
-    """All readers of this process's streams. Each reader has a task `disconnected`. The stream ends
-    when this task ends.
+    """All readers of this process's streams. Each reader has a task `disconnected`, which ends when
+    the client disconnects. The stream ends when this task ends or is cancelled.
 
     Once a minute, the permissions of all readers are checked together. The streams of readers
     without permission are ended.

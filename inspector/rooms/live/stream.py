@@ -82,7 +82,7 @@ async def stream(scope: Scope, receive: Receive, send: Send) -> None:
     """Send an event whenever something is new, until the reader disconnects:
 
     - `step`: the conversation has new steps. The data is the newest step number.
-    - `kept`: derived data was stored. The data is the same number.
+    - `kept`: derived data was stored. The data is the newest step number, too.
     - `deleted`: the conversation was deleted. The stream ends.
 
     A reader who reconnects gets the newest step at once, unless Last-Event-ID is the newest step.

@@ -100,11 +100,12 @@ class _Counter:
 
 
 def check(body: bytes, descriptor: LibraryValue) -> None:
-    """Raise TooMuch if a body has too many spans, events, attributes or nested levels. Raise
-    NoProtobuf if it is not protobuf.
+    """Raise TooMuch if a body has more spans, events, attributes, groups, fields or nested levels
+    than `MOST` allows. Raise NoProtobuf if it is not protobuf.
 
     `descriptor` describes the message type of the body. A log record counts as a span, a link as an
-    event, and an item of a list as an attribute. All other protobuf messages count as groups.
+    event, and an item of a list as an attribute. A single value counts as a field, and any other
+    protobuf message as a group.
     """
     counter = _Counter(len(body))
     waiting = [(0, len(body), _plan_of(descriptor), 1)]

@@ -84,7 +84,7 @@ def without_doubles(calls: Iterable[NewCall]) -> list[NewCall]:
 
     Two traces belong to one call if model and messages are equal and one trace lies within the time
     of the other. The inner trace is kept, unless only the outer trace has the complete request
-    (`is_exact`). The session can come from either trace.
+    (`is_exact`). Its `session`, the app's name of the conversation, can come from either trace.
     """
     distinct: list[NewCall] = []
     digests: dict[str, list[bytes]] = {}

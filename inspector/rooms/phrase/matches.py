@@ -50,7 +50,7 @@ class TurningPoint:
     phrase that came or left at this step.
 
     - `type`, `has_calls`: the kind of the first of these messages.
-    - `arrived`: the message that was added at the step, or None.
+    - `arrived`: the message that was added at the step; None if the step added none.
     - `is_new`: whether one of `seqs` is in memory for the first time. If False, a message came
       back.
     """

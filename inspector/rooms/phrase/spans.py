@@ -1,5 +1,5 @@
-"""Ranges of steps in which a phrase is in memory, and the messages that arrived at the ends of such
-ranges.
+"""Ranges of steps in which a phrase is in memory, and the messages that arrived when such a range
+began or ended.
 """
 
 from __future__ import annotations
