@@ -9,8 +9,8 @@ The declaration decides how the column is written and read: in archives, branche
 digests, simulations, in the API and in templates. Only a template, a migration and the golden pages
 (stored pages of the tests) must be changed by hand.
 
-Columns of `Message`, `Stay` and `Step` can be declared. The older columns have no declaration:
-`inserted` writes them and `reading.rows` reads them.
+Columns of `Message`, `Stay` and `Step` can be declared. The older columns have no declaration: the
+module `inserted` writes them and `reading.rows` reads them.
 """
 
 from __future__ import annotations

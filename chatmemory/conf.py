@@ -77,8 +77,8 @@ class Configuration:
     - `ADDED_MESSAGES` is the maximum number of messages that one call adds, each as a step.
       `LISTED_MESSAGES` is the maximum number of messages that one request of the API sets,
       simulates or measures.
-    - `WINDOW_MESSAGES` is the maximum number of messages in the window that an add, an import or a
-      list may store. `WINDOW_BYTES` is the maximum size of their JSON.
+    - `WINDOW_MESSAGES` is the maximum number of messages in a window after an add, an import or a
+      new list. `WINDOW_BYTES` is the maximum size of their JSON.
     - `FACT_TERMS` are words that count as facts although they may have no digit, and
       `FACT_PREFIXES` are beginnings of such words. `FACT_PATTERNS` are regular expressions that
       find facts.
@@ -150,7 +150,7 @@ def _wrong(setting: str, why: str) -> ImproperlyConfigured:
 
 def fact_words() -> Words:
     """Return the project's additions to the rules that find facts and repetitions. Raises
-    ImproperlyConfigured.
+    ImproperlyConfigured for an invalid addition.
     """
     values = configuration()
     try:
@@ -169,7 +169,7 @@ def fact_words() -> Words:
 @cache
 def configured_policies() -> dict[str, Policy]:
     """Return the default policies from the settings, by prefix of conversation ids. Raises
-    ImproperlyConfigured.
+    ImproperlyConfigured for an invalid prefix or policy.
     """
     policies = {}
     for prefix, text in configuration().DEFAULT_POLICIES.items():

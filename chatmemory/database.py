@@ -96,8 +96,8 @@ class _Transaction(transaction.Atomic):
 
 
 def atomic(using: str | None = None) -> transaction.Atomic:
-    """Return a context manager that runs its block in one transaction. The default is the library's
-    database.
+    """Return a context manager that runs its block in one transaction of the database `using`, or
+    by default of the library's database.
     """
     return _Transaction(using or alias(), savepoint=True, durable=False)
 
@@ -159,8 +159,8 @@ def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
-    """Split keys into lists, so that the sizes in a list add up to at most `most`. A larger key
-    gets its own list.
+    """Split the keys of `sizes` into lists, so that the sizes in a list add up to at most `most`. A
+    key with a larger size gets its own list.
     """
     part: list[Key] = []
     together = 0

@@ -1,4 +1,4 @@
-"""Derives data, such as incidents, for the conversations that this process stores, such as an
+"""Derives data, such as incidents, for the conversations that this process stores, such as in an
 import.
 
 Without this, the thread of a site would derive the data later and more slowly.
@@ -46,7 +46,8 @@ class Examination:
         """Note a stored conversation, so that its data are derived.
 
         With `is_known`, an earlier process stored the conversation and may have been interrupted
-        before deriving its data.
+        before deriving its data. Such a conversation waits for `rest`, which derives only what is
+        missing.
         """
         (self._known if is_known else self._new).append(memory_id)
 

@@ -153,8 +153,8 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
 
 
 class NoRoomBesidePins(_MessageError, ChatMemoryError):
-    """A message that fits into the limit, but not beside the pinned messages. The text has the
-    numbers.
+    """A message that fits into the limit, but not beside the pinned messages. The text of the error
+    adds up the room that they need.
     """
 
 

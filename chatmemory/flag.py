@@ -62,8 +62,8 @@ class Line:
     - `verb`: the text of a link, or a function that returns the text.
     - `route`: the page to which the link leads; it lists the conversations with the flag.
     - `route_of_one`: the page of a conversation to which the link leads if only one has the flag.
-    - `names_ids`: whether the link names the conversations by id, if there are at most 50.
-      Otherwise the link names the flag.
+    - `names_ids`: whether the link's URL lists the ids of the conversations, if there are at most
+      50. Otherwise the URL has the name of the flag.
     - `newest`: returns a sentence about the latest case, for a conversation's id.
     - `began_at`: the column with the time at which a case began, in microseconds since 1970.
     - `began_step`: the column with the step at which a case began, or a function that returns the

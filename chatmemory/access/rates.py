@@ -79,8 +79,8 @@ class SharedRates(Rates):
 
 @cache
 def process_rates() -> Rates:
-    """Return the object that counts requests in this process. If it has 10,000 counts, it drops old
-    counts.
+    """Return the object that counts requests in this process. Once the object has 10,000 counts, it
+    drops old ones.
     """
     return Rates(LocMemCache("chatmemory.access.rates", {"OPTIONS": {"MAX_ENTRIES": KEYS_MAX}}))
 
@@ -100,8 +100,8 @@ def _alias() -> str:
 
 
 def check_requests_are_counted(**_: object) -> list[Caution]:
-    """Return a warning if the cache cannot keep counts, else []. This is a system check of
-    Django.
+    """Return a warning if the cache that counts requests is a DummyCache, which keeps nothing. Else
+    return []. This is a system check of Django.
     """
     if not isinstance(caches[_alias()], DummyCache):
         return []
@@ -139,7 +139,9 @@ class SharedThrottle(SimpleRateThrottle):
         return self._seconds is None
 
     def wait(self) -> float | None:
-        """Return the seconds to wait before a refused request may be repeated."""
+        """Return the seconds to wait before a refused request may be repeated. None if the request
+        was allowed.
+        """
         return self._seconds
 
 

@@ -1,4 +1,4 @@
-"""Limits the conversations that a program may see by a prefix of their ids.
+"""Lets a program see only the conversations whose ids begin with a prefix.
 
 The prefix is given directly, or belongs to the program's API token.
 """

@@ -37,7 +37,8 @@ def create_token(
 ) -> str:
     """Create a token and return its secret.
 
-    The token expires after `days`. None stands for the setting TOKEN_DAYS, and 0 for never.
+    The token gives the permissions of `role`, for conversations whose ids begin with `prefix`. The
+    token expires after `days`. None stands for the setting TOKEN_DAYS, and 0 for never.
 
     Raises IntegrityError if another token has this name, and UnstorableText for a name or prefix
     that the database cannot store. Raises ValidationError for any other invalid value.

@@ -199,8 +199,8 @@ def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
 
 
 def at_share(ordered: Sequence[int], share: float) -> int:
-    """Return the smallest number such that at least this share of all numbers is not above it.
-    `ordered` are the numbers, sorted.
+    """Return the smallest of the numbers `ordered` such that at least this share of them is not
+    above it. The numbers must be sorted.
 
     A share of 0.5 gives the median, and 0.9 the 90th percentile.
     """

@@ -33,8 +33,9 @@ def is_of_first_half(id: str) -> bool:
 class Counted(NamedTuple):
     """A conversation that counts for an advice, with numbers that are computed once.
 
-    `half` is 0 for the first half of the conversations, else 1 (see `is_of_first_half`). `per_fact`
-    is 1 divided by the number of facts needed again, or 0 if no fact was needed.
+    `measured` is the conversation, and `figures` are its figures under the tried policies. `half`
+    is 0 for the first half of the conversations, else 1 (see `is_of_first_half`). `per_fact` is 1
+    divided by the number of facts needed again, or 0 if no fact was needed.
 
     `parts` are prices per token, divided by the cost of sending everything. They are for tokens
     that are sent anew, read from the prompt cache, and written to the prompt cache.

@@ -1,4 +1,5 @@
-"""Measures how many facts requested policies hold, and what their prompts cost. Also gives advice.
+"""Measures requested policies on conversations: how many facts each policy holds, and what its
+prompts cost. Also gives advice.
 
 For the advice, many limits are tried, not only the requested policies.
 """
@@ -43,8 +44,9 @@ class Recalls:
         self._of_each: dict[str, list[Recall]] = {}
 
     def add(self, histories: Sequence[History], measured: Measured) -> None:
-        """Add a conversation. `histories` has its history once for each requested policy, in the
-        order of `policies`: each policy may count tokens differently.
+        """Add a conversation; `measured` has its figures for the advice. `histories` has its
+        history once for each requested policy, in the order of `policies`: each policy may count
+        tokens differently.
         """
         if histories:
             found = recalls_of(histories, self.policies, self.rules)
@@ -63,8 +65,9 @@ class Recalls:
         """Add a conversation with the messages `said`, from a file or a request. Only its newest
         MEASURED_MAX messages are measured.
 
-        `tried` are the policies to compare for the advice, and `today` is the policy in force.
-        `words` are additions to the rules that find facts.
+        `name` becomes the id of the conversation. `tried` are the policies to compare for the
+        advice, and `today` is the policy in force. `words` are additions to the rules that find
+        facts.
         """
         newest = said[-MEASURED_MAX:]
         history, *histories = histories_for(newest, [tried.kind, *self.policies], words)
@@ -92,8 +95,8 @@ class Recalls:
 
 
 def kind_to_try(policies: Iterable[Policy | None], today: Policy | None = None) -> Policy:
-    """Return the policy whose limit is varied for the advice: the policy in force, `today`, or if
-    there is none, the first of `policies`.
+    """Return the policy whose limit is varied for the advice: the policy in force, `today`, else
+    the first of `policies` that is not None, else a token window.
     """
     found = (each for each in (today, *policies) if each is not None)
     return next(found, TokenWindow(1)).enforced()
@@ -104,7 +107,8 @@ def tried_for(
 ) -> TriedPolicies:
     """Return the policies to try for an advice: variants of the policy `kind`, under many limits.
 
-    The limits of `policies` and of `today` are also tried if they have the unit of `kind`.
+    The limits of `policies` and of `today` are also tried if they have the unit of `kind`. `rules`
+    are the rules of the provider's prompt cache.
     """
     named = (each for each in (today, *policies) if each is not None)
     return tried_of_kind(kind, {each.limit for each in named if each.unit == kind.unit}, rules)

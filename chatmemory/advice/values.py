@@ -117,8 +117,8 @@ class Measured(NamedTuple):
 
     @property
     def sends_everything(self) -> bool:
-        """Whether the policy in force has the option `meters_only`: it counts tokens, but no
-        message leaves memory.
+        """Whether the policy in force has the option `meters_only`: the policy counts tokens, but
+        evicts no message. False without a policy.
         """
         return self.policy is not None and self.policy.meters_only
 
@@ -191,7 +191,7 @@ class Option:
 
     @property
     def text(self) -> str:
-        """The policy as text, such as `token_window:4000`, or `everything`."""
+        """The policy as text, such as `token_window:4000`; `everything` if `policy` is None."""
         return text_of_policy(self.policy)
 
     def dominates(self, other: Option) -> bool:
@@ -285,6 +285,8 @@ class Advice:
     - `options`: all tried windows with room for the largest turn, cheapest first.
     - `dominated`: how many of the `options` are worse in every way than another option.
     - `others`: at most three further options to show.
+    - `prompts`: figures of the prompts, such as the longest.
+    - `goals`: the goals that an advised window must reach.
     """
 
     verdict: Verdict
@@ -318,9 +320,9 @@ class Advice:
 
     @property
     def checked(self) -> tuple[float, float] | None:
-        """The cost of the advised window in each half of the conversations.
+        """The relative cost of the advised window in each half of the conversations.
 
-        None if a half is empty, or if the advice is no window.
+        None if a half is empty, or if no window is advised.
         """
         first, second = self.pick.halves if self.pick and self.pick.policy else (None, None)
         return None if first is None or second is None else (first, second)

@@ -21,8 +21,8 @@ NAMED = 3  # ids of conversations in a sentence
 
 
 def policy_short(policy: Policy | None) -> str:
-    """Return a policy in a few words, such as `80,000 tokens, trimmed to 50 % when full`. For a
-    policy that only measures, it is `Everything`.
+    """Return a policy in a few words, such as `80,000 tokens, trimmed to 50 % when full`. For None,
+    and for a policy that only measures, it is `Everything`.
     """
     if policy is None or policy.meters_only:
         return "Everything"
@@ -30,7 +30,9 @@ def policy_short(policy: Policy | None) -> str:
 
 
 def policy_long(policy: Policy | None) -> str:
-    """Return a policy as an instruction, such as `Set the limit to 80,000 tokens, trimmed to …`."""
+    """Return a policy as an instruction, such as `Set the limit to 80,000 tokens, trimmed to …`.
+    For None, and for a policy that only measures, it is `Send everything`.
+    """
     if policy is None or policy.meters_only:
         return "Send everything"
     return f"Set the limit to {_limit_words(policy)}"
@@ -38,7 +40,8 @@ def policy_long(policy: Policy | None) -> str:
 
 def policy_verb(policy: Policy | None) -> str:
     """Return the label of the button that sets a policy, such as `Set limit to 80,000`. Options of
-    the policy are not named.
+    the policy are not named. For None, and for a policy that only measures, it is `Send
+    everything`.
     """
     if policy is None or policy.meters_only:
         return "Send everything"
@@ -84,7 +87,7 @@ def cost_name(prices: Prices) -> str:
 
 
 def effect_words(today: Option | None, option: Option, prices: Prices) -> str:
-    """Return the effect of an option compared with `today`, the option in force, such as `facts
+    """Return the effect of an option as text, compared with the option in force, `today`: `facts
     held: 24 → 25 of 25; relative cost: 1.43 → 1.00`.
 
     If `today` is None, return the figures of the option alone.
@@ -186,8 +189,8 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
 def headline(advice: Advice) -> str:
     """Return what the advice says to do in one sentence, without a full stop.
 
-    For the verdict CHEAPEST, the sentence says "Cheapest" and advises nothing, because answers may
-    need earlier messages.
+    For the verdict CHEAPEST, the sentence names the cheapest limit, but does not advise it. Answers
+    may need earlier messages although no fact was needed again.
     """
     pick, goals = advice.pick, advice.goals
     match advice.verdict:

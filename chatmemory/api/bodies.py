@@ -23,8 +23,8 @@ class LengthRequired(ChatMemoryError):
 class BodyLimit(NamedTuple):
     """The size limit of a request's body, in bytes.
 
-    `size` is the limit of the content, and `setting` names the setting that has it. A form with a
-    file may have `beside` more bytes.
+    `size` is the limit of the content, or of the file in a form, and `setting` names the setting
+    with this limit. The other fields of such a form may have `beside` more bytes.
     """
 
     size: int
@@ -57,7 +57,8 @@ def check_body(request: HttpRequest, limit: BodyLimit) -> None:
     """Check the length of a body before the body is read.
 
     Raises RequestDataTooBig for a body above `limit`. Under WSGI, raises LengthRequired for a body
-    that is sent in chunks, without a length. Under ASGI, sets the missing length of such a body.
+    that is sent in chunks, without a length. Under ASGI, such a body has already arrived: its
+    length is set in the request.
     """
     declared = request.META.get("CONTENT_LENGTH", "")
     is_wsgi = "wsgi.input" in request.META

@@ -117,8 +117,8 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 class CacheField(NameField):
     """The name of a provider's prompt cache.
 
-    The OpenAPI document shows this field as a plain string, because other fields named `provider`
-    have other values.
+    Other fields named `provider` have other values than this one. So the OpenAPI document shows
+    this field as a plain string, not as an enumeration.
     """
 
 

@@ -111,7 +111,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
 
 def read_key(header: str) -> str:
     """Return the key in a header Idempotency-Key, with or without quotation marks. Raises
-    InvalidKey.
+    InvalidKey for a key that is empty, too long or not printable ASCII.
     """
     text = header.strip()
     if not _KEY.fullmatch(text):
@@ -124,7 +124,8 @@ def claimed_key(caller: str, key: str) -> Iterator[None]:
     """Hold an idempotency key during the transaction of the change and its response. Raises
     KeyInUse while another request holds the key.
 
-    On SQLite, another process waits until the transaction ends, and then finds the response.
+    On SQLite, a request in another process does not get this error: it waits until the transaction
+    ends, and then finds the response.
     """
     claim = (caller, key)
     in_use = f"the first request with the key {key!r} is still in progress: try again later"

@@ -268,7 +268,9 @@ class OperationSchema(AutoSchema):
     def get_operation(
         self, path: str, path_regex: str, path_prefix: str, method: str, registry: ComponentRegistry
     ) -> Schema | None:
-        """Return the description of an operation, and add the named schemas to the document."""
+        """Return the description of an operation, and add the named schemas to the document. None
+        if the operation is excluded from the document.
+        """
         for name, schema in _components().items():
             component = ResolvedComponent(  # type: ignore[no-untyped-call]  # drf-spectacular has no types here
                 name,

@@ -98,8 +98,10 @@ def reads(
     """Return a decorator for a handler that changes nothing. `name` is the operation id of the
     handler.
 
-    `refusals` are error statuses of this handler, in addition to those of every handler. With
-    `is_conditional`, the handler answers 304 if the caller already has the response.
+    `query` or `body` is the class that checks the parameters, and `response` describes the response
+    in the OpenAPI document. `refusals` are error statuses of this handler, in addition to those of
+    every handler. With `is_conditional`, the handler answers 304 if the caller already has the
+    response.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
     parameters: list[OpenApiParameter | type[Query]] = [query] if query else []
@@ -118,6 +120,9 @@ def changes(
 ) -> Callable[[Handler], Handler]:
     """Return a decorator for a handler that changes something. It documents the handler and makes
     it idempotent. `name` is its operation id.
+
+    `body` is the class that checks the body, and `response` describes the response in the OpenAPI
+    document.
     """
     more = (*WITH_A_BODY, *OF_CHANGES)
     document = _documents(name, status, response, body, [*headers, _REPLAYED], more)

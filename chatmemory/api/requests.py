@@ -113,15 +113,18 @@ class CreateMemoryRequest(Body):
 
 
 class ChangeMemoryRequest(Body):
-    """The changes of a conversation. Members that are left out stay as they are."""
+    """A new policy for a conversation, new labels, or both. A value that is left out does not
+    change.
+    """
 
     policy = fields.PolicyField(required=False)
     labels = fields.LabelsField(required=False)
 
 
 class CompactRequest(Body):
-    """A summary, and the messages that it replaces. The body has exactly one of `covering`,
-    `keep_last` and `keep_tokens`.
+    """A summary, and the messages that it replaces: those in `covering`, or all but the newest
+    (`keep_last` messages, or `keep_tokens` tokens). The body has exactly one of these three
+    members.
     """
 
     summary = fields.TextField(
@@ -199,7 +202,7 @@ class ListRequest(serializers.BaseSerializer[Any]):  # it reads, and has no row
 
     def run_validation(self, data: JsonValue = empty) -> Parameters:
         """Return a dictionary. `messages` is the list as it was sent, and `sent` has the messages
-        that were read from it. Raises InvalidField.
+        that were read from it. Raises InvalidField if the list or a message is invalid.
         """
         return {"sent": fields.read_messages(data, field=""), "messages": data}
 
@@ -262,8 +265,8 @@ class WindowQuery(Query):
     )
 
     def get_fields(self) -> dict[str, AnyField]:
-        """Add the parameter `as`, because Python does not allow `as` as the name of an
-        attribute.
+        """Add the parameter `as`, the message format. The class cannot have it as an attribute,
+        because Python reserves the name `as`.
         """
         return {**super().get_fields(), "as": fields.FormatField()}
 
@@ -307,7 +310,7 @@ Shape = type[serializers.BaseSerializer[Any]]  # it reads, and has no row
 
 def checked(shape: Shape, values: object) -> Parameters:
     """Return the values of a query or a body, checked by its class `shape`. Raises ValidationError
-    and InvalidField.
+    or InvalidField for an invalid value.
     """
     serializer = shape(data=values)
     serializer.is_valid(raise_exception=True)
@@ -316,7 +319,8 @@ def checked(shape: Shape, values: object) -> Parameters:
 
 
 def read_body(shape: Shape, request: Request) -> Parameters:
-    """Return the checked values of a request's body. Raises ValidationError and InvalidField.
+    """Return the checked values of a request's body. Raises ValidationError or InvalidField for an
+    invalid value.
 
     The body is read only once per request. The decoded lists of messages in the body are emptied
     after reading, because these lists take more memory than the messages read from them.
@@ -335,7 +339,8 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
     body.
 
     - Messages are read, and their tokens are counted.
-    - A list that replaces the window, and a summary, are planned.
+    - The replacement of the window by a list, or of messages by a summary, is prepared but not
+      stored.
     - For a new policy, the tokens in the window are counted again.
 
     Errors are ignored here, and raised when the body is used.

@@ -50,8 +50,8 @@ def caption(change: ChangeResult, note: str = "") -> Caption:
     """Return the caption of a change. If the change is only simulated, the caption says what would
     happen.
 
-    `note` is the note of the step. After an add that evicted messages, the note says why no summary
-    replaced them.
+    `note` is the note of the step. After an add that evicted messages, the caption ends with the
+    note, such as why no summary replaced them. Notes of imports and branches are left out.
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost

@@ -32,8 +32,9 @@ class Cause:
     - `beside`: a few words that name the other message. If it is unknown, `short` is used.
     - `listed`: the words of a caption for all messages that left for this reason.
     - `line`: the words after a message in a receipt. If empty, `beside` is used.
-    - `detail`: a sentence for *Why?* that names the other message.
-    - `other`: the words for the other message if it is unknown.
+    - `detail`: a sentence that names the other message, for the answers of *Why?* on pages.
+    - `other`: the words for the other message in `detail` and `listed` if it is unknown, such as `a
+      call`.
     """
 
     short: str
@@ -215,7 +216,7 @@ def cause_of(
 ) -> Cause:
     """Return the words for a reason.
 
-    - `misfit`: why a message could not stay that left in the step that added it, else None.
+    - `misfit`: if the message left in the step that added it, why it could not stay; else None.
     - `by_client`: whether a client decided the change. The reasons are then guesses from the
       client's lists.
     - `kind`: the kind of the step. After a "repair", a missing message was left out by the repair.
@@ -254,8 +255,8 @@ def cause_in(change: ChangeResult, evicted: Eviction) -> Cause:
 
 
 def choice(change: ChangeResult) -> str:
-    """Return words for the messages that a change evicted because of the limit. They follow "was",
-    such as `the oldest`.
+    """Return words for the messages that a change evicted because of the limit. The words can
+    follow "was": `the oldest`.
 
     If older messages are pinned, the words are `the oldest that could leave`.
     """
@@ -264,8 +265,8 @@ def choice(change: ChangeResult) -> str:
 
 
 def own_choice(change: ChangeResult) -> str:
-    """Return words for the messages that were chosen by a policy's own rule of eviction. They
-    follow "was", such as `chosen by the policy’s own rule`.
+    """Return words for the messages that were chosen by a policy's own rule of eviction. The words
+    can follow "was": `chosen by the policy’s own rule`.
 
     Returns "" if the policy evicts the oldest messages.
     """

@@ -202,8 +202,10 @@ def why_in(
 ) -> Explanation:
     """Explain why a message is in memory, and how much can be added before the message leaves.
 
-    `clearing` is the change that cleared the tool result. Then the explanation says why a
-    placeholder replaced the result. Raises LookupError if the message is not in this window.
+    If the message is a tool result that was cleared, `clearing` is the change that cleared it. Then
+    the explanation says why a placeholder replaced the result.
+
+    Raises LookupError if the message is not in this window.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     if position is None:
@@ -231,9 +233,7 @@ def why_index(index: Index, seq: int) -> Explanation:
 
 
 def not_in_replay(seq: int, window: WindowView) -> Explanation:
-    """Explain that a message would not be in memory under another limit that had always been in
-    force.
-    """
+    """Explain that a message would not be in memory if another limit had always been in force."""
     question = f"Would {named(seq)} be in memory?"
     limit = in_unit(window.policy.limit, window.policy) if window.policy else "this limit"
     detail = f"With {limit} from the first message on, memory would not hold it at this step."

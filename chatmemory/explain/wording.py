@@ -154,15 +154,16 @@ def seqs(numbers: Sequence[int]) -> str:
 
 
 def policy_name(policy: Policy | None) -> str:
-    """Return the display name of a policy's kind."""
+    """Return the display name of a policy's kind; `Client decides` for None."""
     return "Client decides" if policy is None else policy.label
 
 
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
+    For None, it is `the client’s own`.
 
-    If the previous policy `before` is given, options that it had, and a changed estimator, are
-    named as well.
+    If the previous policy `before` is given, its options that `policy` lacks follow as `no longer
+    …`. A changed estimator is also named.
     """
     if policy is None:
         return "the client’s own"

@@ -73,7 +73,7 @@ class Places:
 
     def of_value(self, n: int = 0) -> str:
         """Return the position of the JSON value with index `n` in a file, such as "line 5". If the
-        file is one document, return the position of the document.
+        file is one document, return ".", or the path of the conversation in a list, such as ".[3]".
         """
         if n < len(self.numbers):
             return line_name(self.numbers[n])
@@ -192,9 +192,9 @@ class Account(Sequence[JsonValue]):
     ) -> Iterator[Loss]:
         """Yield what was lost when the records were read as the transcript `read`.
 
-        Each property of a record whose words are in no message is one loss. A whole record is one
-        loss if no message was read from it, and the format does not know where its words are.
-        Records with a mark other than "read" are left out.
+        A property of a record is one loss if its words are in no message. If no message was read
+        from a record, and the format does not know where its words are, the whole record is one
+        loss. Records with a mark other than "read" are left out.
 
         `content_of` and `kinds` are fields of `Format`.
         """
@@ -251,7 +251,8 @@ _ABOUT_WHOLE = {"settings", "extensiondata", "revert", "todos"}
 
 
 def beside(value: JsonValue, turns: Iterable[JsonValue], read: Transcript) -> Iterator[Loss]:
-    """Yield a loss for each property outside the messages whose words are in no message.
+    """Yield a loss for each property outside the messages if the words of the property are in no
+    message.
 
     `value` is the whole conversation as JSON, and `turns` are its messages as JSON.
     """

@@ -77,7 +77,8 @@ class SessionBuilder:
         `kept`.
 
         The first `ahead` kept messages come before the summary, and the rest after it. With
-        `is_opaque`, the file has no readable text of the summary.
+        `is_opaque`, the file has no readable text of the summary. `trigger`, `tokens_before` and
+        `tokens_after` are fields of `Compaction`; None if unknown.
         """
         covered = tuple(position for position in self.window if position not in kept)
         stay = [position for position in self.window if position in kept]

@@ -9,8 +9,8 @@ was edited meanwhile, it is written with its new texts:
   difference has a hole, which names the text.
 - The hole `{"$": [name, start, end, length]}` stands for the characters from `start` to `end` of a
   text with this length. The hole `{"$": [name]}` stands for the JSON value in a text. If the
-  original string is longer than the text, such as a data URL, `before` and `after` are the rest of
-  the string.
+  original string is longer than the text, such as a data URL, the hole also has the properties
+  `before` and `after`: the rest of the string.
 - An original value replaces a written value only if the writer still writes that value. If the
   value has a text with a hole, only its shape must be the same.
 

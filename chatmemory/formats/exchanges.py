@@ -41,8 +41,9 @@ class Call:
       messages.
     - `time`: a text by which the calls of a session are sorted, or "".
     - `name`: the name for a conversation without a session.
-    - `trace`, `level`: a trace is recorded as nested records, which may repeat each other's
-      messages. Of the records with the same trace, only those with the lowest level are read.
+    - `trace`, `level`: the id of the call's trace, and the rank of the record's type: 0 for a model
+      call. A trace is recorded as nested records, which may repeat each other's messages. Of a
+      trace, only the records with the lowest rank are read.
     - `at`: the time of messages that have no time of their own.
     - `beside`: the other properties of the record. Words there that are in no message are reported
       as lost.

@@ -87,7 +87,7 @@ class RawTranscript:
 
     - `name`: the conversation's id in the file, or None.
     - `turns`: the JSON values in the list of messages.
-    - `losses`: what was lost in finding them.
+    - `losses`: what was lost when the conversation was found.
     - `places`: the index of each turn in the file's list of records, if `turns` is only a part of
       this list; else empty.
     """

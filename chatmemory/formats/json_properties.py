@@ -55,9 +55,11 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the first text among these properties, or None if there is no text.
+    """Return the first text among these properties that is not empty. If there is none, return ""
+    or None.
 
-    Raises InvalidMessage if a property before this text is no string.
+    Properties that are missing or null are skipped. Raises InvalidMessage if another property
+    before this text is no string.
     """
     found: str | None = None
     for name in names:
@@ -148,7 +150,7 @@ def json_object(text: str) -> JsonDict | None:
 
 
 def arguments_text(value: JsonValue) -> str | None:
-    """Return a tool call's arguments as JSON text. A text is returned unchanged.
+    """Return a tool call's arguments as JSON text. A text and None are returned unchanged.
 
     Raises InvalidMessage if the arguments are nested too deeply, or have a number that is too long.
     """

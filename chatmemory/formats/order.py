@@ -31,8 +31,8 @@ _TIMES = (
 def is_newest_first(turns: Sequence[JsonValue]) -> tuple[bool, tuple[Loss, ...]]:
     """Return whether a list begins with the newest message, and the losses to report.
 
-    True if the times of all its messages decrease. A loss says that the list is reversed, or that
-    its times are in no order. A list in which a message has no time is read as it is.
+    True if the times of the messages decrease. A loss says that the list is reversed, or that its
+    times are in no order. If a message has no time, the result is False without losses.
     """
     times: list[float] = []
     for turn in turns:

@@ -1,5 +1,5 @@
-"""Lists that save memory: their items are pickled and compressed. Python objects would take several
-times the size of a file.
+"""Lists that save memory: their items are pickled and compressed. As Python objects, the items of a
+file would take several times the size of the file.
 """
 
 from __future__ import annotations

@@ -95,9 +95,9 @@ class MemoryStep(Resource):
     def get(self, request: Request, memory_id: str, n: int, parameters: Parameters) -> Response:
         """Show one step.
 
-        Returns the messages that arrived, the messages that were evicted and why, the sum line by
-        line (`receipt`), and the exact terms that a summary lost. If there are more messages,
-        `later` is the URL of the next part.
+        Returns the messages that arrived, the messages that were evicted and why, and the exact
+        terms that a summary lost. `receipt` shows line by line how the size of memory changed. If
+        there are more messages, `later` is the URL of the next part.
         """
         start = parameters.get("after", 0)
         end = start + parameters["size"]

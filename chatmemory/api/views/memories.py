@@ -31,9 +31,9 @@ class Memories(Resource):
     def get(self, request: Request, parameters: Parameters) -> Response:
         """List conversations.
 
-        The latest active come first unless `ordering` says otherwise. `next` and `previous` are the
-        URLs of the adjacent pages. With `count=true`, `count` is the number of all matching
-        conversations.
+        The conversations with the latest activity come first unless `ordering` says otherwise.
+        `next` and `previous` are the URLs of the adjacent pages. With `count=true`, `count` is the
+        number of all matching conversations.
         """
         paging = {name: parameters.pop(name) for name in ("ordering", "size")}
         cursor, is_counted = parameters.pop("cursor", ""), parameters.pop("count")

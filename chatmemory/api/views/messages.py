@@ -55,10 +55,11 @@ class MemoryMessages(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> HttpResponse:
         """Show what the model sees.
 
-        Returns the window now or after a step, always complete. The response can be linted or
-        repaired for a provider; the stored window stays as it is. If-None-Match works only for the
-        current window, without `lint` and `repair`: their rules can change while the version stays
-        the same.
+        Returns the window now or after a step, always complete. With `lint`, the response lists
+        what a provider would reject or may mishandle. With `repair`, it has a window that the
+        provider accepts; the stored window stays as it is. If-None-Match works only for the current
+        window, without `lint` and `repair`. The rules of these two can change while the version
+        stays the same.
         """
         if parameters.keys() == {"as"} and (unchanged := _not_modified(request, memory_id)):
             return unchanged
@@ -290,7 +291,8 @@ class Store(Resource):
     def get(self, request: Request, memory_id: str) -> HttpResponse:
         """Return the messages in memory (getMessages).
 
-        Messages that a lowered limit hides are included. For an unknown id the list is empty.
+        Messages over a lowered limit are included, although the model does not see them. For an
+        unknown id the list is empty.
         """
         with one_snapshot():
             messages = protocol.messages_in_parts(check_id(memory_id))
