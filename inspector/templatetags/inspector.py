@@ -280,7 +280,9 @@ def absolute(context: Context, address: str) -> str:
 
 @register.simple_tag
 def sort_link(query: ShownPage, key: str) -> str:
-    """Return the URL of the overview sorted by the column `key`, with the same filters."""
+    """Return the URL of the overview in the order `key`, such as "activity", with the same
+    filters.
+    """
     return str(query.link(sort=key))
 
 

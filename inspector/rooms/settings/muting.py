@@ -17,8 +17,8 @@ from inspector.shell.room import Muted, RoomCause
 
 
 def muted() -> dict[str, Muted]:
-    """Return the muted causes by name. A cause is a flag, or a cause that a room adds to the
-    overview.
+    """Return the muted causes by name. Each name is the name of a flag, or of a cause that a room
+    adds to the overview.
     """
     return {
         each.flag: Muted(each.count, each.muted_by, each.muted_at)
