@@ -157,7 +157,7 @@ def test_the_http_store_replays_every_sequence(part, served, record_property):
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_http_store_recovers_as_in_every_sequence(part, served, db, tmp_path, record_property):
     """The archive that the server exports is imported here."""
-    chosen = (recoveries() if IS_WHOLE else sample(EVERY // 2, recoveries))[part::PARTS]
+    chosen = (recoveries() if IS_WHOLE else sample(EVERY, recoveries))[part::PARTS]
     known = replay_over_http(chosen, served)
     if known and (IS_WHOLE or part == 0):
         verify_over_http(known, served)
