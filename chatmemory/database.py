@@ -1,9 +1,9 @@
 """Gives access to the library's database: the database to which the project's routers write
 conversations.
 
-All tables of the library are written and read there. A replica could lack a message that was added
-a moment ago. Every transaction, connection and query is made here, or by a manager that uses this
-module.
+All tables of the library are written and read there, and never in a replica, which could lack a
+message that was added a moment ago. Every transaction, connection and query is made here, or by a
+manager that uses this module.
 """
 
 from __future__ import annotations

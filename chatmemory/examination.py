@@ -20,7 +20,8 @@ class Examination:
     first.
 
     While conversations are stored, `go_on` takes a quarter of the time. When all are stored, `rest`
-    derives what is left. If the process is interrupted, the site does it later.
+    derives what is left. If the process is interrupted, the thread of the site derives the data
+    later.
     """
 
     def __init__(self) -> None:

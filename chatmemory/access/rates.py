@@ -117,9 +117,9 @@ def check_requests_are_counted(**_: object) -> list[Caution]:
 class SharedThrottle(SimpleRateThrottle):
     """Base class of REST framework throttles that count in the shared cache.
 
-    The rate comes from REST framework's setting DEFAULT_THROTTLE_RATES, under the name `scope`.
-    None there means no limit, and a missing name means `default`. A rate of 100/minute gives 100
-    `num_requests` and a `duration` of 60 seconds.
+    The rate comes from REST framework's setting DEFAULT_THROTTLE_RATES, under the name `scope`. The
+    value None means no limit. If the name is missing, the rate is `default`. A rate of 100/minute
+    gives 100 `num_requests` and a `duration` of 60 seconds.
     """
 
     scope: str

@@ -229,7 +229,9 @@ def cause_of(
 
 
 def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
-    """Return a few words for a reason. They do not name the message that caused the eviction."""
+    """Return a few words for a reason (see `cause_of` for the arguments). They do not name the
+    message that caused the eviction.
+    """
     return cause_of(reason, misfit, by_client).short
 
 

@@ -1,8 +1,8 @@
 """Gemini: `{"systemInstruction": …, "contents": [{"role": …, "parts": [part, …]}, …]}`.
 
 Source of the shapes: Google's API reference, generateContent, Content and Part. Names are in
-camelCase. A message that was read with names in snake_case, as in Google's libraries, is written
-with them again.
+camelCase. A message that was read with names in snake_case, as in Google's libraries, is written in
+snake_case again.
 
 - The response of a function is an object, which becomes JSON text in a message. From `{"result":
   text}` and `{"output": text}`, only the text is read. `{"error": …}` becomes an error. Google's

@@ -13,8 +13,9 @@ Messages from items:
 Items that no message can express are kept in the attributes of a message:
 
 - Settings such as `additional_tools` and `mcp_list_tools` are kept with the message before them.
-- `compaction`, `item_reference` and items of unknown types are kept with their answer. Without an
-  answer, they become a message with a placeholder text, such as `[compaction cmp_1]`.
+- `compaction`, `item_reference` and items of unknown types are kept with the answer that they
+  belong to. Without an answer, they become a message with a placeholder text, such as `[compaction
+  cmp_1]`.
 
 Messages from other formats are written as items that OpenAI accepts. A system message becomes an
 item with the role system. If it was read from `instructions`, it is written there again. Reasoning
