@@ -229,8 +229,8 @@ def cause_of(
 
 
 def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: bool = False) -> str:
-    """Return a few words for a reason (see `cause_of` for the arguments). They do not name the
-    message that caused the eviction.
+    """Return a few words for a reason, without the message that caused the eviction. The arguments
+    are those of `cause_of`.
     """
     return cause_of(reason, misfit, by_client).short
 

@@ -302,8 +302,8 @@ def room_before(window: WindowView, position: int) -> int:
 
     All older messages leave first, except pinned messages and the first system message. A tool
     result leaves with its tool call. With options such as `low_water`, the message may stay longer
-    than the number says. The result is 1 if messages are over a lowered limit, because the next add
-    evicts them.
+    than the number says. With such options, the result is 1 if messages are over a lowered limit,
+    because the next add evicts them.
     """
     policy = window.policy
     assert can_decide(policy)
