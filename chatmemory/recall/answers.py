@@ -6,7 +6,7 @@ Whether memory had lost the value is not decided here. A replay or the ledger sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +17,9 @@ from chatmemory.recall.asked import (
     answers_openly,
     asks_for,
     is_unlikely,
+    may_answer_openly,
+    may_ask_for,
+    may_be_unlikely,
     opens_with,
 )
 from chatmemory.recall.facts import NO_WORDS, Words, is_pasted
@@ -25,7 +28,7 @@ from chatmemory.recall.requests import Asked, asked_in
 from chatmemory.recall.sessions import is_by_program
 from chatmemory.recall.user_texts import Said, UserText, user_text
 from chatmemory.recall.value_search import Search
-from chatmemory.recall.values import Value, longest_first, words_in
+from chatmemory.recall.values import MOST_CANDIDATES, Value, longest_first, words_in
 
 _NO_KINDS: frozenset[str] = frozenset()
 
@@ -95,6 +98,20 @@ class _Rules:
         is_asked = question is not None and not (question.is_silent and self._text.is_long)
         return is_asked or bool(self._reminded)
 
+    def may_take(self, value: Value) -> bool:
+        """Return whether a value may be an answer, whatever earlier texts say."""
+        question = self._question
+        return (
+            _is_exact(value)
+            or bool(self._reminded)
+            or any(may_ask_for(each, value, self._text) for each in self._requests)
+            or (question is not None and may_answer_openly(question, value, self._text))
+        )
+
+    def may_take_phrase(self, value: Value) -> bool:
+        """Return whether words may be an answer, whatever earlier texts say."""
+        return self.as_phrase(value).is_forced
+
     def phrases(self) -> list[Value]:
         is_asked = self._question is not None and self._question.is_request
         return [*self._reminded.phrases, *(self._text.first_phrases if is_asked else ())]
@@ -106,13 +123,18 @@ class _Rules:
         is_asked = self._question is not None and not self._question.is_silent
         return [] if is_asked or self._reminded else self._text.contradicting
 
+    def may_correct(self, value: Value) -> bool:
+        """Return whether words may be a correction, whatever earlier texts say."""
+        text, (start, end) = self._text, value.place
+        if not may_be_unlikely(value, text) or text.asks_back(end):
+            return False
+        return not (text.quotes(start) or text.is_reported(end))
+
     def corrects(self, value: Value, given: Iterable[Given]) -> bool:
         """Return whether a contradicting user repeats words that are unlikely to be equal by
         chance.
         """
-        text, (start, end) = self._text, value.place
-        is_other = text.is_reported(end) or text.quotes(start) or text.asks_back(end)
-        return not is_other and is_unlikely(value, text, given)
+        return is_unlikely(value, self._text, given) and self.may_correct(value)
 
     def by_kind(self, value: Value, given: Iterable[Given]) -> Answer:
         """Return a value as an `Answer`, with whether a request names the value's kind of fact, and
@@ -130,7 +152,7 @@ class _Rules:
         is_requested = question is not None and answers_openly(question, value, self._text, given)
         return Answer(value, is_requested, self._reminded.tells(value))
 
-    def as_phrase(self, value: Value, given: Iterable[Given]) -> Answer:
+    def as_phrase(self, value: Value, given: Iterable[Given] = ()) -> Answer:
         """Return a phrase as an `Answer`, with whether it begins the answer to a question, and
         whether a reminder refers to it.
         """
@@ -151,9 +173,10 @@ class _Reader:
         text = user_text(text_of(self._messages[position]), self._words.reminders)
         rules = _Rules(text, asked_in(self._text_before(position), self._words.requests))
         values = [*text.codes, *text.words] if rules.take_words else text.codes
-        known = self._known(position, longest_first(values))
-        found = [*_answers(rules, known, self._known(position, rules.phrases()))]
-        for value, given in self._known(position, rules.corrections()):
+        known = self._known(position, longest_first(values), rules.may_take)
+        phrases = self._known(position, rules.phrases(), rules.may_take_phrase)
+        found = [*_answers(rules, known, phrases)]
+        for value, given in self._known(position, rules.corrections(), rules.may_correct):
             if _is_free(value, found) and rules.corrects(value, given):
                 found.append(Answer(value))
         self._said.add(position, text)
@@ -166,11 +189,19 @@ class _Reader:
         before = self._messages[position - 1] if position else None
         return before.text or "" if isinstance(before, AiMessage) else ""
 
-    def _known(self, position: int, values: Iterable[Value]) -> list[_Known]:
+    def _known(
+        self, position: int, values: Iterable[Value], may_count: Callable[[Value], bool]
+    ) -> list[_Known]:
         """Return the values that the user gave before, the longest first, each with the earlier
         texts. Values that the assistant has just named are left out.
+
+        So are values that may not count by their own text, unless there are more values than are
+        returned: then the longest ones are chosen first.
         """
-        held = [value for value in dict.fromkeys(values) if self._said.has(value)]
+        likely = [*dict.fromkeys(values)]
+        if len(likely) <= MOST_CANDIDATES:
+            likely = [*filter(may_count, likely)]
+        held = [value for value in likely if self._said.has(value)]
         offered = Search(held).found_in(self._text_before(position)) if held else ()
         new = longest_first(value for value in held if value.name not in offered)
         return [(value, AllGiven(partial(self._given, value))) for value in new]
@@ -204,10 +235,13 @@ def _answers(rules: _Rules, known: Sequence[_Known], phrases: Sequence[_Known]) 
             if _is_free(value, found) and (answer := rule(value, given)).is_forced:
                 found.append(answer)
     for value, _ in known:
-        is_exact = value.shape in ("code", "mail", "link") and value.is_distinctive
-        if is_exact and _is_free(value, found):
+        if _is_exact(value) and _is_free(value, found):
             found.append(Answer(value))
     yield from found
+
+
+def _is_exact(value: Value) -> bool:
+    return value.is_distinctive and value.shape in ("code", "mail", "link")
 
 
 def _is_free(value: Value, found: Iterable[Answer]) -> bool:

@@ -104,10 +104,10 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
     """Return whether a request asks for this value in the user's text. `given` are the earlier
     texts in which the user gave the value.
     """
-    if not request.takes(value.shape) or (request.is_other and not value.is_distinctive):
+    if not may_ask_for(request, value, text):
         return False
     if request.is_again:
-        return value.is_distinctive and value.shape != "words" and not text.refuses
+        return True
     if not request.kinds:
         is_named = value.is_distinctive and _is_named(request, value, text, given)
         return is_named or (request.is_which and _is_proper(value, text, given))
@@ -127,6 +127,15 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
     return any(_was_given_for(request, value, each) for each in given)
 
 
+def may_ask_for(request: Request, value: Value, text: UserText) -> bool:
+    """Return whether a request may ask for a value in the user's text; see `asks_for`."""
+    if not request.takes(value.shape) or (request.is_other and not value.is_distinctive):
+        return False
+    if request.is_again:
+        return value.is_distinctive and value.shape != "words" and not text.refuses
+    return bool(request.kinds) or value.is_distinctive or request.is_which
+
+
 def answers_openly(
     question: Question, value: Value, text: UserText, given: Iterable[Given]
 ) -> bool:
@@ -142,23 +151,28 @@ def answers_openly(
     - A word of the question stands beside the value in the earlier text.
     - The value is the only number in the earlier text.
     """
-    if not _may_answer(text, value.end, question, _LOOSE) or (
-        question.is_silent and not _is_exact(value)
-    ):
-        return False
-    if question.is_other and not value.is_distinctive:
-        return False
-    if _is_mostly(value, question.message) or _is_part_of_question(value, text):
-        return False
-    if text.is_consent and not question.asks_for_something:
-        return False
-    natural = _natural_kinds(value, text.text, value.place)
-    if value.is_cut or (question.kinds and natural and natural.isdisjoint(question.kinds)):
-        return False
-    return _is_clause(question, value, text) and (
+    return may_answer_openly(question, value, text) and (
         _is_telling(value, question)
         or any(_is_told_alike(value, text, question, each) for each in given)
     )
+
+
+def may_answer_openly(question: Question, value: Value, text: UserText) -> bool:
+    """Return whether a text, or its first clause, is nothing but a value that may answer a
+    question; see `answers_openly`.
+    """
+    if value.is_cut or (question.is_silent and not _is_exact(value)):
+        return False
+    if question.is_other and not value.is_distinctive:
+        return False
+    if text.is_consent and not question.asks_for_something:
+        return False
+    if not _is_clause(question, value, text) or _is_mostly(value, question.message):
+        return False
+    natural = _natural_kinds(value, text.text, value.place) if question.kinds else _NO_KINDS
+    if natural and natural.isdisjoint(question.kinds):
+        return False
+    return not _is_part_of_question(value, text) and _may_answer(text, value.end, question, _LOOSE)
 
 
 def _is_clause(question: Question, value: Value, text: UserText) -> bool:
@@ -166,9 +180,10 @@ def _is_clause(question: Question, value: Value, text: UserText) -> bool:
     words = question.words
     if text.opening[1] <= value.start and text.opens_with_sentence(words):
         return False  # the first clause answers already
-    if text.has_only(*value.place, besides=words, most=_MOST_BESIDE):
+    may_begin = text.may_begin_with(value.start, words)
+    if may_begin and text.has_only(*value.place, besides=words, most=_MOST_BESIDE):
         return True
-    is_opening = text.begins_with(*value.place, words, _MOST_IN_CLAUSE)
+    is_opening = may_begin and text.begins_with(*value.place, words, _MOST_IN_CLAUSE)
     if is_opening and not question.is_silent and _is_unmistakable(value):
         return True
     return question.is_request and (
@@ -199,17 +214,17 @@ def opens_with(question: Question, value: Value, text: UserText) -> bool:
     For each two words of the value, one other word is allowed. If the question names a kind of fact
     such as a city, two are allowed. Small words and words of the question do not count.
     """
-    if not _may_answer(text, value.end, question, _LOOSE | {"name"}) or not question.is_request:
+    if not question.is_request or question.is_other or not _is_long(value):
         return False
     if text.is_consent and not question.asks_for_something:
         return False
-    if question.is_other or _is_mostly(value, question.message) or not _is_long(value):
-        return False
-    if _is_part_of_question(value, text):
-        return False
     others = text.others_in_opening(*value.place, question.words)
     count = len(value.key.split())
-    return others is not None and others <= (count if question.kinds & _IN_WORDS else count // 2)
+    most = count if question.kinds & _IN_WORDS else count // 2
+    if others is None or others > most or _is_mostly(value, question.message):
+        return False
+    kinds = _LOOSE | {"name"}
+    return not _is_part_of_question(value, text) and _may_answer(text, value.end, question, kinds)
 
 
 def _may_answer(text: UserText, end: int, question: Question, kinds: frozenset[str]) -> bool:
@@ -238,13 +253,25 @@ def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
     Two long words are unlikely. A single long word must be a name: it has a capital letter inside a
     sentence, in this text and in an earlier text (one of `given`).
     """
+    if not may_be_unlikely(value, text):
+        return False
+    if HAS_CJK.search(value.key) or len(_long_words(value)) > 1:
+        return True
+    return any(is_inside(each.text.text, value.text) for each in given)
+
+
+def may_be_unlikely(value: Value, text: UserText) -> bool:
+    """Return whether repeated words may be `is_unlikely`, whatever earlier texts say."""
     if HAS_CJK.search(value.key):
         return len(value.key) >= _SIGNS_OF_NAME
-    long = [word for word in value.key.split() if len(word) >= _LONG_NOUN and word not in fillers()]
-    if len(long) > 1:
-        return True
-    is_name = value.text[0].isupper() and is_inside(text.text, value.text)
-    return bool(long) and is_name and any(is_inside(each.text.text, value.text) for each in given)
+    long = _long_words(value)
+    return len(long) > 1 or (
+        bool(long) and value.text[0].isupper() and is_inside(text.text, value.text)
+    )
+
+
+def _long_words(value: Value) -> list[str]:
+    return [word for word in value.key.split() if len(word) >= _LONG_NOUN and word not in fillers()]
 
 
 def _is_long(value: Value) -> bool:

@@ -163,6 +163,8 @@ class Nouns:
             words = tuple(_WORD.findall(noun))
             by_word[words[0]].append((words, frozenset(kinds[noun])))
         self._by_word = dict(by_word)
+        plurals = (f"{word}{end}" for word in by_word if len(word) > 2 for end in "sn")
+        self._firsts = frozenset((*by_word, *plurals))
         self._signs = {noun: frozenset(found) for noun, found in signs.items()}
         self._sign_pattern = declared_pattern(
             "|".join(map(re.escape, by_length(signs))) or r"(?!)", family="phrases"
@@ -179,29 +181,29 @@ class Nouns:
         return sorted(found)
 
     def _words_in(self, text: str) -> Iterator[Noun]:
-        known, words = self._by_word, [*_WORD.finditer(text)]
-        end = 0
-        for at, word in enumerate(words):
-            if word.start() >= end:
-                for first in _singulars(word[0]):
-                    if first in known and (found := _longest(known[first], words, at)):
+        said = _WORD.findall(text)
+        if self._firsts.isdisjoint(said):
+            return  # most short texts
+        known, firsts, words, end = self._by_word, self._firsts, [*_WORD.finditer(text)], 0
+        for at, each in enumerate(said):
+            if each in firsts and words[at].start() >= end:
+                for first in _singulars(each):
+                    if first in known and (found := _longest(known[first], said, at)):
                         end = words[at + len(found[0]) - 1].end()
-                        yield Noun(word.start(), end, found[1])
+                        yield Noun(words[at].start(), end, found[1])
                         break
 
 
 _NounWords = tuple[tuple[str, ...], frozenset[str]]
 
 
-def _longest(
-    nouns: Iterable[_NounWords], words: Sequence[re.Match[str]], at: int
-) -> _NounWords | None:
+def _longest(nouns: Iterable[_NounWords], words: Sequence[str], at: int) -> _NounWords | None:
     """Return the longest of these nouns that begins at the word with the index `at`, or None."""
     for noun in nouns:
         size = len(noun[0])
         if size == 1:
             return noun
-        here = tuple(each[0] for each in words[at + 1 : at + size])
+        here = tuple(words[at + 1 : at + size])
         is_whole = len(here) == size - 1 and here[:-1] == noun[0][1:-1]
         if is_whole and noun[0][-1] in _singulars(here[-1]):
             return noun
@@ -506,7 +508,7 @@ def spoken_in(text: str) -> Sequence[Language]:
     """
     if HAS_CJK.search(text):
         return languages()
-    words = _WORD.findall(text)
+    words = list(filter(fillers().__contains__, _WORD.findall(text)))
     counts = {
         each: sum(map(each.fillers.__contains__, words))
         for each in languages()

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from itertools import takewhile
 
 from chatmemory.patterns import declared_pattern
 from chatmemory.recall.kept_readings import MOST_KEPT, kept_if_short
@@ -412,10 +413,40 @@ class UserText:
     def _has_only(
         self, span: tuple[int, int], part: tuple[int, int], besides: frozenset[str], most: int
     ) -> bool:
+        if self._says_more(span, part, besides):
+            return False
         words, small = _words_beside(self._without_nouns, span, part), _small_words()
         return len(words) <= most and all(
             word in small or word in besides or _is_of_signs(word, besides) for word in words
         )
+
+    def _says_more(
+        self, span: tuple[int, int], part: tuple[int, int], besides: frozenset[str]
+    ) -> bool:
+        """Return whether a word shows at once that `_has_only` is False."""
+        (first, last), (start, end) = span, part
+        return any(
+            (first <= at and behind < start) or (end < at and behind <= last)
+            for at, behind, word in self._telling_words
+            if word not in besides
+        )
+
+    def may_begin_with(self, start: int, besides: frozenset[str]) -> bool:
+        """Return whether, before the index `start`, all words may be small words or in `besides`.
+        If not, `has_only` and `begins_with` are False there.
+        """
+        before = takewhile(lambda each: each[1] < start, self._telling_words)
+        return all(word in besides for *_, word in before)
+
+    @cached_property
+    def _telling_words(self) -> list[tuple[int, int, str]]:
+        """The words that are not small, nor in nouns and reminders, with their indices. Texts with
+        other letters than those of English have none, as their length may change.
+        """
+        if not self.text.isascii():
+            return []
+        small, words = _small_words(), _WORD.finditer(self._without_nouns.lower())
+        return [(*each.span(), each[0]) for each in words if each[0] not in small]
 
     def _clause_before(self, start: int) -> int:
         """Return where the clause that contains an index begins."""

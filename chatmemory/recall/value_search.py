@@ -7,7 +7,7 @@ not matter. A plural ending, and a unit after a number, do not matter either.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import compress, count, islice
 
@@ -21,7 +21,6 @@ from chatmemory.recall.values import UNIT, Value, signs_of
 MOST_VALUES = 200  # of a conversation; texts are searched for all of them
 _MOST_BETWEEN = 2  # words that may stand between two words of an address
 _ENDINGS = "ens"  # letters of the endings of plurals and cases
-_ENDS = tuple(_ENDINGS)
 _LONGEST_ENDING, _SHORTEST_STEM = 4, 6
 _WORD = declared_pattern(r"[^\W_]+")
 _WORD_OF_LETTERS = declared_pattern(rf"[^\W_{CJK}]+")  # of a language with spaces
@@ -48,6 +47,8 @@ class Search:
         self._always: list[tuple[str, Value]] = []
         self._places: list[tuple[str, str, Value]] = []
         self._by_signs: list[tuple[str, str, Value]] = []
+        self._joined: defaultdict[str, list[tuple[str, Value]]] = defaultdict(list)
+        self._by_stem: defaultdict[str, list[tuple[str, str, Value]]] = defaultdict(list)
         for name, each in self._values.items():
             if each.shape == "date":
                 self._dates[each.key] = name
@@ -57,6 +58,12 @@ class Search:
                 self._always.append((name, each))
             elif each.shape == "place":  # other words may stand between its own
                 self._places.append((each.key.partition(" ")[0], name, each))
+            elif each.shape == "words":
+                words = each.key.split()
+                stem = _bare(max(words, key=len))
+                self._by_stem[stem].append((_signs(each), name, each))
+                if len(words) > 1:
+                    self._joined[each.key.replace(" ", "")].append((name, each))
             else:
                 self._by_signs.append((_signs(each), name, each))
                 if each.is_number:
@@ -73,6 +80,10 @@ class Search:
         has, lowered = read.signs, read.lowered
         likely = [(name, each) for signs, name, each in self._by_signs if signs in has]
         likely += [(name, each) for first, name, each in self._places if first in lowered]
+        for stem in self._by_stem.keys() & read.stems.keys() if self._by_stem else ():
+            likely += [(name, each) for signs, name, each in self._by_stem[stem] if signs in has]
+        for joined in self._joined.keys() & read.words if self._joined else ():
+            likely += self._joined[joined]
         found = {name for name, each in (*likely, *self._always) if read.holds(each)}
         if self._dates:
             found.update(name for key, name in self._dates.items() if key in read.days)
@@ -131,19 +142,29 @@ class Searched:
         return [*compress(count(), map(str.isalnum, self.lowered))]
 
     @cached_property
-    def _latin(self) -> frozenset[str]:
+    def _words_of_letters(self) -> list[str]:
         """The words of the text in scripts with spaces."""
         has_signs = HAS_CJK.search(self.lowered)
-        return frozenset(_WORD_OF_LETTERS.findall(self.lowered) if has_signs else self._words)
+        return _WORD_OF_LETTERS.findall(self.lowered) if has_signs else self._words
 
     @cached_property
-    def _by_stem(self) -> Mapping[str, Sequence[str]]:
-        """The words in scripts with spaces, by their stems (without endings of plurals and
-        cases).
+    def words(self) -> frozenset[str]:
+        """The different words in scripts with spaces."""
+        return frozenset(self._words_of_letters)
+
+    @cached_property
+    def in_order(self) -> str:
+        """The words in scripts with spaces, without the letters of endings, for a fast test."""
+        return f" {' '.join(map(_bare, self._words_of_letters))} "
+
+    @cached_property
+    def stems(self) -> Mapping[str, Sequence[str]]:
+        """The different words in scripts with spaces, by what they are without the letters of
+        endings.
         """
         found: defaultdict[str, list[str]] = defaultdict(list)
-        for word in self._latin:
-            found[stem_of(word)].append(word)
+        for word in self.words:
+            found[_bare(word)].append(word)
         return found
 
     @cached_property
@@ -199,15 +220,17 @@ class Searched:
         """Return whether the text has the words of a key directly after each other. Endings of
         plurals and cases do not matter.
         """
-        if key in self._latin or self._has_whole(key):
+        if key in self.words:
             return True
-        words = key.split(" ")
-        joined = "".join(words)
-        if joined in self._latin and len(joined) >= _SHORTEST_STEM:
-            return True
+        words = key.split()
         if len(words) == 1:
-            return any(_is_inflected(each, key) for each in self._words_like(key))
-        return all(map(self._words_like, words)) and any(
+            return any(_is_inflected(each, key) for each in self.stems.get(_bare(key), ()))
+        joined = "".join(words)
+        if joined in self.words and len(joined) >= _SHORTEST_STEM:
+            return True
+        if f" {' '.join(map(_bare, words))} " not in self.in_order:
+            return False
+        return self._has_whole(key) or any(
             self._follow_at(at, words) for at in _found(stem_of(words[0]), self.lowered)
         )
 
@@ -217,11 +240,6 @@ class Searched:
         end = start + len(key)
         beside = self.lowered[max(0, start - 1) : start] + self.lowered[end : end + 1]
         return start >= 0 and not any(map(str.isalnum, beside))
-
-    def _words_like(self, word: str) -> Collection[str]:
-        """Return words of the text, among them all that differ from `word` only by an ending."""
-        stem = stem_of(word)
-        return self._latin if stem.endswith(_ENDS) else self._by_stem.get(stem, ())
 
     def _follow_at(self, start: int, words: Sequence[str]) -> bool:
         if _WITHIN_WORD.match(self.lowered, start):
@@ -248,6 +266,13 @@ class Searched:
             word == words[0] and _follow(self._words, start + 1, words[1:])
             for start, word in enumerate(self._words)
         )
+
+
+def _bare(word: str) -> str:
+    """Return a word without all letters at its end that endings have: two words that differ by the
+    ending of a plural or a case have the same.
+    """
+    return word.rstrip(_ENDINGS)
 
 
 def _found(part: str, text: str) -> Iterator[int]:

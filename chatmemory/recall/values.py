@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from chatmemory.patterns import declared_pattern
@@ -378,7 +379,9 @@ def _words(text: str, key: str = "") -> Iterator[Value]:
     are needed.
     """
     part = key.partition(" ")[0]
-    clauses = [span for span in spans_between(_CLAUSE, text) if part in folded(text[slice(*span)])]
+    clauses = [*spans_between(_CLAUSE, text)]
+    if part:
+        clauses = [span for span in clauses if part in folded(text[slice(*span)])]
     parts = [_stripped(text, *span) for span in clauses]
     spans = [span for span in parts if span]
     for span in spans:
@@ -386,7 +389,7 @@ def _words(text: str, key: str = "") -> Iterator[Value]:
     for span in _behind_introductions(text):
         yield from _words_at(text, *span, is_whole=False)
     for each in _NAME.finditer(text):
-        if part in folded(each[0]) and (name := _stripped(text, *each.span())):
+        if (not part or part in folded(each[0])) and (name := _stripped(text, *each.span())):
             yield from _words_at(text, *name, is_whole=False)
 
 
@@ -458,7 +461,7 @@ def _inner(part: str) -> tuple[int, int] | None:
     """
     if not part.isascii() and HAS_CJK.search(part):
         return stripped_of_signs(part, 0, len(part))
-    words = [*_WORD.finditer(part)]
+    words = [*islice(_WORD.finditer(part), _MOST_STRIPPED + 1)]
     if len(words) > _MOST_STRIPPED:
         return None
     nouns, known = _nouns_in(part), fillers()
@@ -483,7 +486,9 @@ def _is_noun(word: re.Match[str], nouns: Iterable[tuple[int, int]]) -> bool:
 
 def _is_filler(word: re.Match[str], known: frozenset[str]) -> bool:
     whole = folded(word[0])
-    return whole in known or all(part in known for part in _PLAIN_WORD.findall(whole))
+    if whole in known or whole.isalnum():
+        return whole in known
+    return all(part in known for part in _PLAIN_WORD.findall(whole))
 
 
 def stripped_of_signs(text: str, start: int, end: int) -> tuple[int, int] | None:
