@@ -67,6 +67,12 @@ class ListColumn:
 class Room(AppConfig):
     """The Django configuration of a room. A subclass overrides attributes and hooks.
 
+    - `needs`: the names of other rooms that must be installed.
+    - `packages`: the packages that must be installed, each with one of its modules.
+    - `services`: the names that the room adds to `chatmemory.services`, each with its module.
+    - `api_urls`: the module whose `urlpatterns` go below `/api/v1/`; "" for none.
+    - `flags`, `columns`: the causes and the columns that the room adds to the overview.
+
     A room in the package `rooms.parcels` has the name `parcels` and the app label
     `chatmemory_parcels`. Import the room's modules inside of methods, because the configuration is
     loaded before the models.

@@ -1,8 +1,8 @@
 """Refuses databases that this version cannot migrate.
 
 - A newer version has changed the database: it recorded a migration that this version does not have.
-- The database is too old. It recorded only some of the migrations that one migration of this
-  version replaces, and the rest no longer exists.
+- The database is too old: this version joined several migrations into one, and the database
+  recorded only some of them. The others no longer exist.
 """
 
 from __future__ import annotations

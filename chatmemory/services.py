@@ -1,7 +1,8 @@
 """The public functions that write conversations. Most of them return what changed in memory.
 
 Each call is one transaction. Within `atomic`, several calls share one. The services of installed
-rooms can be imported from here, too. The plain store protocol is in `ledger.protocol`.
+rooms can be imported from here, too. The three methods of LangChain4j's store are in
+`ledger.protocol`.
 """
 
 from importlib import import_module

@@ -18,7 +18,7 @@ def one_snapshot() -> Iterator[None]:
     """Let all reads in a block see the same state of the database. Others can write meanwhile, but
     the block does not see their changes.
 
-    Within a transaction or another snapshot, the block sees that state.
+    Within a transaction or another snapshot, the block sees what that transaction or snapshot sees.
     """
     connection = database.connection()
     connection.ensure_connection()

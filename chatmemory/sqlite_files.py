@@ -60,8 +60,8 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def try_to_empty_log(wait: float = 0) -> bool:
-    """Empty SQLite's write-ahead log, and return whether it is empty. Other databases have no such
-    log, and return True.
+    """Empty SQLite's write-ahead log, and return whether it is empty. Returns True for other
+    databases, which have no such log.
 
     Waits up to `wait` seconds for readers.
     """
@@ -95,8 +95,8 @@ def synced_once() -> Iterator[None]:
     """Let all commits of this thread in a block wait for the disk only once, at the end of the
     block. For SQLite only.
 
-    A power failure before the end may undo the last commits, but never a commit without those after
-    it.
+    A power failure before the end may undo the last commits. If it undoes a commit, it also undoes
+    all commits after it.
     """
     file = _logged_file()
     if file is None or not _has_log():

@@ -55,8 +55,8 @@ class TriedPolicies:
 
     @cached_property
     def policy(self) -> Callable[[int, int], Policy]:
-        """A function from the index of a variant and a limit to the policy. It builds each policy
-        once.
+        """A function that takes the index of a variant and a limit, and returns the policy. It
+        builds each policy once.
         """
         return cache(lambda variant, limit: replace(self.variants[variant], limit=limit))
 
@@ -105,7 +105,8 @@ def tried_of_kind(
     (`low_water`), each with and without `snap_to_user`.
 
     The first variant is `kind`. With `clears_results`, a token window has one more variant, which
-    clears old tool results.
+    clears old tool results. `also` are limits to try besides the usual ones, and `rules` are those
+    of the prompt cache.
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
@@ -126,7 +127,9 @@ def _trimmed_to(kind: Policy, water: Decimal) -> Policy:
 
 
 def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> TriedPolicies:
-    """Return exactly these policies to compare. None (sending everything) is left out."""
+    """Return exactly these policies to compare. None (sending everything) is left out. `rules` are
+    those of the prompt cache.
+    """
     limits: dict[Policy, list[int]] = {}
     for policy in policies:
         if policy is not None:
@@ -144,8 +147,8 @@ def limits_of(
     """Return the limits to try, in ascending order: about 11 in each power of ten, and those in
     `also`. All are below `most`.
 
-    `steps` are the limits in one power of ten, as quarters of it: 6 stands for 1.5, 15, 150 and so
-    on. In tokens, the smallest limit is 100, unless `also` has a smaller one.
+    `steps` are quarters of a power of ten: 6 stands for 15 (6 quarters of 10), 150 and so on. In
+    tokens, the smallest limit is 100, unless `also` has a smaller one.
     """
     least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
     while power < most:
@@ -160,13 +163,14 @@ def limits_of(
 class Figures:
     """The figures of one history under the policies that are compared.
 
-    - `recalls`, `calls`: the number of uses of facts, and of model calls.
+    - `messages`, `recalls`, `calls`: the number of messages, of uses of facts, and of model calls.
     - `size`: the tokens of the history. `load` is the smallest limit that holds the whole history.
     - `everything`: the tally of sending everything. `longest` is its largest prompt, in tokens.
     - `points`: the tallies, by the index of the variant and then by the limit.
-    - `today`: the tally of the policy in force; None if the client decides. Of its prompts,
-      `changed` do not start with the whole previous prompt, and `short` are too short for the
-      prompt cache.
+    - `today`: the tally of the policy in force; None if the client decides.
+    - `changed`, `short`: how many prompts do not start with the whole previous prompt, and how many
+      are too short for the prompt cache. The prompts are those under `today`; if it is None, those
+      of sending everything.
     - `need`: the smallest limit from which on all needs are held; None if there is none.
     - `turn`: the smallest limit that holds the largest turn and the system message.
     - `clears`: whether the clearing of tool results was tried.
@@ -331,7 +335,8 @@ class Sums:
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
     def points(self) -> list[Point]:
-        """Return the tally of each policy under which a message leaves in some conversation.
+        """Return the tallies of the compared policies. A policy under which no message leaves in
+        any conversation is left out.
 
         The variant that clears tool results is left out if no conversation has results to clear.
         """

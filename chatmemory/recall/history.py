@@ -35,7 +35,7 @@ class History:
     - `entries`: the entry that windows hold. Its key is the position, from 0.
     - `turns`: the message in the form that provider rules check.
     - `read`: the facts of the message, and what it repeats.
-    - `numbers`: the seq.
+    - `numbers`: the seq, which is the message's number in its conversation.
     - `times`: the time in seconds since 1970, or None.
     - `said`: the message itself.
 
@@ -56,7 +56,9 @@ class History:
         return len(self.entries)
 
     def seconds(self, first: int | None, last: int) -> float | None:
-        """Return the seconds between the messages at two positions; None if unknown."""
+        """Return the seconds between the messages at two positions. None if `first` is None, or if
+        a time is unknown.
+        """
         if first is None or not self.times:
             return None
         start, end = self.times[first], self.times[last]

@@ -91,8 +91,8 @@ class Incident:
 
     @property
     def messages(self) -> IncidentMessages:
-        """The numbers of the messages that sentences about the incident name. They are those of
-        `shown`.
+        """The numbers that sentences about the incident give: where the fact or result in `shown`
+        was said, left memory and came up again.
         """
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 
@@ -122,12 +122,14 @@ class Incident:
 
     @property
     def fact(self) -> str:
-        """The text to show for the incident: its first fact, or the name of the tool."""
+        """The text to show for the incident: its first fact; without facts, the name of the
+        tool.
+        """
         return self.facts[0].fact if self.facts else self.tool
 
 
 class IncidentMessages(NamedTuple):
-    """The numbers of the messages that every text about an incident names.
+    """The numbers that every text about an incident gives: those of messages, and of one step.
 
     - `said`: the latest user message with the fact, else the latest tool result with it.
     - `left_step`: the step at which the fact left memory.
@@ -157,9 +159,9 @@ class MemoryTime(NamedTuple):
     """A stay of message `number` in memory: it `entered` and `left` at these steps, for this
     `reason`. `left` is None while it lasts.
 
-    `gone_after` is set for a cleared tool result: the step of the message that needed the room,
-    which comes after the clearing. Up to that step, the result counts as in memory, because the
-    model had still seen it.
+    `gone_after` is set for a cleared tool result: the step that added the message for which it was
+    cleared. This step comes after the clearing. Up to this step, the result counts as in memory,
+    because the model had still seen it.
     """
 
     number: int
@@ -191,7 +193,7 @@ def replayed(
     its own, and their times in memory.
 
     Messages that the policy ignores or rejects have no step. A cleared tool result leaves at the
-    step of the message that needed the room.
+    step of the message for which it was cleared.
     """
     arrivals: list[StepMessage] = []
     entered: dict[int, int] = {}
@@ -312,8 +314,9 @@ def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> 
     """Yield the incidents with the limits that would have kept their facts in memory, and with the
     tokens of repeated tool calls.
 
-    The limits are those of a replay from the beginning under `policy`, without pins. If limits must
-    be tried one by one, facts of the kind USED_UNSEEN get no limit.
+    The limits are those of a replay from the beginning under `policy`, without pins. If they cannot
+    be computed, such as with `low_water`, limits are tried one by one. Then facts of the kind
+    USED_UNSEEN get no limit.
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
@@ -408,9 +411,9 @@ def incident_words(incident: Incident) -> str:
 
 def path_words(incident: Incident) -> str:
     """Return a sentence about where a fact was said, left memory and came up again. It has no final
-    period.
+    period:
 
-    A-1182 (said in #25) left memory at step 43; asked for in #44, repeated in #45
+        A-1182 (said in #25) left memory at step 43; asked for in #44, repeated in #45
     """
     named = incident.messages
     origin = "result in" if incident.result else "said in"
@@ -422,9 +425,10 @@ def path_words(incident: Incident) -> str:
 
 
 def forgotten_words(fact: Forgotten, origin: str = "said in") -> str:
-    """Return words about a forgotten fact. `origin` are the words before the number of its message.
+    """Return words about a forgotten fact. `origin` are the words before the number of its message,
+    here "said in":
 
-    said in #25, left memory at step 43; a limit of 900 would have kept it
+        said in #25, left memory at step 43; a limit of 900 would have kept it
     """
     limit = fact.keeping.limit if fact.keeping else None
     about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
@@ -442,9 +446,10 @@ def facts_words(incident: Incident) -> str:
 
 
 def call_words(incident: Incident) -> str:
-    """Return words about what a repeated tool call cost; "" for other incidents.
+    """Return words about what a repeated tool call cost, to continue a sentence; "" for other
+    incidents.
 
-    , with the same result: 49,167 tokens; 611 terms such as A-1182
+        , with the same result: 49,167 tokens; 611 terms such as A-1182
     """
     if incident.result is None:
         return ""

@@ -43,8 +43,9 @@ class Indexing:
     def renew(
         self, window: Window, change: Transition, cleared: Iterable[Eviction]
     ) -> Transition | None:
-        """Renew the index in the window after the add `change`, before which tool results were
-        `cleared`. Returns the transition of the index, or None if it stayed the same.
+        """Renew the index in the window after the transition `change`, which added a message.
+        `cleared` are the tool results that were cleared before it. Returns the transition of the
+        index, or None if the index stayed the same.
         """
         if change.ignored:
             return self._gave_way

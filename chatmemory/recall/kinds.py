@@ -32,8 +32,8 @@ class KindWords:
     - `title`: the name of the kind.
     - `happened`: follows the name of a fact or tool: `was said again after it had left memory`.
     - `to_several`: follows several names; "" if `happened` fits.
-    - `short`: labels the message that repeats the fact. `repeated` is the verb for this message, as
-      in `repeated in #45`.
+    - `short`: labels the message that repeats the fact, such as `repeated by the user`.
+    - `repeated` (a property): `short` without "by the user", as in `repeated in #45`.
     """
 
     title: str

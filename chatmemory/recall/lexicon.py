@@ -1,7 +1,8 @@
 """The facts of each message of a conversation.
 
 A message states the facts that are found in its own text. It mentions every fact of the
-conversation that its text contains, even if only by the identifying part.
+conversation that its text contains. The identifying part of a fact is enough, such as the end of a
+path.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class MessageFacts(NamedTuple):
     - `own`: the facts that the message itself states, each with how the message writes it. `dates`
       and `pairs` (a key with its value, such as `membership=gold`) are some of them.
     - `mentions`: all facts in the message, including facts that only other messages state.
-    - `parts`: those of `mentions` of which the message has only a part, such as the end of a path.
-      Such a fact counts as held while the message is in memory, but not as `said` by it.
+    - `parts`: the facts in `mentions` of which the message has only a part, such as the end of a
+      path. Such a fact counts as held while the message is in memory, but not as `said` by it.
     - `speaker`: the type of the message. A user message that a program wrote counts as a tool
       result.
     """
@@ -106,7 +107,7 @@ class Lexicon:
         return frozenset(found | said), frozenset(said)
 
     def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
-        """Return which facts of the conversation other texts mention, such as a summary."""
+        """Return the facts of the conversation that other texts, such as a summary, mention."""
         read = list(texts)
         dates = (date_names(dates_in(text), self._dates) for text in read)
         answers = map(self.answers.search.found_in, read)

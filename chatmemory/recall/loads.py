@@ -8,9 +8,9 @@ result directly after its call leaves with the call.
 A larger limit does not always keep more messages: under a small limit, a call can leave before its
 result comes, so that the result stays.
 
-This is the rule of `windows.eviction` a second time, for policies that evict by `oldest_first`
-without options. Tests compare them. `firsts` and `clearings` state the rule for some options. All
-other policies are replayed by `windows.eviction`.
+This module states the rule of `windows.eviction` a second time, for policies that evict by
+`oldest_first` without options. Tests compare the two modules. The modules `firsts` and `clearings`
+state the rule for some options. All other policies are replayed by `windows.eviction`.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ class Loads:
         self, position: int, policy: Policy, end: int | None = None
     ) -> list[range] | None:
         """Return the ranges of limits under which a message is not in the window after the first
-        `end` messages (by default, all). None means all limits.
+        `end` messages (by default, all). Returns None if no limit keeps the message.
 
         Only for policies that evict the oldest messages first.
         """
@@ -325,8 +325,8 @@ class Loads:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The smallest limit that keeps a message in memory, as all larger limits do. `limit` is None
-    if there is none.
+    """The smallest limit from which on a message stays in memory: all larger limits keep it, too.
+    `limit` is None if there is no such limit.
 
     `tried_every` is the distance between the limits that were tried. If it is 1, `limit` is exact.
     """
@@ -348,8 +348,8 @@ def smallest_limit(
     """Return the smallest limit that keeps the message at `position` in memory to the end of
     `messages`. The limit of `policy` is ignored.
 
-    If the limit cannot be computed, limits are tried in replays, at equal distances, so that the
-    replays add at most `most_adds` messages. None if these would be too few limits.
+    If the limit cannot be computed, limits at equal distances are tried in replays. The replays
+    together add at most `most_adds` messages. Returns None if that allows too few limits.
 
     A cleared tool result does not count as kept.
     """

@@ -21,7 +21,7 @@ class Needed(NamedTuple):
 
     - `parts`: for each fact, or for the call, its name and the position of the last earlier message
       that mentions it.
-    - `fact`: the text to show; "" for the fact in `parts` that leaves memory first.
+    - `fact`: the text to show. If it is "", the fact in `parts` that leaves memory first is shown.
     """
 
     kind: IncidentKind

@@ -8,8 +8,8 @@ Needs follow from the messages alone. What memory held decides which needs were 
 an incident. All figures use these needs: `recall`, `incidents`, `check`, the lab, comparisons, the
 API and agents.
 
-Two kinds of incidents are no needs: the values of tool calls, such as `membership=gold`, and a fact
-from a tool that a user gives for the first time.
+Two kinds of incidents are no needs: a value that a tool call takes from earlier JSON, such as
+`membership=gold`; and a fact from a tool that a user gives for the first time.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def in_one_kana(text: str) -> str:
 
 def aligned(text: str) -> tuple[str, Sequence[int]]:
     """Return a text in lowercase without accents. Also return, for each of its characters, the
-    index of the character in the original text; at the end, the original length.
+    index of that character in the original text. One more item is the length of the original text.
     """
     if text.isascii():
         return folded(text), range(len(text) + 1)

@@ -44,8 +44,8 @@ class SummaryPlan:
     """The checked options of a compaction (see `SummaryOptions`). Raises InvalidValue for options
     that contradict each other.
 
-    `covering` has positions in the window, from 0. In a call with `numbers`, `covering` has these
-    numbers instead.
+    `covering` has positions in the window, from 0. If a method gets `numbers`, `covering` has some
+    of these numbers instead.
     """
 
     covering: Collection[int] | None = None
@@ -68,12 +68,12 @@ class SummaryPlan:
     def covered(
         self, entries: Sequence[Entry], numbers: Sequence[int] | None = None
     ) -> list[Entry]:
-        """Return the entries of a window that the summary replaces. All entries must have their
-        messages.
+        """Return the entries of a window that the summary replaces. The messages of all entries
+        must be loaded.
 
-        `numbers` has a number for each entry, which `covering` uses; by default its position.
-        Raises MessageNotFound if `covering` has another number, and NotCompactable if one summary
-        cannot replace these entries.
+        `numbers` has a number for each entry, by default its position. `covering` has some of these
+        numbers. Raises MessageNotFound if `covering` has another number, and NotCompactable if one
+        summary cannot replace these entries.
         """
         if self.covering is None:
             covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)

@@ -152,8 +152,8 @@ class UserText:
 
     @cached_property
     def contradicting(self) -> list[Value]:
-        """The phrases in a text that contradicts, with a word such as "not" or "but"; [] for any
-        other text.
+        """The phrases of the text, if it contradicts with a word such as "not" or "but"; else
+        [].
         """
         spans = sentences(self.text) if self.contradicts else ()
         return [each for span in spans for each in phrases_in(self.plain, *span)]
@@ -221,7 +221,7 @@ class UserText:
         return len(self.text) > _LONGEST_ANSWER
 
     def is_reported(self, end: int) -> bool:
-        """Return whether the words of somebody else are introduced, such as by "he said".
+        """Return whether a phrase such as "he said" introduces the words of somebody else.
 
         Searches the text up to the end of the sentence at the index `end`.
         """

@@ -36,7 +36,9 @@ _BEHIND_ADDRESS = declared_pattern(r"(?![0-9a-z_@]|[.\-][0-9a-z])")
 
 
 class Search:
-    """Searches texts for values, at most MOST_VALUES of them."""
+    """Searches texts for values. Of more than MOST_VALUES values, only the first are searched
+    for.
+    """
 
     def __init__(self, values: Iterable[Value]) -> None:
         by_name = {value.name: value for value in values}

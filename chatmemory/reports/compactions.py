@@ -45,7 +45,7 @@ class Total:
     - `needed`: the number of exact terms that were needed again. `held` is how many of them the
       summaries have.
     - `appended[n]`: how many would be held with n lost terms appended to each summary.
-    - `tail[n]`: how many are in the last n tokens before a compaction.
+    - `tail[n]`: how many needed terms are in the last n tokens before a compaction.
     - `back`: the lost terms, counted by who brought them back.
     """
 
@@ -97,7 +97,7 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 def sessions_of(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[SessionPath]:
     """Yield the sessions of files. If the user went back to an earlier message (a rewind), each
-    path is yielded as a session, with the same name.
+    path through the messages is yielded as a session, with the same name.
 
     A file without a session is reported and left out.
     """

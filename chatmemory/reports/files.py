@@ -30,7 +30,7 @@ class TranscriptFile(NamedTuple):
 
 def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *formats: str) -> None:
     """Add the arguments of a command that reads transcripts: the files and folders, and their
-    format. `formats` are names that the format may have besides the usual ones.
+    format. `formats` are names that `--format` accepts besides the usual ones.
     """
     parser.add_argument(
         "files",
@@ -96,7 +96,7 @@ def named_transcripts(
     paths: Sequence[Path], format: str, printer: Printer
 ) -> Iterator[tuple[str, Transcript]]:
     """Yield the conversations of files and folders, each with its name. A conversation without a
-    name is named after its file; from the second in a file on, a number follows.
+    name gets the name of its file. From the second in a file on, its number is added: `runs-2`.
 
     A conversation or file that cannot be read is left out, and reported with the reason. Raises
     InvalidValue if only one file is named and it cannot be read.

@@ -87,7 +87,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Options, write: Callable[[str], object]) -> int:
-    """Run the command, and return its exit code. Only `install` can fail."""
+    """Run the command, and return its exit code, which is 0. Only `chatmemory hook install` can
+    raise an error.
+    """
     if options["event"] == "install":
         write(installing())
         return 0

@@ -77,7 +77,7 @@ def print_recorded(options: Options, printer: Printer) -> int:
     """Print, for each conversation, which share of the prompt tokens was read from the cache, and
     which share should have been. Then print the cache misses by the time since the previous call.
 
-    Returns the exit code.
+    Returns the exit code: 3 if something could not be read, else 0.
     """
     misses: list[RecordedCall] = []
     found: list[RecordedCall] = []

@@ -23,7 +23,7 @@ Sums = Counter[str]  # prompts, refused ones, conversations with one, and last w
 
 def print_refused(options: Options, providers: Sequence[str], printer: Printer) -> int:
     """Print how many prompts would be rejected, for each policy and provider. Returns the exit
-    code, which does not depend on rejected prompts.
+    code: 3 if something could not be read, else 0.
 
     A prompt is the window before an AI message. The window at the end of a conversation is counted
     apart.

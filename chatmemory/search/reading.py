@@ -182,8 +182,8 @@ class TextIndex:
         return table if table in self.connection.introspection.table_names() else ""
 
     def newest_beside(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, int]:
-        """Return the number of the newest text beside history with the words, by conversation id. A
-        conversation without any is left out.
+        """Return, by conversation id, the number (`n`) of the newest text beside history with the
+        words. A conversation without any is left out.
 
         Texts beside history are those that a room stores, such as messages that only model calls
         had. No index is used if the words have more than `most` matches.

@@ -59,7 +59,7 @@ class HttpStoreError(ChatMemoryError):
 class HttpChatMemoryStore(ChatMemoryStore):
     """A store of conversations on a chatmemory server. Thread-safe.
 
-    - A request is repeated without a response, and for the statuses 429 and 503. There are at most
+    - A request that gets no response, or the status 429 or 503, is repeated. There are at most
       `attempts` attempts. The same Idempotency-Key ensures that nothing is stored twice.
     - Before it repeats a request, the store waits as the header Retry-After says, at most 60
       seconds. Without this header, it waits `pause` seconds, and each time twice as long.

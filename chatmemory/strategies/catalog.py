@@ -207,8 +207,8 @@ functions: Registry[Function] = Registry(GROUP, {}, callable)
 
 
 def all_strategies() -> tuple[Strategy, ...]:
-    """Return the strategies of chatmemory, then those of entry points. An entry point with a name
-    of chatmemory's strategies is left out.
+    """Return the strategies of chatmemory, then those of entry points. An entry point with the same
+    name as a strategy of chatmemory is left out.
     """
     known = {each.name for each in STRATEGIES}
     own = (own_strategy(name, functions[name]) for name in functions if name not in known)

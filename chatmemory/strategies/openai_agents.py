@@ -1,4 +1,5 @@
-"""Runs the compacting session of the OpenAI Agents SDK. A replacement for OpenAI's client compacts.
+"""Runs the compacting session of the OpenAI Agents SDK. No request is sent: an object in place of
+OpenAI's client does the compaction.
 
 OpenAI's compaction keeps all user messages, and replaces all other items by one encrypted item. The
 SDK compacts after the last answer to a user message. Until then, each call sends all items.

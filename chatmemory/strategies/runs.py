@@ -82,8 +82,8 @@ Function = Callable[[Sequence[ChatMessage]], Sequence[ChatMessage]]
 class FunctionRun(Run):
     """Runs a user's function, which takes the messages so far and returns those to send.
 
-    A returned message stands for the same object in the history, else for an equal message there.
-    Of several equal messages, it stands for the latest.
+    Each returned message is looked up in the history: first as the same object, then as an equal
+    message. Of several equal messages, the latest is meant.
     """
 
     def __init__(self, function: Function) -> None:

@@ -30,7 +30,7 @@ class Recorded:
     """A recorded conversation, replayed from an empty window under one policy.
 
     - `policy` None keeps everything.
-    - `words` are terms that count as facts.
+    - `words` are the project's additions to what counts as a fact.
     - `session` is an agent's session with its compactions, if the file is from a coding agent.
     - `root` is the name of the session from which a branch comes, else "". A session has branches
       if its user went back to an earlier message (a rewind).
