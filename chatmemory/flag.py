@@ -64,6 +64,8 @@ class Line:
     - `route_of_one`: the page of a conversation to which the link leads if only one has the flag.
     - `names_ids`: whether the link's URL lists the ids of the conversations, if there are at most
       50. Otherwise the URL has the name of the flag.
+    - `reads_ids`: whether the page can be opened for conversations by id. Then the URL also lists
+      up to 50 ids while the overview is filtered, so that the page shows only these.
     - `newest`: returns a sentence about the latest case, for a conversation's id.
     - `began_at`: the column with the time at which a case began, in microseconds since 1970.
     - `began_step`: the column with the step at which a case began, or a function that returns the
@@ -75,6 +77,7 @@ class Line:
     title: str = ""
     route_of_one: str = ""
     names_ids: bool = False
+    reads_ids: bool = False
     newest: Callable[[str], str] | None = None
     began_at: str = ""
     began_step: str | Callable[[], str] = ""

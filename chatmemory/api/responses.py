@@ -137,7 +137,7 @@ class MemorySerializer(Json):
     )
     history_load = serializers.IntegerField(
         allow_null=True,
-        help_text="The limit that the whole history would need: *Said so far* of the page. "
+        help_text="The limit that the whole history would need, in the unit of the limit. "
         "Null if no installed policy can tell, or if the policy weighs each "
         "message.",
     )

@@ -213,9 +213,9 @@ def why_in(
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
     if is_summary and window.rows[position].pinned:
         detail = (
-            "It stays until another summary covers it, memory is cleared, or the message list is "
+            "It stays until another summary replaces it, memory is cleared, or the message list "
+            "is replaced."
         )
-        "replaced."
         return Explanation(question, "It is a summary.", detail)
     cause, detail = _stays_because(window, position)
     return why_stub(clearing, seq, detail) if clearing else Explanation(question, cause, detail)

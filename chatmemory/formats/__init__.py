@@ -24,6 +24,7 @@ from chatmemory.formats.format import (
 from chatmemory.formats.readers_and_writers import Reader, ReadMessage, Writer
 from chatmemory.formats.registry import (
     FORMATS,
+    format_title,
     kept_in,
     parse_messages,
     parse_objects,
@@ -57,6 +58,7 @@ __all__ = [
     "Transcript",
     "TranscriptStream",
     "Writer",
+    "format_title",
     "kept_in",
     "parse_messages",
     "parse_objects",

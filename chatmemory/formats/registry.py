@@ -15,45 +15,45 @@ from chatmemory.messages.json_values import JsonMap, JsonValue, LibraryValue
 from chatmemory.messages.message import ChatMessage, chat_message, chat_messages, message_list
 from chatmemory.registry import Registry
 
-# The formats' modules by format name. If several formats find the same number of conversations in
-# a file, the first one is used.
-_BUILT_IN = (
-    "langchain4j",
-    "call_log",
-    "langfuse",
-    "langsmith",
-    "langgraph",
-    "llama_index_store",
-    "openai_list",
-    "opencode",
-    "goose",
-    "copilot_chat",
-    "copilot_cli",
-    "cursor",
-    "wrapped",
-    "chatgpt",
-    "claude_ai",
-    "open_webui",
-    "librechat",
-    "gemini_cli",
-    "qwen_code",
-    "bedrock",
-    "claude_code",
-    "codex",
-    "openhands",
-    "anthropic",
-    "gemini",
-    "openai_responses",
-    "otel_genai",
-    "langchain",
-    "pydantic_ai",
-    "llama_index",
-    "vercel_ui",
-    "vercel_model",
-    "openai_chat",
-    "sharegpt",
-    "markdown",
-)
+# The title of each built-in format by its name, which is also the name of its module. If several
+# formats find the same number of conversations in a file, the first one is used.
+_BUILT_IN = {
+    "langchain4j": "LangChain4j messages",
+    "call_log": "log or batch of model calls",
+    "langfuse": "Langfuse traces",
+    "langsmith": "LangSmith runs",
+    "langgraph": "LangGraph checkpoints",
+    "llama_index_store": "LlamaIndex chat store",
+    "openai_list": "OpenAI threads and conversations",
+    "opencode": "opencode sessions",
+    "goose": "Goose sessions",
+    "copilot_chat": "GitHub Copilot chat of VS Code",
+    "copilot_cli": "GitHub Copilot CLI session",
+    "cursor": "Cursor agent transcript",
+    "wrapped": "messages of any format inside an object",
+    "chatgpt": "ChatGPT export",
+    "claude_ai": "Claude.ai export",
+    "open_webui": "Open WebUI export",
+    "librechat": "LibreChat export",
+    "gemini_cli": "Gemini CLI session",
+    "qwen_code": "Qwen Code session",
+    "bedrock": "Amazon Bedrock Converse messages",
+    "claude_code": "Claude Code session",
+    "codex": "Codex CLI session",
+    "openhands": "OpenHands events",
+    "anthropic": "Anthropic messages",
+    "gemini": "Gemini contents",
+    "openai_responses": "OpenAI Responses items",
+    "otel_genai": "OpenTelemetry GenAI messages",
+    "langchain": "LangChain messages",
+    "pydantic_ai": "Pydantic AI messages",
+    "llama_index": "LlamaIndex messages",
+    "vercel_ui": "AI SDK UI messages",
+    "vercel_model": "AI SDK model messages",
+    "openai_chat": "OpenAI chat completions",
+    "sharegpt": "ShareGPT conversations",
+    "markdown": "Markdown text for people",
+}
 
 
 def _built_in(name: str) -> Format:
@@ -63,7 +63,7 @@ def _built_in(name: str) -> Format:
 
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    dict.fromkeys(_BUILT_IN),
+    dict.fromkeys(_BUILT_IN),  # without the titles
     accepts=lambda item: isinstance(item, Format),
     loads=_built_in,
 )
@@ -76,6 +76,13 @@ def format_named(name: str) -> Format:
     if name not in FORMATS:
         raise InvalidValue(f"unknown format {name!r}: use one of {', '.join(FORMATS)}")
     return FORMATS[name]
+
+
+def format_title(name: str) -> str:
+    """Return what a format is, in words, such as `session of Claude Code`. A format of another
+    package only has its name.
+    """
+    return _BUILT_IN.get(name, name)
 
 
 def readable_formats() -> dict[str, Format]:

@@ -35,7 +35,7 @@ SHOWN = TEXT_SIZE - 1
 # After so long without a message, the next row shows its time.
 PAUSE = timedelta(minutes=10)
 # What the model sees above the first message in memory: without an index, and with one.
-ABOVE = ("", "of the rows above, the model sees the index")
+ABOVE = ("", "above, the model sees only the index")
 _ESCAPES = declared_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 

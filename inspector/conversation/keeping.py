@@ -24,7 +24,7 @@ from inspector.shell.state import ConversationQuery, ConversationState, KeepingL
 # conversation changed its estimator.
 COUNTED_AT_ONCE = 500
 SECTION = "kept"  # the name of the folded section
-QUESTION = "What would have kept it?"
+QUESTION = "Which limit would have kept this message?"
 NOT_INSTALLED = Explanation(
     QUESTION, "Not known.", "The policy that was in force is not installed here."
 )

@@ -24,6 +24,7 @@ LABELS = {
     "free_system": "The limit does not count the system message",
     "auto_recover_orphaned_tool_messages": "Leave out tool calls with missing tool results",
     "meters_only": "Only measure: no message leaves or is refused",
+    "always_keep_system_message_first": "Keep the system message first in memory",
 }
 _OVERSIZED = {
     Oversized.EVICT: "leaves memory after all other messages",

@@ -67,7 +67,8 @@ def cases_of(
     found = rows.aggregate(count=Count("pk"), since=Min("began"), **counted)
     latest = rows.order_by(F("began").desc(nulls_last=True), "-pk").values_list("pk", flat=True)
     by_day = tuple(found[f"day_{n}"] for n in range(len(midnights)))
-    ids = tuple(latest) if line.names_ids and found["count"] <= IDS_MAX else ()
+    is_named = line.names_ids or (among is not None and line.reads_ids)
+    ids = tuple(latest) if is_named and found["count"] <= IDS_MAX else ()
     newest = newest or next(iter(ids), "") or latest.first() or ""
     return Cases(found["count"], time_in(found["since"]), by_day, newest, ids=ids)
 

@@ -54,6 +54,8 @@ class Cause:
     - `since` is when the oldest case with this common value began. Without a common value, all
       cases count.
     - `told` says whether a change helped.
+    - `opens_all` is set if the overview is filtered, but the linked page shows all conversations
+      with the flag.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Cause:
     common: Common | None = None
     since: datetime | None = None
     told: room.Told = NOTHING_TOLD
+    opens_all: bool = False
 
     @property
     def flag(self) -> Flag:
@@ -438,6 +441,7 @@ def _causes(
             cases = _with_resolved(flag.name, cases, days)
         newest = flag.line.newest
         words = newest(cases.newest) if newest and cases.newest else ""
+        is_of_one = cases.count == 1 and bool(flag.line.route_of_one)
         yield Cause(
             flag.name,
             cases,
@@ -446,6 +450,7 @@ def _causes(
             common,
             common.since or cases.since,
             told.get(flag.name, NOTHING_TOLD),
+            opens_all=among is not None and not cases.ids and not is_of_one,
         )
 
 

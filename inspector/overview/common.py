@@ -67,12 +67,14 @@ class Common:
 
     @property
     def words(self) -> list[str]:
-        """The common values in words: `hooli/`, `release 4.2.0`."""
+        """The common values in words: `hooli/`, `release 4.2.0`, `policy token_window`."""
         return [_words(*each) for each in self.values]
 
 
 def _words(name: str, value: str) -> str:
-    return printable(value.replace(":", " ", 1) if name == "label" else value)
+    if name in ("tenant", "label"):
+        return printable(value.replace(":", " ", 1) if name == "label" else value)
+    return printable(f"{name} {value}")
 
 
 def tenant_of(memory_id: str) -> str:

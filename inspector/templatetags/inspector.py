@@ -45,7 +45,6 @@ for _filter in (
     policy_words,
     sentence,
     shortened,
-    is_today,
 ):
     register.filter(_filter)
 
@@ -334,9 +333,11 @@ def written_as(moment: datetime | date, form: str) -> str:
 
 
 @register.filter
-def day_or_time(moment: datetime) -> str:
-    """Return the time `11:08` if it was today, otherwise the day `24 Nov`."""
-    return written(moment, "minute" if is_today(moment) else "day")
+def when(moment: datetime) -> str:
+    """Return when something began: `at 11:08 today`, otherwise `on 24 Nov`."""
+    if is_today(moment):
+        return f"at {written(moment, 'minute')} today"
+    return f"on {written(moment, 'day')}"
 
 
 @register.simple_tag

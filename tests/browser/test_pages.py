@@ -122,7 +122,7 @@ def test_a_phone_shows_one_pane_at_a_time(open_page):
 def test_a_phone_opens_what_was_asked(open_page):
     page = open_page("/c/order-7741/?at=43", **PHONE)
     page.get_by_text("History", exact=True).first.click()
-    page.get_by_role("searchbox", name="Does it still remember…?").fill("A-1182")
+    page.get_by_role("searchbox", name="Does memory still have…?").fill("A-1182")
     page.keyboard.press("Enter")
     expect(page.get_by_text("At step 43: no").first).to_be_visible()
     page.get_by_text("History", exact=True).first.click()

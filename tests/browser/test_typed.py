@@ -40,7 +40,7 @@ def preview(page, text: str) -> None:
 
 
 def find(page, phrase: str) -> None:
-    page.get_by_role("searchbox", name="Does it still remember…?").fill(phrase)
+    page.get_by_role("searchbox", name="Does memory still have…?").fill(phrase)
     page.keyboard.press("Enter")
     arrive(page, "find=")
 
@@ -335,7 +335,7 @@ def test_arrows_in_radios_choose_and_do_not_step(open_page):
 def test_the_focus_goes_to_the_answer(open_page):
     page = open_page("/c/order-7741/?at=43")
     find(page, "A-1182")
-    expect(page.get_by_role("heading", name="Does it still remember “A-1182”?")).to_be_focused()
+    expect(page.get_by_role("heading", name="Does memory still have “A-1182”?")).to_be_focused()
     expect(page.locator("[data-announce]")).to_contain_text("forgotten at this step")
     page.keyboard.press("Escape")
     preview(page, TEXT)

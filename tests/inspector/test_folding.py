@@ -15,7 +15,7 @@ OF_A_STEP = {
     "providers": ("Provider checks", "Bedrock Converse"),
 }
 OF_A_MESSAGE = {
-    "kept": ("What would have kept it?", "from the first message on"),
+    "kept": ("Which limit would have kept this message?", "from the first message on"),
     "raw": ("Raw message", "LangChain4j"),
     "providers": OF_A_STEP["providers"],
 }
@@ -69,4 +69,4 @@ def test_the_limit_that_would_have_kept_a_message_is_computed_when_asked(operato
 
 def test_a_message_in_memory_does_not_ask_what_would_have_kept_it(operator_client):
     page = operator_client.get("/c/c/?msg=5&open=kept").text
-    assert "What would have kept it?" not in page
+    assert "Which limit would have kept this message?" not in page

@@ -81,7 +81,7 @@ def test_history_and_tape_mark_the_messages_whose_terms_it_names(page):
     assert "is-indexed" in row
     assert "its terms are in the index" in words(row)
     assert 'order: <mark class="kept">A-1182</mark>' in row
-    assert "of the rows above, the model sees the index" in html
+    assert "above, the model sees only the index" in html
     assert html.count("is-indexed") == 2  # the row, and the cell of its step
     assert "terms in the index" in part(html, 'id="cells-2"', "</li>")
 

@@ -19,7 +19,7 @@ from chatmemory.reading.overview import overview_stats
 from chatmemory.services import keepers
 from chatmemory.windows.policies import MessageWindow, TokenWindow
 from inspector import demo
-from inspector.overview import causes, selection
+from inspector.overview import cases, causes, selection
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
@@ -513,6 +513,19 @@ def test_a_cause_names_its_newest_case_and_leads_to_what_mends_it(operator_clien
     assert "repeated in #47" in cause
     assert "3 cases began today" in " ".join(cause.split())
     assert 'href="/lab/?flagged=user_repeated"' in cause
+
+
+def test_a_cause_keeps_the_filter_of_the_overview_or_says_that_it_does_not(
+    operator_client, db, monkeypatch
+):
+    demo.load()
+    page = operator_client.get("/?label=demo:support").text
+    assert 'href="/lab/?ids=order-7741"' in page
+    assert "opens all conversations" not in page
+    monkeypatch.setattr(cases, "IDS_MAX", 0)
+    page = operator_client.get("/?label=demo:support").text
+    assert 'href="/lab/?flagged=user_repeated"' in page
+    assert "“Compare limits…” opens all conversations with this problem" in page
 
 
 def test_today_begins_at_midnight_of_the_site(settings):

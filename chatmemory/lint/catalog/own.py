@@ -313,7 +313,7 @@ OWN = [
                 ),
                 taking=r"gpt-(3|4)|chatgpt",
                 date="2026-01",
-                conflict="accepted of gpt-5.4 where it had not reasoned (recorded)",
+                conflict="gpt-5.4 accepted this where it had not reasoned (recorded)",
             ),
         },
         bad=[
@@ -341,7 +341,8 @@ OWN = [
                 "Item with id '{id}' not found. Items are not persisted when `store` is set to "
                 "false. Try again with `store` set to true, or remove this item from your input.",
                 f"{_GITHUB}vercel/ai/issues/7543",
-                condition="refused where `store` is false: nothing is stored, so ids find nothing",
+                condition="only where `store` is false: OpenAI then stores no items, so an ID "
+                "names nothing",
                 date="2025-07",
             ),
         },
@@ -369,11 +370,12 @@ OWN = [
                 "conditional",
                 "Missing `reasoning_content` field in the assistant message at message index {at}.",
                 "https://api-docs.deepseek.com/guides/thinking_mode",
-                condition="in thinking mode, the reasoning_content of tool calls goes back",
+                condition="in thinking mode, requests must send the reasoning_content of tool "
+                "calls back",
                 refusing=r"reasoner",
                 taking=r"deepseek-chat|coder",
                 date="2025-12",
-                conflict="the first deepseek-reasoner refused reasoning_content",
+                conflict="the first deepseek-reasoner rejected reasoning_content",
             ),
         },
         bad=PAIR,

@@ -308,7 +308,7 @@ SHAPE = [
                 f"{RECORDED}test_tool_search/test_cross_provider_capability_replay"
                 "%5Bgoogle-gemini-3-flash-preview-anthropic-claude-sonnet-4-5%5D.yaml",
                 date="2026-06",
-                conflict=f"reported as refused: {GITHUB}anthropics/claude-code/issues/28515",
+                conflict=f"reported as rejected: {GITHUB}anthropics/claude-code/issues/28515",
             ),
             GEMINI: mishandled("brainlid/langchain/pull/620", date="2026-08"),
             BEDROCK: mishandled(CONVERSE_PAGE),
@@ -362,12 +362,12 @@ SHAPE = [
         {
             OPENAI: mishandled(
                 CHAT_PAGE,
-                conflict="other hosts of this API refuse it (2026-06): "
+                conflict="other hosts of this API reject it (2026-06): "
                 f"{GITHUB}agno-agi/agno/issues/8343",
             ),
             RESPONSES: mishandled(
                 RESPONSES_PAGE,
-                conflict="vLLM refuses text that is no JSON (2026-09): "
+                conflict="vLLM rejects text that is no JSON (2026-09): "
                 f"{GITHUB}local-inference-lab/vllm/issues/684",
             ),
             ANTHROPIC: refused(
@@ -390,7 +390,7 @@ SHAPE = [
             ),
             DEEPSEEK: mishandled(
                 DEEPSEEK_PAGE,
-                conflict="vLLM is to refuse it for models of DeepSeek (2026-07): "
+                conflict="vLLM is to reject it for models of DeepSeek (2026-07): "
                 f"{GITHUB}vllm-project/vllm/pull/48006",
             ),
         },
@@ -579,7 +579,7 @@ SHAPE = [
             ),
             GEMINI: mishandled(
                 CONTENT_PAGE,
-                conflict="reported as refused (2026-06): "
+                conflict="reported as rejected (2026-06): "
                 f"{GITHUB}NousResearch/hermes-agent/issues/55427",
             ),
             BEDROCK: refused(
@@ -610,7 +610,7 @@ SHAPE = [
                 f"{RECORDED}test_multimodal_tool_returns/"
                 "test_mixed_content_ordering%5Bgoogle_2_5%5D.yaml",
                 date="2026-03",
-                conflict="reported as refused by Vertex AI in 2024, and since: "
+                conflict="reported as rejected by Vertex AI in 2024, and since: "
                 f"{GITHUB}microsoft/autogen/issues/2900, "
                 f"{GITHUB}NousResearch/hermes-agent/pull/55126",
             ),

@@ -100,6 +100,7 @@ FLAGS = (
         line=Line(
             "Compare limits…",
             "lab",
+            reads_ids=True,
             newest=_never_reached,
             began_step="keptdiagnosis__missed_step",
         ),

@@ -73,6 +73,7 @@ USER_REPEATED = Flag(
     line=Line(
         "Compare limits…",
         "lab",
+        reads_ids=True,
         newest=_newest_said_again,
         began_at="keptincidents__newest_at",
     ),

@@ -44,6 +44,7 @@ FLAGS = (
             title="Costs at least 5 % more than sending everything",
             route_of_one="compare",
             names_ids=True,
+            reads_ids=True,
             newest=_how_much_more,
             began_step=_began_step,
         ),

@@ -66,7 +66,7 @@ class PhraseAnswer(Explanation):
 def remembered(search: PhraseSearch) -> PhraseAnswer:
     """Explain whether a phrase is in memory at a step, and in which other periods it was."""
     state, phrase, matches = search
-    question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
+    question = f"{'Would' if matches.is_simulated else 'Does'} memory still have “{phrase}”?"
     if not matches.speakers:
         if _NUMBER.fullmatch(phrase):
             newest = f"The newest is #{state.memory.last_seq}."

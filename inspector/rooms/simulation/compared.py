@@ -83,7 +83,7 @@ class ComparedColumn:
         policy, found, query = each.policy, page.found, page.query
         self.css = css
         self.name = "Everything" if policy is None else policy.label
-        self.short = "All" if policy is None else policy.short_unit.capitalize()
+
         self.limit = "" if policy is None else f"{policy.limit:,}"
         self.options = ", ".join(option_words(policy))
         self.text = text_of_policy(policy)
@@ -292,6 +292,7 @@ class ComparePage:
         again = "messages that repeat a fact that left memory"
         yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
         if any(each.count_of(CALL_REPEATED) for each in policies):
+            again = "tool calls repeated after their result left memory"
             yield ranked(
                 KIND_WORDS[CALL_REPEATED].title, again, lambda p: p.count_of(CALL_REPEATED)
             )
@@ -303,7 +304,7 @@ class ComparePage:
         per_call = f"average of {wording.counted(calls, 'model call')}"
         yield ranked("Prompt tokens per model call", per_call, lambda p: round(p.prompts.per_call))
         in_all = "of all model calls together"
-        yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
+        yield ranked("Prompt tokens in total", in_all, lambda p: p.prompts.tokens)
         yield self._relative_costs()
         if self.query.prices.has_money:
             yield self._costs()

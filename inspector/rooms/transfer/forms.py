@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 from django import forms
 
 from chatmemory import InvalidValue, Oversized, Policy, policy_kinds
-from chatmemory.formats import readable_formats, writable_formats
+from chatmemory.formats import format_title, readable_formats, writable_formats
 from inspector.conf import inspector_configuration
 from inspector.forms.fields import STEP_MAX, option_field, policy_of, select
 from inspector.middleware.bodies import upload_limit
@@ -22,9 +23,7 @@ class ExportForm(forms.Form):
     step is exported.
     """
 
-    format = forms.ChoiceField(
-        choices=lambda: [(name, name) for name in writable_formats()], widget=select()
-    )
+    format = forms.ChoiceField(choices=lambda: _titled(writable_formats()), widget=select())
     what = forms.ChoiceField(
         choices=[
             ("history", "History: all messages"),
@@ -40,10 +39,7 @@ class ImportForm(forms.Form):
 
     file = forms.FileField()
     format = forms.ChoiceField(
-        choices=lambda: [
-            ("auto", "Detect the format"),
-            *((name, name) for name in readable_formats()),
-        ],
+        choices=lambda: [("auto", "Detect the format"), *_titled(readable_formats())],
         widget=select(),
     )
     kind = forms.ChoiceField(
@@ -104,6 +100,17 @@ def id_prefix(begin: str, name: str) -> str:
     the file's name: "chats-" for chats.json.
     """
     return begin or f"{(name or 'import').partition('.')[0]}-"
+
+
+def _titled(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the choices of formats, sorted by title. Each label ends with the name that commands
+    and the API use.
+    """
+    titles = {name: format_title(name) for name in names}
+    labels = {
+        name: f"{title} ({name})" if title != name else name for name, title in titles.items()
+    }
+    return sorted(labels.items(), key=lambda each: each[1].casefold())
 
 
 def _command() -> str:

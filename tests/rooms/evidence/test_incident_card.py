@@ -544,7 +544,7 @@ def test_try_shows_what_memory_would_have_held(order):
     assert "Why is #26 still in memory?" in order("?at=46&limit=902&msg=26")
     gone = text_of(order("?at=46&limit=902&msg=25&open=kept"))
     assert "No. With 902 tokens from the first message on, memory would not hold it" in gone
-    assert "What would have kept it?" not in gone
+    assert "Which limit would have kept this message?" not in gone
 
 
 @pytest.mark.parametrize("limit", [901, 902])

@@ -182,7 +182,7 @@ def test_a_search_at_the_live_end_is_kept(reader, served):
     page = reader("/c/searched/?find=needle")
     served.say("searched", "hay")
     expect(page.locator(".tape__step")).to_contain_text("Step 2 of 2")
-    expect(page.get_by_role("searchbox", name="Does it still remember…?")).to_have_value("needle")
+    expect(page.get_by_role("searchbox", name="Does memory still have…?")).to_have_value("needle")
     assert page.url.endswith("/c/searched/?find=needle")
 
 

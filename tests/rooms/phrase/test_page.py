@@ -74,7 +74,7 @@ def test_a_phrase_that_was_never_said(operator_client):
 
 def test_times_and_mentions_are_listed_with_their_steps(operator_client):
     now = answer(operator_client, "find=A-1182")
-    assert now.question == "Does it still remember “A-1182”?"
+    assert now.question == "Does memory still have “A-1182”?"
     assert [(each.first, each.last, each.is_in) for each in now.periods] == [
         (1, 24, False),
         (25, 42, True),
@@ -279,7 +279,7 @@ def test_a_simulation_tells_what_would_be_forgotten_and_what_was_before(operator
         return find(operator_client, f"at={at}&find=A-1182&trial={key}")
 
     would = found_on(simulated("Here is my mail once more. " * 12, 42)).answer
-    assert would.question == "Would it still remember “A-1182”?"
+    assert would.question == "Would memory still have “A-1182”?"
     assert would.cause == "No, #25, #26, #27 and #28 would leave."
     assert "#25 and #26 are the oldest" in would.detail
     assert would.receipt[-1].label == "In memory after"
