@@ -99,12 +99,12 @@ def test_captions_and_reasons_describe_a_compaction(talk):
 @pytest.mark.parametrize(
     ("arguments", "error", "why"),
     [
-        ({"covering": [1, 2]}, NotCompactable, "the leading system message"),
+        ({"covering": [1, 2]}, NotCompactable, "the system message at the head stays"),
         ({"covering": [2]}, NotCompactable, "at least two"),
         ({"covering": []}, NotCompactable, "at least two"),
         ({"keep_last": 9}, NotCompactable, "at least two"),
-        ({"covering": [2, 3]}, NotCompactable, "its results can only be covered together"),
-        ({"covering": [4, 5]}, NotCompactable, "its results can only be covered together"),
+        ({"covering": [2, 3]}, NotCompactable, "together with its results"),
+        ({"covering": [4, 5]}, NotCompactable, "together with its results"),
         ({"covering": [5, 99]}, MessageNotFound, "#99 is not in memory, so no summary"),
         ({"covering": "25"}, InvalidValue, "a list of whole numbers"),
         ({"covering": [2, True]}, InvalidValue, "a list of whole numbers"),
@@ -144,10 +144,10 @@ def test_a_call_that_stays_still_waits(db, by_memory):
 
 def test_a_pinned_message_and_an_open_call_cannot_be_covered(db):
     create_and_add("m", MessageWindow(10), [*users("a", "b"), CALL])
-    with pytest.raises(NotCompactable, match="awaits results"):
+    with pytest.raises(NotCompactable, match="that waits for results"):
         services.compact("m", "S", covering=[1, 2, 3])
     services.pin("m", 1)
-    with pytest.raises(NotCompactable, match="unpin it first"):
+    with pytest.raises(NotCompactable, match="unpin the message first"):
         services.compact("m", "S", covering=[1, 2])
     with pytest.raises(MemoryNotFound):
         services.compact("other", "S", keep_last=1)
@@ -155,7 +155,7 @@ def test_a_pinned_message_and_an_open_call_cannot_be_covered(db):
 
 def test_a_summary_that_is_too_long_is_refused_with_the_sum(db):
     create_and_add("m", TokenWindow(60), users("one", "two", "three"))
-    with pytest.raises(NotCompactable, match=r"would hold \d+ of 60 tokens: cover more"):
+    with pytest.raises(NotCompactable, match=r"would hold \d+ of 60 tokens: replace more"):
         services.compact("m", "word " * 80, covering=[1, 2])
     assert seqs() == [1, 2, 3]
 
@@ -296,7 +296,7 @@ def test_the_api_compacts(talk, api):
         ({"summary": "S"}, 422, "one of covering"),
         ({"summary": " ", "keep_last": 1}, 422, "blank"),
         ({"summary": "S", "keep_last": 1, "covering": [2, 3]}, 422, "one of covering"),
-        ({"summary": "S", "covering": [1, 2]}, 409, "the leading system message"),
+        ({"summary": "S", "covering": [1, 2]}, 409, "the system message at the head stays"),
         ({"summary": "S", "covering": [2, 99]}, 404, "#99 is not in memory, so no summary"),
         ({"summary": "S", "covering": 5}, 422, "must be a list of seqs"),
         ({"summary": "S", "keep": 5}, 400, "unknown member"),
@@ -317,7 +317,7 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     page = operator_client.get("/c/m/?msg=10").content.decode()
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Summary #10" in words
-    assert "It is a summary. It stays until another summary covers it" in words
+    assert "It is a summary. It stays until another summary replaces it" in words
     covered = coverage_by_summary("m", [10], 10)[10]
     assert covered.seqs == (2, 3, 4, 5, 6, 8)
     assert covered.runs == (range(2, 9),)
@@ -433,10 +433,10 @@ def test_chosen_messages_stay_chosen_whatever_comes_and_leaves_meanwhile(talk, o
     ("form", "told"),
     [
         ({"summary": ""}, "Write or paste a summary first."),
-        ({"last": 2}, "A summary covers at least two messages."),
-        ({"first": 1}, "The leading system message cannot be covered"),
-        ({"last": 3}, "A tool call and its results can only be covered together."),
-        ({"last": 6}, "A pinned message cannot be covered: unpin it first."),
+        ({"last": 2}, "A summary must replace at least two messages."),
+        ({"first": 1}, "The system message at the head stays: no summary can replace it"),
+        ({"last": 3}, "A summary must replace a tool call together with its results."),
+        ({"last": 6}, "A summary cannot replace a pinned message: unpin the message first."),
         ({"summary": "long " * 900}, "With this summary memory would hold"),
         ({"first": 0}, "greater than or equal to 1"),
         ({"append_terms": 7}, "not one of the available choices"),

@@ -76,7 +76,7 @@ def test_a_process_counts_alone_while_the_cache_cannot_be_reached(caplog):
     rates = SharedRates(RedisCache("redis://127.0.0.1:1/0", {}))
     assert allowed_count([rates], 7, limit=5) == 5
     assert {record.getMessage() for record in caplog.records} == {
-        "the cache failed, so this process counts requests: ConnectionError"
+        "the cache that counts requests failed, so each process counts its own: ConnectionError"
     }
 
 

@@ -122,11 +122,11 @@ def test_the_verdict_follows_the_text_and_never_takes_the_focus(open_page):
     expect(page.locator("#written")).to_have_text("11 tok")
     expect(message(page)).to_have_value(f"{TEXT} Please!")
     page.locator("label", has_text="Script").click()
-    expect(page.locator("#verdict")).to_contain_text("A script begins with")
+    expect(page.locator("#verdict")).to_contain_text("The first line must begin with")
     page.get_by_role("radio", name="Script").blur()
     page.keyboard.press("ArrowLeft")
     at_step(page, 41)
-    expect(page.locator("#verdict")).to_contain_text("A script begins with")
+    expect(page.locator("#verdict")).to_contain_text("The first line must begin with")
 
 
 def test_the_verdict_is_that_of_the_step(open_page):

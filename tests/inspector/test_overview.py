@@ -523,7 +523,7 @@ def test_a_cause_keeps_the_filter_of_the_overview_or_says_that_it_does_not(
     assert 'href="/lab/?ids=order-7741"' in page
     assert "opens all conversations" not in page
     monkeypatch.setattr(cases, "IDS_MAX", 0)
-    page = operator_client.get("/?label=demo:support").text
+    page = operator_client.get("/?policy=token_window").text
     assert 'href="/lab/?flagged=user_repeated"' in page
     assert "“Compare limits…” opens all conversations with this problem" in page
 

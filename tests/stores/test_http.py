@@ -104,7 +104,7 @@ def test_an_answer_that_is_no_search_is_refused(store_at, body):
     query = Query.of("A-1182")
     with (
         answering(http("200 OK", body)) as url,
-        pytest.raises(HttpStoreError, match="no answer of a chatmemory server"),
+        pytest.raises(HttpStoreError, match="no response of a chatmemory server"),
     ):
         store_at(url, "token", attempts=1).search_history("a", query)
 

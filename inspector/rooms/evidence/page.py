@@ -102,7 +102,7 @@ class CompactionsPage:
 
     @property
     def whose(self) -> str:
-        return "" if self.level is Level.ALL else "had been told and "
+        return "" if self.level is Level.ALL else "was given and "
 
     @property
     def better(self) -> str:

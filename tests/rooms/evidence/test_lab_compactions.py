@@ -60,7 +60,7 @@ def rows(html: str) -> list[str]:
 
 
 def test_it_adds_up_by_summarizer_and_trigger(page):
-    told = "Of 2 exact terms that the assistant had been told and needed again, the summaries hold"
+    told = "Of 2 exact terms that the assistant was given and needed again, the summaries hold"
     assert told in words(page())
     html = page("?level=all")
     assert "Of 4 exact terms that the assistant needed again, the summaries hold 50 %." in words(

@@ -26,7 +26,13 @@ BAD = {
     "blank": (LEAD, "  ", 2, "lead", "is empty"),
     "another type": (f'"{LEAD}"', "7", 2, "lead", "must be a text"),
     "unknown field": ("lead =", 'led = "x"\nlead =', 2, "led", "this field does not exist here"),
-    "a script without roles": ("user: My parcel", "My parcel", 4, "script", "a script begins with"),
+    "a script without roles": (
+        "user: My parcel",
+        "My parcel",
+        4,
+        "script",
+        "the first line must begin with",
+    ),
     "too long": (
         "user: My",
         "user: a\n" * 61 + "user: My",
@@ -98,7 +104,7 @@ BAD = {
         'ask = "leaves"\nsummary = "."\nkeep_last = 2\n',
         18,
         "step 1, summary",
-        "covers at least two messages",
+        "must replace at least two messages",
     ),
     "a limit that an option contradicts": (
         "max_messages = 2\n\n[[step]]\n",

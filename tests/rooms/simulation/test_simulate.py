@@ -164,7 +164,7 @@ class TestALimit:
 REFUSED = [
     ({"text": " "}, "Write a message"),
     ({"text": " ", "limit": "3", "shown": "3"}, "Write a message or choose another limit"),
-    ({"role": "script", "text": "hello"}, "A script begins with"),
+    ({"role": "script", "text": "hello"}, "The first line must begin with"),
     ({"role": "script", "text": "[1]"}, "No conversation"),
     ({"role": "script", "text": '[{"role":"user","content":"\\u0000"}]'}, "NUL"),
     ({"limit": "0"}, "greater than or equal to 1"),
@@ -268,7 +268,7 @@ class TestTheVerdict:
             ({"text": "", "limit": "3"}, "Preview shows what would leave"),
             ({"text": "", "limit": "3", "shown": "3"}, "Preview shows what would leave"),
             ({"text": "", "limit": "1"}, "2 messages"),
-            ({"role": "script", "text": "hello"}, "A script begins with"),
+            ({"role": "script", "text": "hello"}, "The first line must begin with"),
             ({"text": "word " * 20_000}, "Press Preview to count a text of this length"),
             ({"text": "x", "trial": "unknown"}, "has expired"),
         ],

@@ -215,8 +215,12 @@ def test_an_export_with_all_steps_is_sent_to_the_command(operator_client, said):
 def test_the_form_offers_every_kind_of_policy_and_every_format():
     fields = ImportForm().fields
     assert list(dict(fields["kind"].choices)) == list(policy_kinds())
-    assert list(dict(fields["format"].choices)) == ["auto", *readable_formats()]
-    assert list(dict(ExportForm().fields["format"].choices)) == [*writable_formats()]
+    auto, *formats = fields["format"].choices
+    assert auto[0] == "auto"
+    assert {*dict(formats)} == {*readable_formats()}
+    assert formats == sorted(formats, key=lambda each: each[1].casefold())
+    assert dict(formats)["claude_code"] == "Claude Code session (claude_code)"
+    assert {*dict(ExportForm().fields["format"].choices)} == {*writable_formats()}
 
 
 def test_options_of_the_policy_can_be_chosen(operator_client):
