@@ -22,7 +22,7 @@ class Verified:
     """The state of a verification, which goes through the conversations in the order of their ids.
 
     `after` is the id of the last verified conversation, and `verified` the number of conversations
-    so far. `contradictions` are those found so far.
+    so far. `contradictions` are the stored rows found so far that contradict a ledger.
     """
 
     after: str = ""
@@ -33,8 +33,9 @@ class Verified:
 class Slice:
     """A part of a verification of all conversations, in the order of their ids.
 
-    The slice begins after the last conversation that `file` names, or without a file, with the
-    first. It ends after `seconds`, or if `seconds` is None, with the last conversation.
+    The slice begins after the conversation at which the previous slice ended; `file` has its id.
+    Without a file, it begins with the first conversation. The slice ends after `seconds` seconds,
+    or with the last conversation if `seconds` is None.
     """
 
     def __init__(self, file: Path | None, seconds: int | None) -> None:

@@ -143,8 +143,8 @@ class ChatMemory(ABC):
         self._transact([decide], reads=False)
 
     def add_from(self, values: LibraryValue, format: str) -> tuple[Loss, ...]:
-        """Add the messages of another library, one by one. Returns the losses: details that this
-        library's messages cannot express.
+        """Add the messages of another library, one by one. Returns the losses: details that a
+        message or the store cannot hold.
 
         memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 
@@ -208,8 +208,9 @@ class ChatMemory(ABC):
         """Return the messages of `messages()`, together with interrupted tool calls (calls without
         results) at their positions.
 
-        To replace messages by `set`, start from this list, because `set` removes what its list
-        lacks. The two lists differ only with the option `auto_recover_orphaned_tool_messages`.
+        To replace messages by `set`, start from this list: `set` removes all messages that are not
+        in the list it gets. The result differs from `messages()` only with the option
+        `auto_recover_orphaned_tool_messages`.
         """
         return self._seen_under(replace(self.policy(), auto_recover_orphaned_tool_messages=False))
 

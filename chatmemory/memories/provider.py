@@ -29,8 +29,8 @@ class ChatMemoryProvider:
     def get(self, memory_id: str) -> ChatMemory:
         """Return the memory of a conversation. It is the same object until `evict` is called.
 
-        Raises InvalidValue if the function `create`, while it makes a memory, asks for this same
-        memory.
+        Raises InvalidValue if `create`, the function that makes memories, asks for the memory that
+        it is just making.
         """
         with self._lock:
             if string_id(memory_id) not in self._memories:

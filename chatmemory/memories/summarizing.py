@@ -57,8 +57,8 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     - Up to `append_terms` exact terms that the summary lacks are appended to its text if they fit.
       With `index_terms`, the index message lists them instead.
     - Without a summary, messages are evicted as in a plain token window.
-    - If `summarize` fails, this is logged, and the note of an evicting step says so if the store
-      has notes. The added messages are stored in any case.
+    - If `summarize` fails, this is logged. If the add then evicts messages, the note of its step
+      says so, too, in a store with notes. The added messages are stored in any case.
     """
 
     def __init__(

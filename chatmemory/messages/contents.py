@@ -17,7 +17,9 @@ from chatmemory.patterns import declared_pattern
 
 
 class DetailLevel(StrEnum):
-    """The level of detail in which a model should look at an image, in LangChain4j's order."""
+    """The level of detail in which a model should look at an image. The levels are in the order of
+    LangChain4j's enum.
+    """
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -133,7 +135,7 @@ class PdfFileContent(Content):
 
 def content_text(content: Content | None) -> str:
     """Return a content as text. Contents that are not texts become a mark, such as `[image
-    https://…]`.
+    https://…]`; None becomes "".
     """
     match content:
         case TextContent():
@@ -176,7 +178,7 @@ def check_uri(text: str) -> None:
     """Raise InvalidMessage for a URL that Java refuses. The error has Java's text, with the index
     of the wrong character (from 0).
 
-    Only for an invalid authority (`user@host:port`) is the text not Java's.
+    For an invalid authority (`user@host:port`), the text is not Java's.
     """
     found = _PARTS.fullmatch(text)
     assert found is not None  # the last part of the pattern matches any rest

@@ -40,7 +40,7 @@ def storable_id(memory_id: object) -> str:
     """Return `memory_id` if it can be used in a query. The conversation need not exist.
 
     Raises InvalidValue for a value that is not a string, UnstorableText, and MemoryNotFound for an
-    id that is too long, on which Citus would fail.
+    id that is too long. Citus, a PostgreSQL extension, would fail on such an id.
     """
     found = string_id(memory_id)
     if len(found) > ID_LENGTH:

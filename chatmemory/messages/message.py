@@ -331,7 +331,8 @@ def text_of(message: ChatMessage) -> str:
     - Images and other media become a mark, such as `[image https://…]`.
     - A custom message becomes its attributes as JSON.
 
-    The database stores this text beside the message, and `verify_memories` compares the two.
+    The database stores this text beside the message, and `verify_memories` checks that it fits the
+    message.
     """
     match message:
         case SystemMessage():

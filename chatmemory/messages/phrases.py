@@ -181,8 +181,8 @@ def phrase_place(text: str, phrase: str) -> slice | None:
 def word_places(text: str, words: str) -> list[slice]:
     """Return the slices of a text where searched words occur, in order and without overlaps.
 
-    If the text has the words as one phrase, this is the only slice. Otherwise each word has the
-    slice of its first occurrence.
+    If the text has the words as one phrase, this is the only slice. Otherwise each word that occurs
+    has the slice of its first occurrence.
     """
     if whole := phrase_place(text, words.strip()):
         return [whole]

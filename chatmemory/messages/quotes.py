@@ -133,8 +133,8 @@ class Query:
         return cls(" ".join(parts), tuple(telling[:WORDS_MAX]), limit)
 
     def quote(self, text: str) -> str:
-        """Return the part of a text around the first match, on one line. It has at most 300
-        characters.
+        """Return the part of a text around the first match, on one line. Without a match, it is the
+        beginning of the text. It has at most 300 characters.
         """
         if len(text) > QUOTED:
             places = (phrase_place(text, each) for each in (self.text, *self.longest_first))

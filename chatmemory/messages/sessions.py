@@ -20,9 +20,9 @@ class Compaction:
     - `summary`: the summary.
     - `covered`: the replaced messages. An earlier summary can be among them.
     - `window`: what the agent saw right after the compaction, in order, with the summary.
-    - `trigger`: why the agent compacted, such as "auto".
+    - `trigger`: why the agent compacted, such as "auto"; None if unknown.
     - `tokens_before`, `tokens_after`: the tokens of the whole prompt, as the agent or the provider
-      counted them.
+      counted them; None if unknown.
     - `is_opaque`: whether only the provider can read the summary.
     """
 
@@ -58,9 +58,9 @@ class Session:
 
     - `by_programs`: positions of messages that a program wrote in the name of the user or the
       model, such as reminders.
-    - `cleared`: for the position of a tool result, the number of messages in the session when the
-      agent stopped seeing the result's text.
-    - `prompts`: for the position of an answer, the tokens of its prompt as the provider counted
+    - `cleared`: maps the position of a cleared tool result to the number of messages when the agent
+      cleared it.
+    - `prompts`: maps the position of an answer to the tokens of its prompt, as the provider counted
       them.
     """
 

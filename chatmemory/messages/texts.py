@@ -56,7 +56,8 @@ def readable_stored_text(frame: str, text: str) -> str:
     """Return the readable text of a message that is stored as a frame (its JSON with a gap for its
     text) and a text. The text itself if the frame is corrupt.
 
-    A page shows many of these texts, so no message is made of the usual frames.
+    A page shows many of these texts. So tool calls and tool results are usually read without making
+    message objects.
     """
     try:
         match decode_json(frame.replace(GAP, "null")):
@@ -101,7 +102,7 @@ BEFORE_FACT = 40
 
 def quoted(text: str, fact: str) -> str:
     """Return the part of a text around a fact, on one line and at most QUOTED characters long. If
-    the fact is near the beginning, this is the beginning of the text.
+    the fact is near the beginning, or not in the text, this is the beginning of the text.
     """
     words = " ".join(text.split())
     place = words.find(fact)

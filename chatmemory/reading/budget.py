@@ -38,7 +38,8 @@ class Budget:
     - `index`: the message that lists exact terms of evicted messages.
     - `overhead`: the tokens of a request without its messages.
     - `limit`: the policy's limit in tokens; None if the policy does not count tokens.
-    - `uncounted`: the tokens of a system message that does not count against the limit.
+    - `uncounted`: the same as `system` if the system message does not count against the limit, else
+      0.
     """
 
     system: int = 0

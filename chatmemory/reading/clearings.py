@@ -21,8 +21,8 @@ class Clearing:
     """The clearing of a tool result: the `change` that replaced its text by a placeholder in
     memory.
 
-    `stub` is the text of the placeholder, or None if this text was erased. `arrival` is the message
-    for which the room was needed, as its seq and its entry; None if unknown.
+    `stub` is the text of the placeholder, or None if this text was erased. `arrival` is the added
+    message that did not fit without the clearing: its seq and its entry. None if unknown.
     """
 
     change: ChangeResult

@@ -34,7 +34,8 @@ class LastLeft:
     """The message that left memory last in a `FeedItem`. `text` is the beginning of its text, and
     `reason` why it left.
 
-    `misfit` says why the message did not fit if the step that added it also evicted it, else None.
+    `misfit` is only set if the step that added the message also evicted it. It says why the message
+    did not fit.
     """
 
     seq: int

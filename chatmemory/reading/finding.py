@@ -2,8 +2,8 @@
 each.
 
 Rare words are looked up in the search index. For words that many messages contain, conversations
-are instead scanned in the order of the page until the page is full. A scan that finds too few
-conversations ends early, and then the search index is used.
+are scanned instead. This is done in the sort order of the requested page, until this page is full.
+A scan that finds too few conversations ends early, and then the search index is used.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class BestMatch:
 
     - `text`: the part of its text around the searched words.
     - `count`: how many messages of the conversation contain the words, up to 101.
-    - `left_step`: the step at which the message left memory, or None.
+    - `left_step`: the step at which the message left memory; None if it is still stored there.
     - `is_in`: whether the model sees the message. A lowered limit can hide a message in memory.
     - `echo`: if the model does not see the message, the seq of the latest message that contains the
       words and that the model sees; else None.
@@ -313,7 +313,9 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
 
 
 def excerpt(text: str, words: str) -> str:
-    """Return a text. Of a long text, return the part around the first of the words."""
+    """Return a text. Of a long text, return the part around the first place where a word occurs;
+    without one, the beginning.
+    """
     if len(text) <= EXCERPT:
         return text
     places = word_places(text, words)

@@ -172,9 +172,9 @@ def nearest(memory_id: str, phrase: str, newest: int) -> str:
     """Return a word of the history that resembles a word of the phrase, or "". A page suggests this
     word when a search finds nothing.
 
-    A word of the history resembles a word of the phrase if it contains this word, or its beginning:
-    "refunded" resembles "refunding", because both have "refund". Short beginnings without a digit
-    do not count. Only messages up to the seq `newest` are read.
+    A word of the history resembles a word of the phrase if it contains at least the beginning of
+    that word: "refunded" resembles "refunding", because both have "refund". Short beginnings
+    without a digit do not count. Only messages up to the seq `newest` are read.
     """
     words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
     longest = words[0] if words else ""
@@ -214,7 +214,7 @@ def _part(part: str) -> re.Pattern[str]:
 
 
 def time_before(memory_id: str, seq: int) -> datetime | None:
-    """Return the time of the last message of the history before `seq`, or None."""
+    """Return the time of the last message of the history before `seq`; None if there is none."""
     times = messages_until(memory_id, seq - 1).values_list("said_at", flat=True)
     return times.order_by("-seq").first()
 
@@ -228,8 +228,8 @@ class WholeHistory(Iterable[ChatMessage]):
     """All messages of the history up to a step. Each iteration reads the messages again.
 
     The messages are read in short queries, so that a slow reader holds no transaction open. An
-    iteration yields `len` messages, or raises MemoryNotFound if the conversation was deleted
-    meanwhile.
+    iteration yields as many messages as `len()` says, or raises MemoryNotFound if the conversation
+    was deleted meanwhile.
     """
 
     READ_AT_ONCE: ClassVar = 500  # messages
@@ -368,8 +368,8 @@ def shared_histories() -> Iterator[None]:
 def read_for_replay(
     messages: QuerySet[Message], calling: Collection[int], policy: Policy
 ) -> dict[int, ChatMessage]:
-    """Return the tool calls and tool results that a replay under a policy must read, by seq. A
-    result has a placeholder as its text.
+    """Return the tool calls and tool results that a replay under a policy must read, by seq. Each
+    tool result has a placeholder instead of its text, which a replay does not need.
 
     `messages` is the query for the messages of the replay, and `calling` the seqs of those with
     tool calls.

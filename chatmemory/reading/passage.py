@@ -64,8 +64,8 @@ class Said(NamedTuple):
 class PassageStep(NamedTuple):
     """A step of the ledger. `said` are the messages that the step added.
 
-    `at` is the time of the newest of these messages that has a time, else the time of the step.
-    None if the step is an import and no message has a time.
+    `at` is the time of the newest of these messages that has a time. If none has a time, `at` is
+    the time of the step, or None for an import.
     """
 
     n: int
@@ -127,9 +127,9 @@ class PastWindow:
 class Passage:
     """The steps of a conversation after a step, with their messages and windows.
 
-    Derived data is known up to step `after`. The passage begins after `from_step` if that is
-    earlier. Use a passage within one database snapshot. Raises CorruptRow for a message that cannot
-    be read.
+    Derived data is known up to step `after`. The passage begins after `from_step`, by default
+    `after`. A keeper can choose an earlier step. Use a passage within one database snapshot. Raises
+    CorruptRow for a message that cannot be read.
     """
 
     def __init__(self, memory: Memory, after: int = 0, from_step: int | None = None) -> None:

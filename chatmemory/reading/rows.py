@@ -78,8 +78,8 @@ class MemoryRow:
         """How much of the limit the whole history would take, in the policy's unit. Tokens include
         the overhead of a request.
 
-        None if the client decides what is in memory, and for a policy that needs more than the
-        numbers of messages and tokens to compute this.
+        None if the client decides what is in memory. Also None for a policy whose load cannot be
+        computed from the numbers of messages and tokens, such as a turn window.
         """
         if not can_decide(self.policy):
             return None
@@ -173,7 +173,7 @@ class MessageDetail:
     - `tokens`: the token count when the message was added. A stay can have another count.
     - `frame`: the stored JSON of the message without the `text`.
     - `attributes`: the JSON of a system message's attributes, which are stored separately.
-    - `origin`: whether the message is in history.
+    - `origin`: SAID for a message of the history, SYNTHETIC for one that is not in history.
     - `client_id`: the id that the client gave the message.
     - `redacted`: the step that redacted the message, or None.
     """
@@ -404,8 +404,8 @@ def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[EndedStay]:
 
 
 def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
-    """Return why messages did not fit, by conversation id and number of the stay. Only for stays
-    that an add both began and ended.
+    """Return why messages did not fit, by conversation id and number of the stay. Only stays that
+    an add both began and ended are in the result.
     """
     at_once = [
         stay
@@ -429,10 +429,11 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
 
 
 def misfit_at(step: Step, message: Weighable, pinned: Totals) -> CannotFit | None:
-    """Return why a message did not fit, if `step` both added and evicted it. Worked out from the
-    messages that were in memory afterwards. None if the policy is not installed.
+    """Return why the message that `step` both added and evicted did not fit. None if the policy is
+    not installed.
 
-    `pinned` are the totals of the pinned messages among them.
+    The reason is worked out from the totals of memory after the step. `pinned` are the totals of
+    the pinned messages in memory then.
     """
     policy = step.policy
     if not can_decide(policy):

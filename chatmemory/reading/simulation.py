@@ -1,7 +1,8 @@
 """Simulates adds, another policy or a pin, now or at an earlier step. Nothing is written.
 
-A simulation uses the same recorder as real changes. A message that somebody tries on a page is a
-draft. Drafts are numbered -1, -2, and so on, because a real message may take the next seq.
+A simulation uses the same `Recorder` as real changes (see `ledger.recorder`). A message that
+somebody tries on a page is a draft. Drafts are numbered -1, -2, and so on, because a real message
+may take the next seq.
 """
 
 from __future__ import annotations

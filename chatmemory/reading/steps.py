@@ -272,7 +272,7 @@ _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 @dataclass
 class StepPoint:
-    """The totals after a step: `after` of memory, and `history` of the history.
+    """The totals after a step: `after` has those of memory, and `history` those of the history.
 
     `policy` is the policy in force. `last_seq` and `last_stay` are the highest numbers of messages
     and stays so far. Points are cached and shared: do not change one.

@@ -19,7 +19,7 @@ class Coverage(NamedTuple):
 
     - `number`, `tokens`: how many messages are covered, and the sum of their tokens.
     - `runs`: ranges of seqs that contain exactly the covered messages and the earlier summaries.
-    - `seqs`: the covered messages, if the page lists them; else empty.
+    - `seqs`: the covered messages; empty unless the summary is `opened` in `coverage_by_summary`.
     """
 
     runs: tuple[range, ...]
@@ -34,7 +34,7 @@ def coverage_by_summary(
     """Return what each summary covers, by the seq of the summary. Seqs of messages that are no
     summaries are left out.
 
-    `opened` is the seq of the summary whose `Coverage` lists its messages.
+    `opened` is the seq of a summary, or None. Only the `Coverage` of this summary has `seqs`.
     """
     covered: dict[int, dict[int, int]] = {}
     waiting = set(summaries)
@@ -84,7 +84,8 @@ def covered_by(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[i
     """Return the tokens of each message that a summary covers, by seq. Messages that earlier
     summaries cover are included.
 
-    `covered` has, for the seq of each summary, the tokens of the messages that it covers directly.
+    `covered` maps the seq of each summary to the tokens of the messages that it covers directly, by
+    seq.
     """
     return {
         seq: tokens

@@ -84,7 +84,7 @@ class MessageView(NamedTuple):
 
     @property
     def message(self) -> ChatMessage:
-        """The message as an object. Only for a window that was read with its messages."""
+        """The message as an object. The window must have been read with its messages."""
         assert self.read is not None, "the window was read without messages"
         return self.read
 
@@ -234,7 +234,7 @@ class WindowView:
 
     @property
     def messages(self) -> list[ChatMessage]:
-        """The messages that the model sees. Only for a window that was read with its messages."""
+        """The messages that the model sees. The window must have been read with its messages."""
         return [row.message for row in self.rows]
 
 
@@ -305,7 +305,9 @@ class StoredState:
 
     @property
     def past_step(self) -> Step | None:
-        """The step `at`; None if it is the last step, whose window is the current one."""
+        """The step `at`; None if the window is the current one, because `at` is None or the last
+        step.
+        """
         return None if self.at in (None, self.memory.last_step) else self.step
 
     @property

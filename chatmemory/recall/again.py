@@ -50,9 +50,10 @@ class Recurrence(NamedTuple):
 
     - `facts`: the names of the repeated facts.
     - `requested`: those of the facts for which the assistant had asked.
-    - `forced`: `requested`, and the facts that the user says to have given before.
-    - `call`: the repeated tool call, with its arguments.
-    - `is_same`: whether the repeated tool call had the same result.
+    - `forced`: those of the facts that were requested, or that the user gives with a reminder such
+      as "as I said".
+    - `call`: the repeated tool call, with its arguments; "" for facts.
+    - `is_same`: whether the repeated tool call had the same result; None for facts.
     """
 
     kind: IncidentKind
@@ -276,11 +277,11 @@ def _words_of_key(key: str) -> str:
 class CallOfResult(NamedTuple):
     """The tool call that a tool result answers.
 
-    - `name`: the tool's name with the arguments; equal calls have equal names. Empty for a tool
-      that may be called repeatedly.
+    - `name`: the tool's name with the arguments; equal calls have equal names. "" if the call is
+      unknown, or if its tool may be called repeatedly.
     - `is_error`: whether the result is an error.
-    - `was_answered`: whether an equal call had a result before that was no error.
-    - `is_same`: whether the latest such result equals this result.
+    - `was_answered`: whether an equal call already had a result without an error.
+    - `is_same`: whether the latest such result equals this result; None if `name` is empty.
     """
 
     name: str = ""

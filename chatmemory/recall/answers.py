@@ -76,7 +76,8 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     """Return all values in a user's text that another message may repeat: codes, names, addresses
     and short answers.
 
-    A short answer is also found if a reminder, such as "as I said", stands beside it.
+    Short answers are found in the first clause, and beside a reminder such as "as I said". In a
+    text that contradicts, they are found in every sentence.
     """
     read = user_text(text, words.reminders)
     whole = words_in(text) if read.reminders else []

@@ -211,8 +211,9 @@ def _begins(question: Question, value: Value, text: UserText) -> bool:
 def opens_with(question: Question, value: Value, text: UserText) -> bool:
     """Return whether the first clause of an answer consists mostly of a value.
 
-    For each two words of the value, one other word is allowed. If the question names a kind of fact
-    such as a city, two are allowed. Small words and words of the question do not count.
+    For two words of the value, one other word is allowed. If the question names a kind of fact such
+    as a city, one is allowed for each word of the value. Small words and words of the question do
+    not count.
     """
     if not question.is_request or question.is_other or not _is_long(value):
         return False

@@ -31,8 +31,8 @@ class Clearable:
     """The tool results of a history that a policy can clear, and their placeholders.
 
     `results` are the positions of all tool results. `are_known` says whether this module can
-    compute the history: every tool result has its message, and no message is pinned or a
-    placeholder already.
+    compute when messages leave. For this, the entry of every tool result must have its message. No
+    message may be pinned, or a placeholder already.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -63,9 +63,10 @@ class Clearable:
 class Gone(NamedTuple):
     """When messages left and tool results were cleared.
 
-    - `left`: for each message, the position of the message at whose arrival it left.
-    - `stubs`: for the position of each cleared result, the position of the message that needed the
-      room, and the tokens of the placeholder.
+    - `left`: for each message, the position of the message at whose arrival it left, or the number
+      of messages if it never left.
+    - `stubs`: maps the position of each cleared result to two numbers: the position of the message
+      that did not fit before, and the tokens of the placeholder.
     """
 
     left: list[int]

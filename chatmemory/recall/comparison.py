@@ -38,6 +38,7 @@ class Replay:
     - `recalls`: the number of needs. A need is a use of a fact or tool call from earlier (see
       `needs`).
     - `lost`: the needs, in order, whose fact or tool call was no longer in memory.
+    - `prompts`: the prompts of all model calls.
     """
 
     policy: Policy | None
@@ -188,8 +189,9 @@ def follow(
     """Return how long a phrase stays in memory. `mentions` are the positions of the messages with
     the phrase, in ascending order.
 
-    `gone_at` has, for each message, the position at which its text left memory. `keeping` in the
-    result is the smallest limit that keeps the phrase in memory after the first `at` messages.
+    `gone_at` has, for each message, the position of the message at whose arrival its text left
+    memory. `keeping` in the result is the smallest limit that keeps the phrase in memory after the
+    first `at` messages.
     """
     before = [position for position in mentions if position < at]
     keeping = None
@@ -204,7 +206,8 @@ def smallest_limit_for(
     """Return the smallest limit that keeps one of the messages at `mentions` in memory to the end.
     None if unknown.
 
-    Only the latest system message and the latest other message of them are tried.
+    Of the messages at `mentions`, only the latest system message and the latest other message are
+    tried.
     """
     systems = [position for position in mentions if entries[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if entries[position].type is not MessageType.SYSTEM]
@@ -353,7 +356,7 @@ def limits_that_hold(
     """Return the limits, as intervals, under which memory still has a fact after the message at
     `last`. `mention` is the position of the last message with the fact.
 
-    Only if `is_exact` is True for the history and the policy.
+    Call this only if `is_exact` is True for the history and the policy.
     """
     system = history.loads.systems[last]
     if system is not None and fact in history.mentions(system):

@@ -32,7 +32,7 @@ class Call(NamedTuple):
       previous prompt.
     - `age`: the seconds since the previous call; None if unknown.
     - `is_broken`: whether the prompt does not start with the whole previous prompt.
-    - `again`: the tokens that the previous prompt also had, but that are not in the shared prefix.
+    - `again`: the tokens of messages that both prompts have, but not in the shared prefix.
     """
 
     position: int
@@ -178,8 +178,8 @@ class Sizes(NamedTuple):
         )
 
     def bill(self, rules: CacheRules) -> Bill:
-        """Return the bill of all calls: the tokens in all, read from the cache, and written to the
-        cache.
+        """Return the bill of all calls: the sum of their tokens, and how many of these were read
+        from the cache or written to it.
         """
         read, written = self._in_cache(rules)
         return Bill(len(self.prompts), sum(self.prompts), sum(read), sum(written))
@@ -201,8 +201,8 @@ class Sizes(NamedTuple):
 
 
 def bill_of(calls: Iterable[Call], rules: CacheRules) -> Bill:
-    """Return the bill of these calls: the tokens in all, read from the cache, and written to the
-    cache.
+    """Return the bill of these calls: the sum of their tokens, and how many of these were read from
+    the cache or written to it.
     """
     return Sizes.of(calls).bill(rules)
 

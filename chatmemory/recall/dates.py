@@ -75,7 +75,7 @@ def _add(
 
 
 def without_times(text: str) -> str:
-    """Return a text with dates in ISO order and times of day replaced by a space."""
+    """Return a text in which a space replaces each time of day and each date in ISO order."""
     text = _ISO.sub(" ", text) if _YEAR_FIRST.search(text) else text
     return _TIME_ALONE.sub(" ", text) if _TIME_SIGN.search(text) else text
 

@@ -2,7 +2,8 @@
 
 Most facts are recognized in any message. A code (a number, or a run of capitals) is a fact only if
 some message marks it, such as by the word "order" before it. It is then a fact in the whole
-conversation. Durations and names of linters' rules are no facts, because many cases have the same.
+conversation. Durations and names of linters' rules are no facts, because many conversations have
+the same ones.
 """
 
 from __future__ import annotations

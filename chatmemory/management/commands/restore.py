@@ -47,7 +47,9 @@ class Command(DatabaseCommand):
 
 
 def check_copy(file: Path, copy: sqlite3.Connection) -> None:
-    """Raise CommandError unless the file is an undamaged database with chatmemory's tables."""
+    """Raise CommandError unless the connection `copy` is to an undamaged database with chatmemory's
+    tables. `file` is its file, which the error names.
+    """
     try:
         if found := damage_of(copy):
             raise CommandError(f"{file} is damaged: {found}")

@@ -32,10 +32,11 @@ TO_A_FILE = 120
 
 
 class ShownRow(NamedTuple):
-    """A line of output for one message: `text` says what the history has, and `memory` what memory
-    has.
+    """A line of output for one message. `memory` is a note for the column "Memory", such as "12
+    tokens" or why the message left.
 
-    `seq` is the number of the message, and `is_in` says whether memory has the message.
+    `seq` is the number of the message, `text` its text, and `is_in` says whether memory has the
+    message.
     """
 
     seq: int

@@ -44,7 +44,7 @@ def id_of(text: str) -> str:
 
 
 def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
-    """Return the given ids; if no ids are given, those of all rows."""
+    """Return the given ids; if none are given, the ids of all conversations in `rows`."""
     return map(StoredId, ids) if ids else (memory_id for (memory_id,) in stored_ids(rows))
 
 
@@ -180,7 +180,8 @@ class Command(DatabaseCommand):
         """Verify the conversations with these ids; if `ids` is empty, those of the slice `part`.
 
         Returns the derived rows that were wrong and have been computed again: pairs of conversation
-        id and name of the row. Derived rows of conversations with contradictions are not examined.
+        id and name of the row. The derived rows of a conversation are not examined if its stored
+        rows contradict its ledger.
         """
         rows = Memory.with_deleted.all()
         if after := part.so_far.after:

@@ -62,7 +62,7 @@ def message_from_frame(frame: str, text: str, beside: str | None = None) -> Chat
     the JSON is `null`.
 
     `beside` is the JSON of attributes that are stored separately, or None. Raises InvalidMessage,
-    naming the property.
+    which names the wrong property.
     """
     kind = _PLAIN.get(frame)
     message = kind(text) if kind else message_from_json(payload_of(frame, text))

@@ -237,7 +237,7 @@ def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[Json
     A file is read as JSON Lines if its first or second line is a whole object. Lines of such a file
     that are not JSON are yielded with a `problem`.
 
-    Raises InvalidMessage for any other file that is not JSON, for the same values as `load_json`,
+    Raises InvalidMessage for any other file that is not JSON, for values that `load_json` refuses,
     and for a file that exceeds `bounds`. A large file is never in memory as a whole.
     """
     return _JsonFile(file, bounds).lines()

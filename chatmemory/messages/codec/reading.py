@@ -43,7 +43,7 @@ _FLAGS |= {"false": False, "False": False, "FALSE": False}
 
 class Properties:
     """The properties of a JSON object that have not been taken yet. Errors name the object by its
-    `type` and by `what`.
+    `type` and by `what`, such as "an AI message".
     """
 
     def __init__(self, values: JsonValue, what: str) -> None:
@@ -138,7 +138,7 @@ M = TypeVar("M", bound=Media)
 def message_from_json(text: str) -> ChatMessage | None:
     """Return the message in a JSON text; None for `null`.
 
-    Raises InvalidMessage, naming the property.
+    Raises InvalidMessage, which names the wrong property.
     """
     return message_from_dict(decode_json(text))
 
@@ -156,8 +156,8 @@ def messages_from_json(
 ) -> list[ChatMessage] | list[ChatMessage | None]:
     """Return the messages of a JSON array; [] for None and for `null`, as in LangChain4j.
 
-    A null item becomes None. With `nulls=False`, a null item raises InvalidMessage. So does JSON
-    that describes no messages.
+    A null item becomes None; with `nulls=False`, it raises InvalidMessage. JSON that describes no
+    messages always raises InvalidMessage.
     """
     values = None if text is None else decode_json(text)
     if values is None:
@@ -170,8 +170,8 @@ def messages_from_json(
 
 
 def message_from_dict(value: JsonValue) -> ChatMessage | None:
-    """Return the message that decoded JSON describes; None for None. Raises InvalidMessage, naming
-    the property.
+    """Return the message that decoded JSON describes; None for None. Raises InvalidMessage, which
+    names the wrong property.
     """
     if value is None:
         return None

@@ -162,8 +162,8 @@ def attributes_beside(message: ChatMessage) -> str | None:
 
 
 def stored_json(message: ChatMessage) -> str:
-    """Return the JSON text of a message. The attributes of a system message, which are stored
-    separately, follow.
+    """Return the JSON text of a message. For a system message, the JSON text of its attributes is
+    appended, because its own JSON lacks them.
     """
     return message_to_json(message) + (attributes_beside(message) or "")
 
