@@ -1,4 +1,6 @@
-"""Runs the commands of manage.py if the package is installed: `python -m inspector migrate`."""
+"""Runs the commands of manage.py if the package is installed without that file, as in
+`python -m inspector migrate`.
+"""
 
 from __future__ import annotations
 

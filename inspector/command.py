@@ -3,8 +3,8 @@
 It has the commands of manage.py, some under a shorter name. They use the database in the user's
 data folder, or the database named in the environment (docs/operations.md).
 
-Commands that report on files need only the library. So Django is imported late, and this module can
-name the packages that are missing for other commands.
+Commands that report on files need only the library, so this module imports Django only for the
+others. If a package is missing then, its name is printed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Named(NamedTuple):
     """An entry in the list of the commands of `chatmemory`.
 
     `command` is the name of the same command in manage.py, and `words` says what the command does.
-    `folder` is the folder of chatmemory in which the command's code for files is; "" if the command
-    does not work on files.
+    `folder` is set if the command can report on files without a database: its code is in this
+    folder of the package chatmemory. "" for any other command.
     """
 
     command: str

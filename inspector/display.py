@@ -49,8 +49,8 @@ def render_page_or_fragment(
     that changes.
 
     The fragment is the title and the block `fragment` of the page's template. URL, context and
-    template are the same for both. Boosted links and restored history entries get the whole page,
-    because they replace the whole page.
+    template are the same for both. Links with `hx-boost` and restored history entries get the whole
+    page, because they replace the whole page.
     """
     htmx = request.htmx  # type: ignore[attr-defined]  # set by InspectorMiddleware
     wants_fragment = htmx and not htmx.boosted and not htmx.history_restore_request

@@ -33,9 +33,9 @@ _NAMESPACES = frozenset({"inspector", "chatmemory"})
 def is_own(request: HttpRequest) -> bool:
     """Return whether a request is for a page or the API.
 
-    URLs without a route count if they begin like the URLs of the pages or of the API. Only pages at
-    the root of the site are different: URLs without a route may then be the project's, and do not
-    count. All requests count with the setting INSPECTOR["WHOLE_SITE"].
+    A URL without a route counts if it begins like the URLs of the pages or of the API. But if the
+    pages are at the root of the site, every URL begins like theirs: then only the beginning of the
+    API counts. All requests count with the setting INSPECTOR["WHOLE_SITE"].
     """
     if inspector_configuration().WHOLE_SITE:
         return True
@@ -73,8 +73,8 @@ def route_of(request: HttpRequest) -> ResolverMatch | None:
 
 
 def route_at(path: str) -> ResolverMatch | None:
-    """Return the route of a path, or None if there is none. For code that runs before any
-    middleware. The path must not begin with the script prefix.
+    """Return the route of a path, or None if there is none. This function is for code that runs
+    before any middleware. The path must not begin with the script prefix.
     """
     with _language_of(path):
         return _route(path)

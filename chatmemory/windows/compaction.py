@@ -136,12 +136,12 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
 def all_but_last(
     entries: Sequence[Entry], *, messages: int | None = None, tokens: int | None = None
 ) -> list[Entry]:
-    """Return the messages that a summary replaces if the last `messages` messages, or `tokens`
-    tokens, stay.
+    """Return the messages that a summary replaces. Pass what stays: the last `messages` messages,
+    or the last messages with at most `tokens` tokens.
 
     A leading system message and pinned messages also stay. An earlier summary is replaced. A tool
-    call is not separated from its results: so more than `messages` messages, or fewer than `tokens`
-    tokens, may stay.
+    call is not separated from its results: if only results would stay, `messages` also keeps the
+    call, and `tokens` keeps neither.
     """
     end = len(entries) - messages if messages is not None else _fitting(entries, tokens or 0)
     end = max(0, min(end, len(entries)))
@@ -184,8 +184,8 @@ def appended_terms(terms: Iterable[str]) -> str:
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     """Return the summary as a message: its text, followed by the exact terms to preserve.
 
-    An attribute marks the message as a summary. So it is not evicted, even if a store keeps nothing
-    but messages. Raises InvalidMessage for a blank text.
+    An attribute marks the message as a summary. A store without pins still keeps this mark, so that
+    the summary is never evicted. Raises InvalidMessage for a blank text.
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")

@@ -163,8 +163,9 @@ def oldest_first(
 
 
 def rest_of_turn(head: Head) -> Iterator[Eviction]:
-    """Evict the oldest messages before the first user message, and yield the evictions. Nothing
-    leaves if there is no user message.
+    """Evict all messages before the first user message, from the oldest on, and yield the
+    evictions. The leading system message and pinned messages stay. Nothing leaves if there is no
+    user message.
     """
     oldest = head.oldest
     end = head.next_user(oldest)
@@ -251,14 +252,18 @@ class Head:
 
     @property
     def oldest(self) -> int:
-        """The index of the oldest message that is neither pinned nor the leading system message."""
+        """The index of the oldest message that is neither pinned nor the leading system message. If
+        there is none, the index after the last message.
+        """
         first = self.unpinned(0)
         entry = self.at(first)
         leads = entry is not None and entry.type is _SYSTEM
         return self.unpinned(first + 1) if leads else first
 
     def unpinned(self, index: int) -> int:
-        """Return the index of the first message at or after `index` that is not pinned."""
+        """Return the index of the first message at or after `index` that is not pinned. If there is
+        none, return the index after the last message.
+        """
         while (entry := self.at(index)) is not None and entry.pinned:
             index += 1
         return index

@@ -261,15 +261,16 @@ def summarized(
     """Return the positions of the old messages that a summary in the new list replaces; None if the
     new list has no new summary.
 
-    `before` and `after` are the old and the new messages as JSON, and `types` are the types of the
-    new messages. Only the first new message can be the summary; if that is an unchanged system
-    message, only the second. It is a summary in this case:
+    `before` and `after` are the old and the new list, each message as JSON. `types` are the types
+    of the messages in the new list. Only the first message of the new list can be the summary. If
+    it is an unchanged system message, only the second can be. The message is a summary if all of
+    this is true:
 
     - It is not in the old list, and is not a system message.
-    - It replaces at least two messages, and all later old messages follow in order.
-    - New messages may come after these old messages. If no old message follows, new messages may
-      only follow a summary that the client has `marked`: otherwise the client may have just started
-      anew.
+    - It replaces at least two messages. The old messages after the replaced ones follow it in
+      order.
+    - If it replaces all old messages to the end, it is the last message of the new list, or the
+      client has `marked` it as a summary. Otherwise the client may have just started anew.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
@@ -314,8 +315,8 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     be a repetition. Messages with open attributes, and all messages if `by_client` is False, are
     matched anywhere.
 
-    Attributes are not compared if the client drops them: no new message has the attributes of an
-    old message. A list that only lost its end is matched position by position.
+    If no new message has the attributes of an old message, the client drops attributes. Then they
+    are not compared. A list that only lost its end is matched position by position.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -357,7 +358,8 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
 
     A new list that is the old list without its first messages, perhaps with new messages at the
     end, is matched as such. A system message at the head may stay. At least two old messages must
-    remain, because two lists often share a single "ok". `rearrange` matches all other lists.
+    remain, because two lists often share a single message such as "ok". `rearrange` matches all
+    other lists.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})

@@ -1,5 +1,5 @@
-"""Names the options of a policy in a few words, to follow its limit: `trimmed to 50 % when
-full`.
+"""Names the options of a policy in a few words, such as `trimmed to 50 % when full`. Pages write
+these words after the policy's limit.
 """
 
 from __future__ import annotations

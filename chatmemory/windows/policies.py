@@ -118,7 +118,8 @@ class Policy(ABC):
     - `always_keep_system_message_first`: a new system message goes to the head of the window, not
       to the end.
     - `low_water`: the share of the limit to which a window over the limit is trimmed. The newest
-      message, with its tool call, leaves only if the limit has no room for it.
+      message, with its tool call, stays even above this share: it leaves only if the limit has no
+      room for it.
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: what happens to a message that is larger than the limit allows.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever the other
@@ -128,7 +129,8 @@ class Policy(ABC):
       from the model, and leave with the next add (see `recovery`).
 
     `label` is the kind's name on pages. `unit` is the unit of the limit ("tokens"), and
-    `short_unit` its abbreviation. `java_name` is the limit's name in LangChain4j's errors.
+    `short_unit` its abbreviation. `limit_name` is the limit's name in Python and JSON
+    ("max_tokens"), and `java_name` its name in LangChain4j's errors.
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Default
     values are not stored, so never change the default of an option. A field with
@@ -541,7 +543,7 @@ def policy_kinds() -> dict[str, type[Policy]]:
 
 def check_limit(java_name: str, limit: object) -> None:
     """Raise InvalidValue unless the limit is a positive integer. The error calls the limit
-    `java_name`, and has LangChain4j's text if LangChain4j makes the same check.
+    `java_name`. For None and numbers below 1, its text is LangChain4j's.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")

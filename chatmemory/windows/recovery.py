@@ -8,11 +8,11 @@ A *block* is a message with tool calls, and the results directly after this mess
 
 - With fewer results than calls, a block is *interrupted*.
 - With as many results as calls, a block is interrupted if the ids of the results are not the ids of
-  the calls. Blocks with missing, blank or repeated ids are complete.
+  the calls. If an id is missing, blank or repeated, such a block is complete.
 - With more results than calls, a block is complete.
 
-Source of the rule, and of the option's name: LangChain4j's pull request 4668. Pull request 4820 has
-other rules.
+Source of the rule, and of the option's name: LangChain4j's pull request 4668. The rules of pull
+request 4820 are not used here.
 """
 
 from __future__ import annotations

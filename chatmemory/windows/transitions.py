@@ -168,8 +168,8 @@ def admit(
 
     `policy` trims before the message is appended. `policy_again` returns the policy for the trim
     afterwards, by default the same: LangChain4j reads its limit twice per add. Raises
-    OversizedMessage, and NoRoomBesidePins if the message would fit only without the pinned
-    messages.
+    OversizedMessage if the policy rejects the message as oversized. Raises NoRoomBesidePins if the
+    message would fit only without the pinned messages.
     """
     transition = admit_beside_pins(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
@@ -297,7 +297,8 @@ def refill(
 ) -> Transition:
     """Return the transition that replaces the whole list by `arrivals`, trimmed by the policy.
 
-    Without a policy, nothing is trimmed. Raises OversizedMessage.
+    Without a policy, nothing is trimmed. Raises OversizedMessage if the policy rejects one of the
+    arrivals as oversized.
     """
     after, evictions = total_under(policy, arrivals), list[Eviction]()
     if policy:
@@ -383,8 +384,9 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
     """Return the evictions that will come first when the window is full, even if it is not full
     now.
 
-    One message leaves with its tool results. With `low_water`, these are all evictions of the first
-    trim. [] if the limit only measures, or if nothing can leave.
+    These are the evictions of one message and its tool results. With an option such as `low_water`,
+    they are all evictions of the first trim. [] if the limit only measures, or if nothing can
+    leave.
     """
     if policy.meters_only:
         return []
@@ -423,8 +425,8 @@ def visible(window: Window, policy: Policy | None) -> list[Entry]:
     """Return the entries that the model sees: the entries that remain after the policy's trim. The
     window itself does not change.
 
-    If the policy hides interrupted calls, the entries of tool calls and results have their
-    messages.
+    If the policy hides interrupted calls, the returned entries of tool calls and results have their
+    messages loaded.
     """
     if policy is None:
         return list(window)

@@ -53,8 +53,8 @@ class Entry:
 
     A ledger sets the fields from `n` on:
 
-    - `n` is the number of the entry's stay (its period in memory), and then also the key. Without a
-      stay, `n` is 0.
+    - `n` is the number of the entry's stay (its period in memory), which is then also the `key`.
+      Without a stay, `n` is 0.
     - `seq` is the number of the message, and `rank` orders the window.
     - `size` is the length of the message's JSON in bytes. `frame` is the JSON of a new message with
       a gap for its text (see `frame_and_size`).

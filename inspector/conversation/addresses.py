@@ -1,4 +1,6 @@
-"""The URLs of a conversation page: of its steps and messages, and of the live page."""
+"""The URLs of a conversation page: of its steps and messages, and of the live page. The live page
+shows the newest step, and moves on when messages arrive.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ class Addresses:
     """Builds the URLs of a conversation page.
 
     - `tried` are the URL parameters of a simulation, which links to other steps preserve.
-    - `is_lasting` is True if links to the live page preserve these parameters, too.
+    - `is_lasting` is True if links to the live page preserve these parameters, too. The live page
+      shows the newest step.
     - `first_step`, `previous_step` and `next_step` are steps to move to from the shown step. Each
       is None if there is no such step.
 
@@ -104,7 +107,8 @@ class Addresses:
     def query(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
-        """Return the query string of this page at step `at`, with "?"; "" for the live page.
+        """Return the query string of this page at step `at`, with "?"; "" for the live page without
+        any other parameter.
 
         `msg` selects a message. `parameters` are added, together with the parameters of the
         simulation, the unfolded sections and the comparison with another step. The parameters of
@@ -137,8 +141,9 @@ class Addresses:
         return self.link(at, msg=self.msg)
 
     def cell_link(self, step: int, msg: int | None) -> str:
-        """Return the URL of a cell of the timeline. The URL selects a step, and the message that
-        arrived at the step, or a draft message.
+        """Return the URL of a cell of the timeline. The URL leads to a step, and selects the
+        message `msg` that arrived at the step. For a draft message, it leads to the shown step, and
+        selects the draft.
 
         A page has many cells, so their URLs are relative and short. Only on a page that answers a
         POST to another URL, they are complete.

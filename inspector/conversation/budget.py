@@ -55,7 +55,7 @@ def segments(
     tokens are left out.
 
     Each of `kinds` is a name, an icon, a CSS class and a number of tokens. `whole` is the number of
-    tokens that fills the whole bar.
+    tokens that fills the whole bar. `gap` is a width on a bar that is WIDTH units wide.
     """
     amounts = [tokens for *_, tokens in kinds]
     percents = shares([*amounts, whole - sum(amounts)])

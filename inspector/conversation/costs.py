@@ -28,7 +28,8 @@ _COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "left_step")
 @dataclass(frozen=True, eq=False)
 class CostsByStep:
     """The sizes of the history and of memory, in the policy's unit, after the `steps` at which
-    messages came or left. They are kept while the ledger stays as it is, and equal only themselves.
+    messages came or left. An instance is cached while the ledger stays as it is, and equals only
+    itself.
     """
 
     steps: Sequence[int]

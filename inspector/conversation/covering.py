@@ -18,8 +18,9 @@ class Covering:
     """The messages that a summary will replace: from position `first` to position `last` of a
     window, counted from 1.
 
-    `first` may be larger than `last`. By default, the summary replaces all messages except a
-    leading system message and the last four messages. A tool call stays with its results.
+    If `first` is larger than `last`, both are swapped. By default, the summary replaces all
+    messages except a leading system message and the last four messages. If the first of these is a
+    tool result, its tool call stays, too.
     """
 
     def __init__(

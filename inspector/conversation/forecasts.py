@@ -78,7 +78,7 @@ def change_of_policy(outlook: Outlook) -> str:
 
 
 def tried_limit(limit: int, outlook: Outlook) -> Caption:
-    """Return the caption of a simulation that only tries another limit."""
+    """Return the caption of a simulation of another limit, without drafts."""
     first, *others = change_of_policy(outlook).split(". ", 1)
     event = f"With a limit of {limit:,}, {decapitalized(first.removesuffix('.'))}"
     return Caption(event, detail="".join(others))

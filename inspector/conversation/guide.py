@@ -27,7 +27,7 @@ class Stop:
 
     - `text` is shown on the conversation page, beside the `pane` to look at.
     - `at` and `msg` are the step and the message in the stop's URL.
-    - `short` is the text of the stop on the first page, which also shows the two messages `seqs`.
+    - `short` is the text of the stop on the overview, which also shows the two messages `seqs`.
     - `gone` is the message that the model no longer sees, if any.
     """
 
@@ -107,8 +107,8 @@ def is_ended(request: HttpRequest) -> bool:
 
 @dataclass(frozen=True)
 class FirstMessage:
-    """A message that a stop of the tour shows on the first page. `is_gone` means that the model no
-    longer sees the message.
+    """A message that a stop of the tour shows on the overview while only examples are stored.
+    `is_gone` means that the model no longer sees the message.
     """
 
     seq: int

@@ -117,8 +117,8 @@ class Head:
 
     @property
     def interrupted(self) -> Amount | None:
-        """The size of interrupted tool calls with their results, which memory leaves out,
-        or None.
+        """The size of interrupted tool calls with their results, which memory leaves out; None if
+        there are none.
         """
         window = self.window
         return self._difference(window.stored, self._limited) if window.interrupted else None

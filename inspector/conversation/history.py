@@ -63,7 +63,8 @@ class MessageLine:
 
 
 class HistoryRow(MessageLine):
-    """A row of the history pane.
+    """A row of the history pane. `drawn` lists the fields that its template gets. `has_words` lists
+    the fields with words of messages: a row with a value in one of them is not cached.
 
     - `day` is set on the first row of a day, and shown above this row.
     - `is_horizon` marks the row at which memory starts. `above` says what the model sees of the

@@ -34,8 +34,8 @@ TRIED_TOO_LONG = (
 
 
 def asks_for_limit(query: ConversationQuery) -> bool:
-    """Return whether the page must find the limit that would have kept the message: its section is
-    unfolded, or somebody requested a replay.
+    """Return whether the page must find the limit that would have kept the selected message: the
+    section about this limit is unfolded, or somebody requested a replay.
     """
     return SECTION in query.open or query.replay
 
@@ -50,13 +50,13 @@ def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
     """Return the limit that would have kept the selected message until its fact was next needed. If
     no need is known, that is until the shown step.
 
-    A long history is replayed only if the query asks for the replay; otherwise the result is still
-    without a limit. A policy that only measures is replayed as if its limit were enforced.
+    A long history is replayed only if the query asks for the replay; otherwise the result has no
+    limit yet. A policy that only measures is replayed as if its limit were enforced.
 
     The result is None in these cases:
 
     - The message did not leave memory because the limit was reached.
-    - A client left the message out, or the message is injected.
+    - A client left the message out, or the message is not in history.
     - There is no policy, or its kind is not installed.
     """
     row, left_by, step = view.selection.row, view.selection.left_by, view.stored.step

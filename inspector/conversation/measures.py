@@ -108,6 +108,10 @@ TOKENS = Measure(None, "tok", None, 0)
 class Gauge:
     """The part of the limit that a window uses, drawn as a bar.
 
+    `load` is the size of the window in the policy's `unit`. `tokens` is its size in tokens, or None
+    if `load` is in tokens already. `limit` is None if there is no policy, or its kind is not
+    installed.
+
     `fill` is the width of the bar within the limit, in percent. If the window is over the limit,
     `over` is the width of the bar's red end, and both together are the full width.
     """

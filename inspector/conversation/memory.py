@@ -28,7 +28,7 @@ BAR_HEIGHT = 3
 
 
 class MemoryPaneRow(MessageLine):
-    """A row of the memory pane.
+    """A row of the memory pane. `drawn` lists the fields that its template gets.
 
     - `this` is the size of the message, and `past` the size of all rows above. The bar beside the
       row shows both, one after the other.

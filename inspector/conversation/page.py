@@ -43,7 +43,7 @@ class StepLink:
     """A button that moves the page to the step `to`, or is disabled if `to` is None.
 
     `name` is the name of its icon. `by` is the number of steps by which it moves, or 0 if this
-    number varies.
+    number varies. `drawn` lists the fields that its template gets.
     """
 
     drawn: ClassVar = ("name", "label", "to", "by")

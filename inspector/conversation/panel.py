@@ -99,7 +99,9 @@ class Moved:
 
     @classmethod
     def after(cls, past: int, seqs: Iterable[int]) -> Moved:
-        """Return a value that shows the first few of these messages with a number above `past`."""
+        """Return a value for these messages that shows the first few whose number is above
+        `past`.
+        """
         ordered = sorted(seqs)
         first = bisect_right(ordered, past)
         shown = tuple(ordered[first : first + MOVED_MAX])
@@ -299,7 +301,7 @@ class Why:
     @cached_property
     def would_keep(self) -> Explanation | None:
         """An explanation of the limit that would have kept the message. None if the message did not
-        leave because of the limit, or while the section is folded.
+        leave because of the limit, or while the section for this explanation is folded.
         """
         if not self.might_have_stayed or not asks_for_limit(self._state.query):
             return None
@@ -423,8 +425,8 @@ class Why:
 
     @cached_property
     def kept(self) -> dict[str, list[str]]:
-        """The details that are stored with the message for one format only: their names by
-        format.
+        """The names of details that are stored with the message and belong to one format only, by
+        the name of that format.
         """
         return kept_in(getattr(self.row.message, "attributes", {}))
 

@@ -18,7 +18,8 @@ from inspector.conversation.forecasts import would_become_stubs
 
 
 class NextToLeave(NamedTuple):
-    """The messages that leave next: `now`, and `then`, after a message is pinned or unpinned.
+    """The messages that leave next. `now` are those without a change, and `then` those after a
+    message is pinned or unpinned.
 
     `stubbed_then` are the tool results that are cleared first, before the messages in `then` leave.
     """

@@ -13,7 +13,8 @@ class PolicyChange:
     """What another policy would change in the messages that the model sees.
 
     If the other policy has another estimator, all messages must be counted again. More than 5,000
-    messages are only counted again with `recount`. Raises the exceptions of `simulation.simulate`.
+    messages are only counted again with `recount`; without it, LongRecount is raised. Also raises
+    the other exceptions of `simulation.simulate`.
     """
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:

@@ -132,7 +132,7 @@ def _counts_refused_bodies(match: ResolverMatch | None) -> bool:
 
 class BoundedBodies:
     """An ASGI application that limits the bodies of requests for the pages and the API. Other
-    requests of a project are passed on. It refuses a body with one of these statuses:
+    requests of a project are passed on. A body is refused with one of these statuses:
 
     - 413: the body is too large.
     - 408: the body takes longer than 20 seconds plus 1 second for each 16 KiB.

@@ -1,4 +1,6 @@
-"""The only middleware that a project adds for the pages and the API."""
+"""The only middleware that a project adds for the pages and the API. It adds log lines, headers and
+error pages, refuses too large bodies, and requires an account.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ class InspectorMiddleware:
 
     Put this middleware anywhere in MIDDLEWARE after LocaleMiddleware: it also handles the responses
     of later middleware, such as redirects. A project's own middleware that reads forms before
-    `process_view` must come after it. Django's own middleware reads forms only in `process_view`.
+    `process_view` must come after this middleware. Django's own middleware reads forms only in
+    `process_view`.
     """
 
     def __init__(self, get_response: Respond) -> None:

@@ -31,8 +31,9 @@ class Seen(NamedTuple):
     """The state of the site at the time of a count. The count is current while this state is the
     same.
 
-    It has the newest change, the newest erasure, the newest row of derived data (`kept`), and the
-    day.
+    `change` is the time of the newest change, and `kept` the time of the newest row of derived
+    data, both in microseconds since 1970. `erasure` is the number of the newest erasure in the
+    audit log. `day` is the start of today.
     """
 
     change: int

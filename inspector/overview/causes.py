@@ -98,8 +98,8 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title for past cases of the cause, or its usual title if it has no other. A part of a
-        cause, such as one rule of a provider, has its usual title.
+        """The title of the cause for past cases. It is the usual title if the cause has no title
+        for past cases, or is only a part of a cause, such as one rule of a provider.
         """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
@@ -129,8 +129,9 @@ class Folded:
 class Counted:
     """The counts of conversations (`stats`), made at the time `at` and cached until `until`.
 
-    Changes after `moment` may be missing. `filters` has the number of conversations for each filter
-    (see `OverviewQuery.counts`), but only if the background thread made these counts.
+    Changes after `moment`, a time in microseconds since 1970, may be missing. `filters` has the
+    number of conversations for each filter (see `OverviewQuery.counts`), but only if the background
+    thread made these counts.
     """
 
     at: datetime
@@ -206,9 +207,10 @@ class Headlines:
 def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headlines:
     """Return the lines and counts at the top of the overview, from the cache or counted now.
 
-    A new count includes all changes up to `moment`, the newest change that the caller knows. Counts
-    stay in the cache for 20 times as long as the counting took: at least 1 and at most 30 seconds.
-    After an erasure, the cached counts of a small site are not used.
+    A new count includes all changes up to `moment`. This is the time of the newest change that the
+    caller knows, in microseconds since 1970. Counts stay in the cache for 20 times as long as the
+    counting took: at least 1 and at most 30 seconds. After an erasure, the cached counts of a small
+    site are not used.
 
     Each combination of filters has its own counts. On a large site, a thread makes the counts
     without filters (see `ahead`).
@@ -232,8 +234,8 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
 
 
 def ages_of(headlines: Headlines, moment: int) -> Ages:
-    """Return the times at which the counts of an overview were made. `moment` is the newest change:
-    counts that include this change have the time None.
+    """Return the times at which the counts of an overview were made. `moment` is the time of the
+    newest change, in microseconds since 1970: counts that include this change have the time None.
     """
     counted, over_time = headlines.counted, headlines.over_time
     at = counted.at if counted.moment < moment else None
@@ -268,7 +270,8 @@ def counted_headlines(
     """Count the conversations that match the filters of `query`, by default all, in one database
     snapshot.
 
-    Without `with_strip`, the parts that rooms (features) add about changes over time are left out.
+    `moment` is the time of the newest change that the counts include. Without `with_strip`, the
+    parts that rooms (features) add about changes over time are left out.
     """
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", day="", sort="activity", q="")

@@ -78,8 +78,8 @@ def _words(name: str, value: str) -> str:
 
 
 def tenant_of(memory_id: str) -> str:
-    """Return the tenant in a conversation ID: its beginning up to the first slash or colon,
-    or "".
+    """Return the tenant in a conversation ID: its beginning up to and including the first slash or
+    colon, such as "hooli/" in "hooli/7". "" if there is none.
     """
     ends = [place for sign in "/:" if (place := memory_id.find(sign)) > 0]
     return memory_id[: min(ends) + 1] if ends else ""

@@ -335,7 +335,7 @@ def menus(
     conversations have.
 
     - `facets` maps the name of a filter to its values. Each value comes with its number of
-      conversations, and with words if its own text is not shown.
+      conversations, and with the words to show instead of the value, or "".
     - `flagged` has the number of conversations by flag name.
     - `ages` has the times of all counts.
 

@@ -24,8 +24,8 @@ class Timeline:
     - `is_whole` means that the strip has all steps. Otherwise the chart also shows evictions.
     - `at` is the position of the playhead: the shown step plus the number of drafts. At step 0, the
       playhead is at the first cell.
-    - `dots` maps steps to the CSS class of an incident's dot. `marked` are the steps at which the
-      fact of the incident left memory or was repeated.
+    - `dots` maps steps to the CSS class of a dot. The dots mark where the fact of the shown
+      incident was said, left memory and was repeated. `marked` are the last two of these steps.
     - `band` is an SVG path of the steps that a room (feature) highlights, and `band_words`
       describes these steps.
     - `brackets` is an SVG path that marks the messages that summaries replaced.

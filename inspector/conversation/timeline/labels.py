@@ -27,7 +27,7 @@ EVERY = sorted({int(n * 10**power) for power in range(7) for n in (1, 2, 2.5, 5)
 @dataclass(frozen=True)
 class Label:
     """A text at `x` percent of a row, shifted by `dx` pixels. `anchor` is the part of the text that
-    is at this position: start, middle or end.
+    is at this position: start, middle or end. `drawn` lists the fields that its template gets.
     """
 
     drawn: ClassVar = ("x", "dx", "classes")
@@ -62,7 +62,7 @@ class LabelRow:
         self._taken.append((left, right))
 
     def add(self, *labels: Label) -> None:
-        """Add each label that overlaps no other label and lies within the margins."""
+        """Add each label that overlaps no other label and lies within the row and its margins."""
         for label in labels:
             left, right = label.span(self.width)
             is_inside = left >= -MARGIN and right <= self.width + MARGIN

@@ -41,8 +41,9 @@ DIGIT, INSET = 6.5, 3.0
 # Wide: a strip has a cell for each step, and its template draws one field after the other.
 @dataclass
 class Cell:
-    """A cell of the strip, for one step.
+    """A cell of the strip, for one step. `drawn` lists the fields that its template gets.
 
+    - `seq` is the message that arrived at the step; None if none or several arrived.
     - `css` has the CSS classes of its states, and `words` is its tooltip.
     - `mark` is the number of messages if the step has several, or "+" if the number is too wide.
     - `dot` is the CSS class of a dot. Dots mark the steps at which the fact of an incident was
