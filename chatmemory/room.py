@@ -54,9 +54,9 @@ class Erased:
 class ListColumn:
     """A column of the overview. `words` is its heading; a `SiteRoom` makes its cells.
 
-    With `sort_by`, lists can be sorted by the column, highest first, also in the API by its `name`.
-    `sort_by` is a column of `Memory` or of a derived row, such as `keptincidents__forced`. Without
-    the derived row, a conversation counts as 0.
+    With `sort_by`, lists can be sorted by the column, highest first. In the API, `name` names the
+    column to sort by. `sort_by` is a column of `Memory` or of a derived row, such as
+    `keptincidents__forced`. Without the derived row, a conversation counts as 0.
     """
 
     name: str

@@ -185,8 +185,8 @@ def blank_index(text: str) -> UserMessage:
 
 
 def is_for_index(eviction: Eviction) -> bool:
-    """Return whether the index lists the terms of an evicted message. This depends on the reason of
-    the eviction.
+    """Return whether the index lists the terms of an evicted message. It does if there was no room
+    for the message, or if a placeholder or summary replaced it.
     """
     return eviction.reason in INDEXED
 

@@ -88,9 +88,9 @@ class Departures:
     - the length of the history, if it stayed to the end
     - its own position, if it was never in memory, or is an interrupted tool call
 
-    `stubs` has the placeholders of cleared tool results, by the position of the result. A
-    placeholder left at the position that `at` has for the result. `indexes` are the index messages
-    in order; each is in memory until the next.
+    `stubs` has the placeholders of cleared tool results, by the position of the result. For such a
+    result, `at` says when its placeholder left. `indexes` are the index messages in order; each is
+    in memory until the next.
     """
 
     at: Sequence[int]

@@ -54,7 +54,8 @@ class Question(NamedTuple):
     - `kinds`: the kinds of facts that it asks for; empty if none is known.
     - `asks_for_something`: whether "yes" or "no" would be no answer.
     - `is_request`: whether it is more than a yes-or-no question.
-    - `is_silent`: whether it only says that something is lacking: `the floor is not in our notes`
+    - `is_silent`: whether it asks nothing, and only says that something is lacking: `the floor is
+      not in our notes`
     - `is_other`: whether it asks about another thing than before: `and the second one?`
     """
 

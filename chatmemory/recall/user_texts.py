@@ -322,7 +322,7 @@ class UserText:
         return frozenset(word for word in before[-2:] if word not in known)
 
     def words_before(self, start: int) -> frozenset[str]:
-        """Return the words of a sentence before the index `start`, without small words. They may
+        """Return the words before the index `start` in its sentence, without small words. They may
         say what the value at this index is.
         """
         before = folded(self.text[max(0, start - _NEAR) : start])
@@ -358,8 +358,8 @@ class UserText:
     def opening(self) -> tuple[int, int]:
         """The span of the first clause that has more than small words.
 
-        It is (0, 0) if there is none, and if the clause is a label that ends with a colon, such as
-        `Size:`
+        It is (0, 0) if there is no such clause, or if the clause is a label that ends with a colon,
+        such as `Size:`
         """
         start = 0
         for end in (*(each.start() for each in _CLAUSE.finditer(self.plain)), len(self.text)):

@@ -49,8 +49,8 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 
 def check(options: Options) -> Sequence[str]:
-    """Return the kinds of incidents that make the command fail. Raises InvalidValue for invalid
-    options.
+    """Return the kinds of incidents that make the command fail, from the option `--fail-on`. Raises
+    InvalidValue for invalid options.
     """
     if options["stored"] == bool(options["files"]):
         raise InvalidValue("name files with a --policy, or use --stored")

@@ -34,7 +34,9 @@ class RecordedCall(NamedTuple):
 
 
 def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[RecordedCall]:
-    """Yield the model calls of a conversation with recorded usage, except the first of them."""
+    """Yield the model calls of a conversation, if their usage is recorded. The first of these calls
+    is left out.
+    """
     sums, last = [0], None
     for tokens in history.tokens:
         sums.append(sums[-1] + tokens)

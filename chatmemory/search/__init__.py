@@ -4,8 +4,8 @@ A message is found if it has all words of the search, in any order. Only its fir
 characters are searched (`messages.phrases.SEARCHED`).
 
 Without an index, every text is read. A room may register an index for a kind of database. The index
-returns all matches of rare words. For common words, conversations are tried in the order of the
-page, until the page is full.
+returns all matches of rare words. For common words, conversations are tried in the order in which a
+page lists them, until the page is full.
 """
 
 from __future__ import annotations

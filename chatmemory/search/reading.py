@@ -281,8 +281,8 @@ class TextIndex:
 
 
 def names() -> Combinable:
-    """Return the database expression for what names a conversation: its id, and its labels in
-    lines.
+    """Return the database expression for the text that names a conversation: its id, and its labels
+    in lines.
     """
     labels = Coalesce(LabelText("labels"), Value("", output_field=TextField()))
     return Concat(F("id"), Value("\n"), labels, output_field=TextField())

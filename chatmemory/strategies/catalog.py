@@ -24,9 +24,10 @@ EXTRA = "strategies"
 class Strategy:
     """A way to choose the messages of each prompt, and the texts about it.
 
+    - `name`: the name on the command line. `label` is the name in texts.
     - `start`: the class or function that begins a run, as `module:name`.
-    - `call`: the framework's call, as text. `{tokens}`, `{messages}` and `{flushed}` stand for
-      limits.
+    - `call`: the framework's call, as text. `{tokens}`, `{messages}` and `{flushed}` (see
+      `flushed_at`) stand for limits.
     - `like`: which policy of chatmemory does the same, or why none does.
     - `page`: the URL of the framework's page about the strategy.
     - `package`: the package whose version is shown; "" if there is none.
