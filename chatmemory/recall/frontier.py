@@ -359,7 +359,7 @@ class Sums:
 
 
 def halves(figures: Sequence[Figures]) -> tuple[list[Figures], list[Figures]]:
-    """Split figures into two lists, alternately. The first is for choosing a policy, and the second
-    for checking the choice.
+    """Split figures into two lists: the first, the third and so on, and all others. The first list
+    is for choosing a policy, and the second for checking the choice.
     """
     return list(figures[::2]), list(figures[1::2])

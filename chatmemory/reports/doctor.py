@@ -120,7 +120,7 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
 
 def print_recognized(file: str, printer: Printer) -> int:
     """Print the rules that the error in this file is about (`-` for stdin). The error is an answer
-    of a provider. If no rule is known, print a sentence that says so. Returns 0.
+    of a provider. If no rule is known, print a sentence about the error. Returns 0.
     """
     try:
         error = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "replace")
