@@ -79,7 +79,8 @@ class MemoryFilter:
         - Then conversations whose id and labels contain all words.
         - Then conversations with a message that has several words as one phrase.
 
-        If too many conversations match, the expression is only the time of the last activity.
+        If there is no search, or if too many conversations match, the expression is only the time
+        of the last activity.
         """
         activity = F("updated_at")
         if not self.search or self.few is None:

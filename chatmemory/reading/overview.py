@@ -245,8 +245,8 @@ class OverviewStats:
     - `active`: the number of conversations that changed.
     - `forgotten`: the number of messages that left memory, in `forgotten_in` conversations.
     - `flagged`: for the name of each flag, the number of conversations with this flag.
-    - `erasure`: the number of the newest deletion or redaction in the audit log. After a newer
-      erasure, the statistics are out of date.
+    - `erasure`: the number in the audit log of the newest deletion or redaction; 0 without any.
+      After a newer erasure, the statistics are out of date.
     - `unexamined`: the number of conversations whose derived data is missing or out of date.
     - `seconds_left`: the seconds until all are examined; None if the rate is not known.
     """

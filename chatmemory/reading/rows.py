@@ -126,6 +126,7 @@ class StepRow:
     - `before`, `after`: the totals of memory before and after the step.
     - `said_count`, `history_tokens`: the number and the tokens of the messages in history after the
       step.
+    - `note`: a remark about the step, such as "imported"; "" without one.
     """
 
     n: int

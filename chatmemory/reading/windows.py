@@ -408,8 +408,8 @@ def outline(memory_id: str, at: int | None = None) -> WindowView:
 
 
 def recounted_tokens(step: Step) -> dict[int, int]:
-    """Return, by seq, the original token counts of the messages whose count in the window after a
-    step differs. The others are left out.
+    """Return the original token counts of the messages that have another count in the window after
+    a step, by seq.
 
     A count differs after another estimator has counted the message, and for a cleared tool result.
     """

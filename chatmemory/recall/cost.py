@@ -69,14 +69,15 @@ NO_BOUNDS = CacheRules()
 
 @dataclass(frozen=True)
 class Provider:
-    """The prompt cache of a provider, and its prices.
+    """The prompt cache of a provider, and its prices. `label` is the provider's name for people.
 
     - `cached`, `write`: the prices for reading from and writing to the cache, as shares of the
       input price.
     - `least_of`: the minimum prompt lengths of some models, by a regular expression for their
       names.
     - `says`: other differences between models, in words.
-    - `read`: the URLs of the sources, as they were on the day `as_of`.
+    - `read`: the URL of the source for each value, by its name, such as `least`. The sources were
+      read on the day `as_of`.
     """
 
     name: str

@@ -8,7 +8,8 @@ limit.
 - If the policy takes whole turns, it moves to the next user message.
 - A tool result directly after its tool call leaves with the call.
 
-This is the rule of `windows.eviction` a second time, for `loads` and `tallies`. Tests compare them.
+This is a second implementation of the rule of `windows.eviction`, for `loads` and `tallies`. Tests
+compare both.
 """
 
 from __future__ import annotations

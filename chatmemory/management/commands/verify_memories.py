@@ -28,8 +28,8 @@ STEP_DIGITS = 18
 
 
 def head_line(memory_id: str) -> str:
-    """Return a conversation's id as it is written in a file of heads: a line with id, step and
-    digest for each conversation. An id that could break the line is written as JSON.
+    """Return a conversation's id as it is written in a file of heads. Such a file has a line for
+    each conversation, with id, step and digest. An id that could break the line is written as JSON.
     """
     is_plain = memory_id.isprintable() and not memory_id.startswith('"')
     return memory_id if is_plain else json.dumps(memory_id)
