@@ -19,9 +19,11 @@ _MONTH = (
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)|May|MAY)\.?"
 )
 _DAY = r"([0-9]{1,2})(?:st|nd|rd|th)?"
-_TIME = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]+)?(?:Z|[+\-][0-9]{1,2}(?::?[0-9]{2})?)?"
+# A digit first: a search for it is fast, and what is before it is tested afterwards.
+_FIRST_DIGIT = r"[0-9](?<![A-Za-z0-9._@/+\-][0-9])"
+_TIME = r"[0-9]?:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]+)?(?:Z|[+\-][0-9]{1,2}(?::?[0-9]{2})?)?"
 _ISO = declared_pattern(
-    r"(?<![A-Za-z0-9._@/+\-])([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})"
+    rf"({_FIRST_DIGIT}[0-9]{{3}})([-/.])([0-9]{{1,2}})\2([0-9]{{1,2}})"
     r"(?:T[0-9:.]{2,20}(?:Z|[+\-][0-9:]{2,5})?)?(?![A-Za-z0-9_@/]|[.+\-][A-Za-z0-9])"
 )
 _MONTH_FIRST = declared_pattern(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
@@ -29,7 +31,7 @@ _DAY_FIRST = declared_pattern(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b
 # Parts that every date or time has, for a fast first test
 _YEAR_FIRST, _TIME_SIGN = declared_pattern(r"[0-9]{4}[-/.][0-9]"), declared_pattern(r"[0-9]:[0-9]")
 _DAY_BY_WORD = declared_pattern(r"[A-Za-z.] [0-9]|[0-9](?:st|nd|rd|th)? [A-Za-z]")
-_TIME_ALONE = declared_pattern(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")
+_TIME_ALONE = declared_pattern(_FIRST_DIGIT + _TIME)
 
 
 class Date(NamedTuple):

@@ -43,14 +43,15 @@ class Pairs:
     def __init__(self, messages: Sequence[ChatMessage], facts: Collection[str]) -> None:
         earlier: set[Pair] = set()
         again: set[Pair] = set()
-        self._of_calls: list[frozenset[Pair]] = []
-        for message in messages:
-            self._of_calls.append(pairs_of(message))
-            again |= self._of_calls[-1] & earlier
-            earlier |= self._of_calls[-1]
-            if not isinstance(message, AiMessage):
-                earlier.update(_of_texts(message))
+        self._of_calls = list(map(pairs_of, messages))
+        keys = {pair.key for of_call in self._of_calls for pair in of_call}
+        for message, of_call in zip(messages, self._of_calls, strict=True):
+            again |= of_call & earlier
+            earlier |= of_call
+            if keys and not isinstance(message, AiMessage):
+                earlier.update(_of_texts(message, keys))
         self._facts = {pair for pair in again if pair.value not in facts}
+        self._keys = {pair.key for pair in self._facts}
         self._by_words: defaultdict[tuple[str, ...], list[Pair]] = defaultdict(list)
         self._sizes: defaultdict[str, set[int]] = defaultdict(set)  # by the first word
         for pair in self._facts:
@@ -72,7 +73,7 @@ class Pairs:
         """Return the pairs that a text states: in JSON, or with `is_prose`, in a sentence."""
         value = json_of(text) if self._facts else None
         if value is not None:
-            return self._facts.intersection(_pairs_of(value))
+            return self._facts.intersection(_pairs_of(value, self._keys))
         return set(self._in_sentences(text)) if self._facts and is_prose else set()
 
     def _in_sentences(self, text: str) -> Iterator[Pair]:
@@ -98,13 +99,16 @@ def pairs_of(message: ChatMessage) -> frozenset[Pair]:
     return frozenset(pair for value in values for pair in _pairs_of(value))
 
 
-def _of_texts(message: ChatMessage) -> Iterator[Pair]:
+def _of_texts(message: ChatMessage, keys: Collection[str]) -> Iterator[Pair]:
     for text in texts_with_facts(message):
-        yield from _pairs_of(json_of(text))
+        yield from _pairs_of(json_of(text), keys)
 
 
-def _pairs_of(value: JsonValue) -> Iterator[Pair]:
+def _pairs_of(value: JsonValue, keys: Collection[str] | None = None) -> Iterator[Pair]:
+    """Yield the pairs in a JSON value: all, or those with one of these keys."""
     for key, each in pairs_in(value):
+        if keys is not None and key not in keys:
+            continue
         if key and not isinstance(each, bool) and _is_value(str(each)):
             yield Pair(key, str(each))
 
@@ -119,6 +123,8 @@ def _is_value(text: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
+    if text.isascii():  # the letters of other scripts may change their number
+        return _WORD.findall(text.lower())
     return [word.lower() for word in _WORD.findall(text)]
 
 

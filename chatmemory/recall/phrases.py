@@ -277,7 +277,7 @@ class Language:
             frozenset(map(folded, data["fillers"].split())),
         )
 
-    def request_in(self, sentence: str, own: re.Pattern[str]) -> tuple[frozenset[str], bool]:
+    def request_in(self, sentence: str, own: re.Pattern[str] | None) -> tuple[frozenset[str], bool]:
         """Return the kinds of facts that a sentence asks for. The second value is True if the
         sentence only asks to repeat something, without a kind.
 
@@ -287,7 +287,7 @@ class Language:
         for pattern, asked in self.questions if self.any_question.search(sentence) else ():
             if pattern.search(sentence):
                 kinds |= asked
-        for pattern in (self.requests, own):
+        for pattern in (self.requests, own) if own else (self.requests,):
             for found in pattern.finditer(sentence):
                 kinds |= self._kinds_behind(sentence[found.end() :])
         kinds |= self._kinds_before(sentence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -92,10 +92,9 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
     """Return the requests for facts in an assistant's text. `own` are the project's phrases."""
     found: list[Request] = []
     is_listing = False
-    whole = folded(text)
-    spoken, phrases = spoken_in(whole), own_phrases(own)
-    for sentence in sentences_of(whole):
-        read = sentence[:_LONGEST_SENTENCE]
+    phrases = own_phrases(own) if own else None
+    _, spoken, sentences = _read(text)
+    for read in sentences:
         if is_listing and _BULLET.match(read):
             kinds = {kind for noun in all_nouns().found_in(read) for kind in noun.kinds}
             if kinds and not any(map(str.isdigit, _BULLET.sub("", read, count=1))):
@@ -103,7 +102,7 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
             continue
         is_listing = False
         for language in spoken:
-            asks = "?" in read or _may_ask(read, language) or phrases.search(read)
+            asks = "?" in read or _may_ask(read, language) or (phrases and phrases.search(read))
             part = without_offers(read, (language,)) if asks else ""
             if not part:
                 continue
@@ -115,6 +114,16 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
                 found.append(Request(asked, _words_of(read), is_again, is_which, is_other))
             is_listing |= is_request and read.rstrip().endswith((":", "："))
     return found
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> tuple[str, Sequence[Language], Sequence[str]]:
+    """Return a folded text, the languages in which it may be written, and the beginnings of its
+    sentences.
+    """
+    whole = folded(text)
+    sentences = tuple(each[:_LONGEST_SENTENCE] for each in sentences_of(whole))
+    return whole, spoken_in(whole), sentences
 
 
 def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
@@ -171,9 +180,7 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     - A text that only says that something is lacking, such as `the floor is not in our notes`, is a
       question with `is_silent`. If the text also has an offer, it asks nothing.
     """
-    whole = folded(text)
-    spoken = spoken_in(whole)
-    read = [sentence[:_LONGEST_SENTENCE] for sentence in sentences_of(whole)]
+    whole, spoken, read = _read(text)
     asked = [part for each in read if _asks(each, spoken) and (part := _asking(each, spoken))]
     named = [*requests]
     message = _words_of(whole)
