@@ -44,7 +44,9 @@ _INCLUDES = {
 
 @register
 def check_project(**_: object) -> list[CheckMessage]:
-    """Return an error for each missing application, middleware, context processor and URL."""
+    """Return an error for each application, middleware, context processor and URL that the pages
+    need and the project lacks. Also return warnings, such as one about unlimited sign-in attempts.
+    """
     return [
         *(*_apps(), *_rooms(), *_middleware(), *_templates()),
         *(*_urls(), *_sign_in(), *_static_files()),

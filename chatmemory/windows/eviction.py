@@ -29,7 +29,7 @@ class Reason(StrEnum):
     - REPLACED: a new system message replaced this system message.
     - CLEARED: memory was cleared.
     - SET: the message is not in the list that replaced the window.
-    - MOVED: the message stays, but its position or attributes changed.
+    - MOVED: only this entry left. The message stays, with another position or other attributes.
     - TURN: the beginning of the message's turn left.
     - SUMMARIZED: a summary replaced the message.
     - STUBBED: a placeholder replaced this tool result.
@@ -246,7 +246,9 @@ class Head:
 
     @property
     def leading_system(self) -> Entry | None:
-        """The system message at the head, or None. Only pinned messages may come before it."""
+        """The system message with which the window begins; None if it begins with another message.
+        Only pinned messages may come before it.
+        """
         first = self.at(self.unpinned(0))
         return first if first is not None and first.type is _SYSTEM else None
 
@@ -343,7 +345,9 @@ class Head:
         self.totals = self.totals.minus(entry, self._weigh(entry))
 
     def place(self, entry: Entry, at_head: bool) -> None:
-        """Add the arriving message at the head or at the end."""
+        """Add the arriving message to these messages: at the head if `at_head` is True, else at the
+        end.
+        """
         self._has_new_user |= entry.type is _USER
         self.arrival = entry
         if at_head:
@@ -363,7 +367,9 @@ class Head:
 
 
 def leading_system(entries: Iterable[Entry]) -> Entry | None:
-    """Return the system message at the head, or None. Only pinned messages may come before it."""
+    """Return the system message with which the entries begin; None if they begin with another
+    message. Only pinned messages may come before it.
+    """
     first = next((entry for entry in entries if not entry.pinned), None)
     return first if first is not None and first.type is _SYSTEM else None
 

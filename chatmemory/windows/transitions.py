@@ -405,8 +405,8 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
 
 
 def taking_room(policy: Policy, tokens: int = 2) -> Entry:
-    """Return a short, made-up message, to find out what an add would evict: an assistant message,
-    or a user message if assistant messages cost nothing under the policy.
+    """Return a short, made-up message, with which callers find out what an add would evict. It is
+    an assistant message, or a user message if assistant messages cost nothing under the policy.
     """
     of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
     return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)

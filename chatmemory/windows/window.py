@@ -128,7 +128,7 @@ class Window:
     - `totals` are needed with an `EntrySource`: without them, all entries are read and added up.
     - `counted_by` names the estimator family that counted the tokens; None if they were not
       counted.
-    - `measured_by` is the policy that gave `totals` its costs, or None.
+    - `measured_by` is the policy that gave `totals` its costs; None if no policy has.
     - `users` are the entries of user messages, or None before they are first needed.
     """
 
@@ -241,7 +241,7 @@ class Window:
     # The methods below change the window. The caller updates `totals`.
 
     def place(self, entry: Entry, at_head: bool) -> None:
-        """Add an entry at the head or at the end."""
+        """Add an entry at the head of the window if `at_head` is True, else at the end."""
         self._has_changed = True
         if entry.type is MessageType.SYSTEM:
             systems = self._known_systems()

@@ -71,8 +71,8 @@ def segments(
 
 @dataclass(frozen=True)
 class BudgetBar:
-    """Presents the bar that shows how many tokens of a window each kind of message takes.
-    `counted_as` names the estimator.
+    """Presents the bar that shows how many tokens of a window each kind of message takes. `budget`
+    has the numbers of tokens, and `counted_as` names the estimator.
     """
 
     width: ClassVar = WIDTH

@@ -71,8 +71,8 @@ class Covering:
     def cells(self) -> list[tuple[str, str]]:
         """The CSS classes and the words of each cell.
 
-        With more than CELLS messages, a cell stands for several messages. Its look is that of the
-        first of them.
+        With more than CELLS messages, a cell stands for several messages. The cell is marked as
+        leaving if the first of them will be replaced.
         """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)

@@ -24,8 +24,8 @@ from chatmemory.windows.stored_policies import can_decide
 
 
 def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy | None) -> Caption:
-    """Return a caption that says what simulated changes would do: added drafts, perhaps under
-    another limit.
+    """Return a caption that says what simulated changes would do to memory. The changes are added
+    drafts, perhaps under another limit.
 
     `outlook` compares memory before and after the simulation.
     """

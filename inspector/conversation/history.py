@@ -197,7 +197,9 @@ def without_escapes(text: str) -> str:
 
 
 def shown(text: str, phrase: str) -> str:
-    """Return a text as a row shows it: shortened, with the searched phrase marked and visible."""
+    """Return a text as a row shows it: shortened, and with the first match of the searched phrase
+    marked. Without a match, the row shows the beginning of the text.
+    """
     text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None
     if place is None:

@@ -15,7 +15,7 @@ from chatmemory.explain.wording import role
 @dataclass(frozen=True)
 class MessageStyle:
     """The style of one kind of message. `glyph` names its color and shape: system, user, ai, call,
-    result or index.
+    result or index. `role` is the word for the kind on pages.
 
     `is_code` means that the text is shown in a fixed-width font.
     """

@@ -324,7 +324,7 @@ class MemoryPane:
     @property
     def just_evicted(self) -> JustEvicted | None:
         """The messages that the shown step evicted, with sizes in the unit of the policy at that
-        time. None if it evicted none, or only replaced messages.
+        time. None if the step evicted none, or if it did nothing but replace messages by others.
         """
         change = self._state.change
         is_leaving = change and change.evicted and not change.only_replaces

@@ -148,9 +148,9 @@ class QueueFull(Exception):
 class Job(NamedTuple):
     """The work that a request needs: to read, or to write.
 
-    Equal jobs with a `kind` are done one after the other. These are changes of the conversation
-    `memory_id`, changes of several conversations, and long work. Jobs without a `kind` may be done
-    at the same time.
+    Jobs with the same `kind` and `memory_id` are done one after the other. The kinds are changes of
+    one conversation, changes of several conversations, and measurements, which take long. Jobs
+    without a `kind` may be done at the same time.
     """
 
     is_write: bool = False

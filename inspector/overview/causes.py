@@ -53,7 +53,7 @@ class Cause:
     - `common` is what most cases have in common, such as a label.
     - `since` is when the oldest case with this common value began. Without a common value, all
       cases count.
-    - `told` says whether a change helped.
+    - `told` says whether a change of a policy or label helped.
     - `opens_all` is set if the overview is filtered, but the linked page shows all conversations
       with the flag.
     """
@@ -87,7 +87,9 @@ class Cause:
 
 @dataclass(frozen=True)
 class Closed:
-    """A cause that has ended after a change. `told` says whether the change helped."""
+    """A cause that has ended after a change of a policy or label. `told` says whether the change
+    helped.
+    """
 
     name: str
     told: room.Told
@@ -165,7 +167,7 @@ class Headlines:
     - `more` are causes with a line that rooms (features) have found.
     - `folded` are causes whose line is folded or muted.
     - `resolved` are causes that some conversations had earlier today, and no conversation has now.
-    - `closed` are causes that ended after a change.
+    - `closed` are causes that ended after a change of a policy or label.
     - `questions` are forms that rooms add. `over_time` is what rooms say about changes over time.
     """
 

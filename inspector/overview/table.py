@@ -53,7 +53,9 @@ def _marked(part: HitPart) -> str:
 
 
 class HitLine:
-    """The part of a text around the searched words, as one line."""
+    """The part of a text around the searched words, as one line. If no word matches, this is the
+    beginning of the text.
+    """
 
     def __init__(self, text: str, words: str) -> None:
         self._text, self._words = text, words
