@@ -126,7 +126,9 @@ class Hit(HitLine):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: a conversation, with badges and cells that features add."""
+    """A row of the table: a conversation, with badges and cells that features add. `hit_beside` is
+    a search hit in a text outside the history, or None.
+    """
 
     row: OverviewRow
     query: OverviewQuery
@@ -166,7 +168,7 @@ class Row:
 
     @property
     def hidden(self) -> int:
-        """The number of messages that a lowered limit hides."""
+        """The number of messages that a lowered limit hides from the model."""
         return len(self.row.window.over_limit) if self.row.window else 0
 
     @property
@@ -179,8 +181,8 @@ class Row:
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """The first labels, each with a link to all conversations with this label. The label of the
-        filter comes first.
+        """Up to three labels, each with a link to all conversations with this label. The label of
+        the filter comes first.
         """
         labels = self._labels
         texts = [f"{name}:{value}" if value else name for name, value in labels.items()]
@@ -222,8 +224,8 @@ class Row:
         """The query string that opens the conversation with the search; "" if no text of the
         conversation matches.
 
-        If the words do not follow each other in the message, the link selects this message and
-        searches for the longest matching word.
+        If the best match does not have the words as a phrase, the search is for its longest
+        matching word. A best match in history is then also selected.
         """
         found = self.hit or self.line_beside
         if not found:
@@ -235,7 +237,8 @@ class Row:
 
 class FeedRow:
     """An entry of the feed: the latest evictions in one conversation. `is_new` is True if the last
-    eviction is later than `last_seen`.
+    eviction is later than `last_seen`, the time of the newest entry that the reader has seen. Both
+    are in microseconds since 1970.
     """
 
     is_first = False
@@ -275,7 +278,8 @@ def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
     """Return the feed: the latest evictions of each conversation and the entries of features,
     latest first. Entries of features stay on top for an hour.
 
-    Entries later than `last_seen` are marked as new.
+    Entries later than `last_seen` are marked as new. `last_seen` is the time of the newest entry
+    that the reader has seen, in microseconds since 1970. With None, no entry is new.
     """
     rows: list[FeedRow | NewsRow] = [FeedRow(item, last_seen) for item in feed(FEED_SIZE)]
     rows += [NewsRow(news, last_seen) for news in rooms.news(FEED_SIZE)]

@@ -52,7 +52,9 @@ def flag(name: str) -> bool:
 
 
 def log_style() -> str:
-    """Return the value of CHATMEMORY_LOG, which both the server and the settings need."""
+    """Return the value of CHATMEMORY_LOG: `text` (the default) or `json`. Both the server and the
+    settings need this value.
+    """
     return env.str("CHATMEMORY_LOG", "text", validate=validate.OneOf(("text", "json")))
 
 
@@ -131,7 +133,7 @@ def origins(name: str) -> list[str]:
 
 def networks(name: str, default: str) -> list[str]:
     """Return the addresses and networks in a variable, such as 10.0.0.0/8, separated there by
-    commas.
+    commas; the default if the variable is unset.
     """
     return list(env.list(name, [default], validate=_each(_is_network)))
 
@@ -158,7 +160,7 @@ DatabaseSettings = dict[str, Any]  # each key has a type of its own
 
 def database(name: str, default: str) -> DatabaseSettings:
     """Return the SQLite or PostgreSQL database whose URL is in a variable, as an entry of Django's
-    DATABASES.
+    DATABASES; the default URL applies if the variable is unset.
     """
     env.str(name, default, validate=_DATABASE_URL)
     return dict(env.dj_db_url(name, default))

@@ -50,8 +50,8 @@ def find_conversations(
 ) -> Answer:
     """Find conversations. Those that changed last come first.
 
-    `words` is a phrase in an id, a label, a message, or a text that only model calls sent. `label`
-    is `name` or `name:value`. `flag` is a reason why conversations need attention, such as
+    `words` is a phrase in a memory ID, a label, a message, or a text that only model calls sent.
+    `label` is `name` or `name:value`. `flag` is a reason why conversations need attention, such as
     user_repeated: a user had to repeat something.
     """
     for text in (words, label):
@@ -146,8 +146,8 @@ def why_did_it_leave(
 ) -> Answer:
     """Explain why message number `message` left memory, or why it is still there.
 
-    The answer has the sum of tokens, and the limit that would have kept the message. With `step`,
-    the answer is about memory after that step.
+    For a message that left, the answer has the arithmetic that decided, and the limit that would
+    have kept the message. With `step`, the answer is about memory after that step.
     """
     query = ConversationQuery(at=step, msg=message, open=frozenset({KEPT}))
     state = conversation_state(agent.visible(conversation), query)

@@ -178,7 +178,7 @@ class SentRedaction(Resource):
     def post(self, request: Request, memory_id: str, n: int, place: int) -> Response:
         """Redact a message that only calls sent.
 
-        The `messages` of the call have null for such a message, and `place` is the index of the
+        In the `messages` of the call, null stands for such a message: `place` is the index of this
         null. The text is permanently removed from all calls of the conversation. A message that is
         in history is redacted in the history instead.
         """

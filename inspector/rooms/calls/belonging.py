@@ -22,19 +22,19 @@ LOOKED_FOR = 400  # the newest messages of a list: one of them must be the end o
 def key_of(name: str, prefix: str) -> str:
     """Return the digest that identifies a call or a response.
 
-    `name` is the ID of the call from the recorder or the trace span, or the provider's ID of the
-    response. `prefix` is the beginning of the conversation IDs that the API token can reach: tokens
-    with different prefixes get different digests.
+    For a call, `name` is the ID that the recorder or the trace span gave it. For a response, `name`
+    is the provider's ID. `prefix` is the beginning of the conversation IDs that the API token can
+    reach: tokens with different prefixes get different digests.
     """
     found = f"{prefix}\0{name}".encode(errors="surrogatepass")
     return sha256(found).hexdigest()[:32]
 
 
 def continued_by(call: NewCall, prefix: str) -> ModelCall | None:
-    """Return the stored call that a new call continues, or None.
+    """Return the stored call that a new call continues; None if there is none.
 
-    The request of the new call names that call's response by its ID (`previous_response_id`). Or
-    the request names a conversation that the provider stores: then the stored call is the newest
+    The new request names the ID of the stored call's response (`previous_response_id`). Or the new
+    request names a conversation that the provider stores: then the stored call is the newest
     answered call of this conversation.
     """
     if name := provider_conversation(call.sent.request):
@@ -122,8 +122,8 @@ def ends_of(
     """Yield the rows by which a later call finds the conversation of this call. `digests` are the
     digests of this call's messages and of its answer.
 
-    There is a row for each of the last two digests. A row for the first digest serves calls that
-    are repeated or arrive late.
+    There is a row for each of the last two digests, and one for the first digest of all. The row
+    for the first digest serves calls that are repeated or arrive late.
     """
     for each in {*ends(digests), digests[0]}:
         yield CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)

@@ -1,9 +1,10 @@
 """Stores the messages of a model call apart from its conversation, if calls do not decide what is
 in the conversation's memory.
 
-That is so if the conversation has a policy, a client's list or an import. The call changes nothing
-in the conversation, and gets a list of its own. This list refers to messages of the conversation.
-All other messages of the list are stored as `CallMessage` rows, each once for all calls.
+That is so if the conversation has a policy, if a client sets its memory, or if it was imported. The
+call changes nothing in the conversation, and gets a list of its own. This list refers to messages
+of the conversation. All other messages of the list are stored as `CallMessage` rows, each once for
+all calls.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class ListBeside:
     """The messages that a model call sent, stored as a list beside the ledger.
 
     The messages are matched with those of the conversation as of step `at`, by digests of their
-    contents. The messages of the conversation up to the seq `known_seq` have a stored digest.
+    contents. Only messages up to the seq `known_seq` could be matched: later ones had no stored
+    digest yet.
     """
 
     memory_id: str
@@ -140,7 +142,7 @@ def list_beside(memory_id: str, sent: Sequence[ChatMessage], run: CallRun | None
     """Match the list of a model call with the messages of a conversation, without a lock.
 
     `run` is the conversation's row about its calls, or None before its first call. Raises
-    MemoryNotFound, and the exceptions of messages that cannot be stored.
+    MemoryNotFound, and the exceptions of `storable_messages` for messages that cannot be stored.
     """
     sent = storable_messages(sent)
     known_seq = make_known(memory_id, run.known_seq if run else 0)
@@ -229,7 +231,7 @@ def _view(row: Message | CallMessage, reference: Reference) -> MessageView:
 
 
 class Mentions(NamedTuple):
-    """The messages with a phrase that calls sent and that are not in history.
+    """The messages that contain a phrase, that calls sent, and that are not in history.
 
     `number` is the number of these messages. `call` is the newest call that sent one of them, or
     None if no recent call did.
@@ -240,8 +242,8 @@ class Mentions(NamedTuple):
 
 
 def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Mentions:
-    """Count the messages with a phrase that calls sent and that are not in history, and find a call
-    that sent one of them.
+    """Count the messages that contain a phrase, that calls sent, and that are not in history. Also
+    find a call that sent one of them.
 
     `newest` are recent calls, newest first: the result has the first of them that sent such a
     message.

@@ -144,8 +144,8 @@ def answer_made_of(messages: Sequence[ChatMessage], format: str) -> JsonValue:
 
 
 def content_at(response: JsonValue, format: str) -> JsonValue:
-    """Return the part of a response that is the model's output, as the provider sent it, or
-    None.
+    """Return the part of a response that is the model's output, as the provider sent it; None if
+    the response has no such part.
     """
     for step in _ANSWERS[format]:
         try:
@@ -179,7 +179,7 @@ def tools_in(request: JsonMap) -> list[JsonDict]:
 
 def tool_name(definition: JsonMap) -> str:
     """Return the name of a tool, or its type if the tool has no name. A Gemini tool declares
-    several functions: then return all their names.
+    several functions: then return their names, separated by commas.
     """
     declared = definition.get("functionDeclarations")
     if isinstance(declared, list) and _is_list(declared):
@@ -194,7 +194,7 @@ def _type(definition: JsonMap) -> str:
 
 
 def session_in(request: JsonMap) -> str:
-    """Return the name of the conversation in a request, or "".
+    """Return the name of the conversation in a request, or "" if the request names none.
 
     The name is the ID of a conversation that the provider stores, or else a conversation or session
     ID in the request's metadata.

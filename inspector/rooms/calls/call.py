@@ -61,11 +61,11 @@ class SentRequest:
 class ReceivedAnswer:
     """The answer to a request.
 
-    - `response` is the JSON of the answer, or None.
+    - `response` is the JSON of the answer; None if there is no normal response.
     - `usage` are the tokens that the provider counted.
     - `finish` is the provider's word for why the answer ended.
     - `error` says why there is no normal response, or is "".
-    - `duration` is in seconds.
+    - `duration` is in seconds; None if unknown.
     """
 
     response: JsonMap | None = None

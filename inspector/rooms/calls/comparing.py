@@ -15,8 +15,8 @@ from typing import NamedTuple
 class Difference(NamedTuple):
     """How the prompt of a call differs from the previous prompt.
 
-    - `shared` is the number of tokens in the shared prefix, and `place` the number of messages in
-      it.
+    - `shared` is the number of tokens in the shared prefix (None if there is no previous prompt),
+      and `place` the number of messages in it.
     - `is_broken` means that this prompt does not begin with the whole previous prompt.
     - `again` is the number of tokens that are sent again behind a broken prefix: the tokens of
       messages that the previous prompt also had. 0 if the prefix is not broken.
@@ -43,8 +43,8 @@ class Place(NamedTuple):
     overrides: str | None
 
     def is_same(self, other: Place | None) -> bool:
-        """Return whether a message of another prompt is the same message in the same form. Tokens
-        are not compared.
+        """Return whether a message of another prompt has the same seq and the same `overrides`.
+        Tokens are not compared.
         """
         return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 

@@ -39,8 +39,8 @@ class Rendered:
 
     - `items` are the rendered entries, and `spelled` their JSON texts.
     - `beside` are the other members of the request.
-    - `ends` has a pair for each group: the numbers of messages and of items from the beginning to
-      the end of this group.
+    - `ends` has a pair for each group: how many messages and how many items the list has up to the
+      end of this group.
     - `ids` are the IDs of all tool calls.
     """
 

@@ -29,8 +29,8 @@ AT_ONCE = 500  # messages that are made known together
 
 
 def key_of_content(message: ChatMessage) -> str:
-    """Return a digest of a message's content. Messages that differ only in other details have the
-    same digest.
+    """Return a digest of a message's content. Messages that differ only in other details, such as
+    the IDs of tool calls, have the same digest.
     """
     if isinstance(message, SystemMessage):
         text = f"system\0{message.text}".encode("utf-8", "surrogatepass")

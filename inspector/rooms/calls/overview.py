@@ -148,8 +148,8 @@ def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal
 
 @dataclass(frozen=True)
 class DayBar:
-    """A bar in the chart of days: its position and height, its value in words, and a link to the
-    calls of the day.
+    """A bar in the chart of days: its position and height in units of the chart's SVG, its value in
+    words, and a link to the calls of the day.
     """
 
     day: date
@@ -193,8 +193,8 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class ListedCall:
-    """A row of the list of model calls. `stands_out` is its error or its prefix change in words, or
-    "".
+    """A row of the list of model calls. `cost` is the formatted cost of the call, or "" if unknown.
+    `stands_out` is its error or its prefix change in words, or "".
     """
 
     call: ModelCall
@@ -240,7 +240,7 @@ class CallsPage:
 
     @cached_property
     def all(self) -> CallTotals:
-        """The totals of all calls in the last days."""
+        """The totals of all calls in the last days, whatever the filter."""
         return self._sum(self._totals.values())
 
     @cached_property
@@ -320,7 +320,9 @@ class CallsPage:
 
     @property
     def models(self) -> list[ModelRow]:
-        """The models of the last days with their totals, most tokens first."""
+        """The models of the last days with their totals, most input tokens first. If the filter has
+        a day, only the calls of this day count.
+        """
         found: dict[str, CallTotals] = defaultdict(CallTotals)
         for (day, model), totals in self._totals.items():
             if not self.which.day or f"{day}" == self.which.day:

@@ -80,7 +80,8 @@ class Tool(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A line about what changed since the previous call, with its text and tokens.
+    """A line about what changed since the previous call, with its text and tokens. `seq` is the
+    number of the message in the conversation; 0 if there is none.
 
     `kind` is same (shared prefix), break (prefix change), off (no longer sent) or on (new).
     """
@@ -129,7 +130,8 @@ class ShownMessage(NamedTuple):
 @dataclass(frozen=True)
 class CallPage:
     """Presents the page of a model call. The page compares the call with the previous call
-    (`before`), and with the window that `policy` would keep. `prices` are the prices in the URL.
+    (`before`). With a `policy`, the page also compares the call with the window that the policy
+    would keep. `prices` are the prices in the URL.
     """
 
     call: RebuiltCall
@@ -414,7 +416,7 @@ class CallPage:
 
     @property
     def source(self) -> str:
-        """Where the request comes from, in words."""
+        """Where the request comes from, in words, such as `recorded by the recorder`."""
         match self.row.source:
             case Source.RECORDER:
                 return "recorded by the recorder"

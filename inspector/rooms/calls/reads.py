@@ -87,8 +87,8 @@ def newest_call(memory_id: str) -> ModelCall | None:
 
 
 def newest_in(view: ConversationState) -> ModelCall | None:
-    """Return the newest call of the conversation that a page shows; None if it has no calls, or in
-    a simulation.
+    """Return the newest call of the shown conversation. None if the conversation has no calls, or
+    if a simulation is shown.
     """
     if view.is_simulated:
         return None
@@ -134,7 +134,8 @@ def totals(memory_id: str) -> dict[str, int]:
 
     - `calls` is the number of calls, and `breaks` the number of prefix changes.
     - `input` and `cached` are the input tokens and the cached input tokens.
-    - `again` counts the tokens that prompts sent again behind a changed prefix, at the full price.
+    - `again` is the number of tokens that prompts sent again behind a changed prefix. Such tokens
+      cost the full price.
     """
     rows = ModelCall.objects.filter(memory_id=memory_id)
     found = rows.aggregate(
@@ -203,8 +204,8 @@ def known_before(call: ModelCall) -> KnownCall | None:
     """Return the call before the new call `call` in its conversation, if that call is cached; else
     None.
 
-    Calls are numbered in the order of storing, so its number is `call.n - 1`. After a redaction,
-    the cached prompt may differ from the stored prompt.
+    Calls are numbered in the order of storing, so the returned call has the number `call.n - 1`.
+    After a redaction, the cached prompt may differ from the stored prompt.
     """
     found = _NEWEST.get(call.memory_id)
     is_before = found is not None and found.n == call.n - 1 and found.at <= call.at
@@ -259,8 +260,8 @@ class RebuiltCall:
     def rows(self) -> Sequence[MessageView]:
         """The messages that were sent, including messages that a lowered limit hides today.
 
-        A message that only model calls sent has a seq below 0. All other messages, also those that
-        a client put into the window, have their usual seq.
+        A message that only model calls sent has a seq below 0. All other messages have the seq
+        under which the ledger stores them.
         """
         if self.row.places:
             return views_of(self.row)
@@ -269,7 +270,7 @@ class RebuiltCall:
 
     @property
     def seqs(self) -> list[int | None]:
-        """The seqs of the sent messages, with None for messages that are not in history."""
+        """The seqs of the sent messages, with None for messages that only model calls sent."""
         return [row.seq if row.seq > 0 else None for row in self.rows]
 
     @cached_property

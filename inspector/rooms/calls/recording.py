@@ -69,7 +69,8 @@ def is_joined(run: CallRun) -> bool:
 
 class RecordedCall(NamedTuple):
     """The steps that a call wrote: the window after `step` is its request, and the window after
-    `answer_step` also has the answer.
+    `answer_step` also has the answer. `answer_step` is None without an answer, and both are None if
+    the call was not written.
 
     - `request` and `answer` are the entries of these messages.
     - `places` are the messages of the request, for comparisons.

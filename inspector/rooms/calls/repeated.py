@@ -1,6 +1,7 @@
-"""Decodes the JSON bodies of requests, and only the new part of a body.
+"""Decodes the JSON bodies of requests. If a body begins like an earlier body, only its new part is
+decoded.
 
-A program sends its whole list with each call, so a body mostly begins like an earlier body.
+A program sends its whole list with each call, so most bodies begin like an earlier body.
 """
 
 from __future__ import annotations

@@ -34,18 +34,23 @@ def newest_without_bodies(memory_id: str, size: int) -> list[ModelCall]:
 
 
 def number_of(memory_id: str, key: str, cursor: CursorWrapper) -> int | None:
-    """Return the number of the call with a key in a conversation, or None."""
+    """Return the number of the call with a key in a conversation; None if there is no such call."""
     statement = "SELECT n FROM chatmemory_calls_modelcall WHERE memory_id = %s AND key = %s"
     return next((n for (n,) in sql.rows(statement, [memory_id, key], cursor)), None)
 
 
 def run_of(memory_id: str, cursor: CursorWrapper) -> CallRun | None:
-    """Return the row about the calls of a conversation (see `CallRun`), or None."""
+    """Return the row about the calls of a conversation (see `CallRun`); None before the first
+    call.
+    """
     return _RUNS.read(cursor, "memory_id = %(id)s", id=memory_id)
 
 
 def keep_last_step(memory_id: str, prefix: str, last_step: int) -> None:
-    """Store the number of the last step that calls have written to a conversation."""
+    """Store the number of the last step that calls have written to a conversation. `prefix` is the
+    beginning of the IDs that the API token can reach. It is stored if the conversation has no row
+    about its calls yet.
+    """
     with database.cursor() as cursor:
         statement = "UPDATE chatmemory_calls_callrun SET last_step = %s WHERE memory_id = %s"
         cursor.execute(statement, [last_step, memory_id])

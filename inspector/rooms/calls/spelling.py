@@ -44,10 +44,11 @@ def separator(style: str) -> bytes:
 
 
 def difference_in_style(rendered: JsonDict, target: JsonValue, style: str) -> Patch | None:
-    """Return the patch from rendered messages to the request `target`. If the style needs this, the
-    patch preserves the order of members.
+    """Return the patch from rendered messages to the request `target`. The patch preserves the
+    order of members, except in styles that sort members.
 
-    With the style "", the patch reproduces equal JSON, but not the same bytes.
+    With the style "", the order may differ: the patch reproduces equal JSON, but not the same
+    bytes.
     """
     plain = patch(rendered, target)
     if not style or style.endswith("sorted"):

@@ -102,9 +102,9 @@ class Doctor(Resource):
         """List conversations that a provider in use would refuse.
 
         The newest cases come first. Each diagnosis is as of its step `known_until`; `changed`
-        counts the conversations that have changed since their diagnosis. With `rule`, the list
-        includes windows that a provider accepts but may mishandle. With `provider`, only this
-        provider counts, whether it is in use or not.
+        counts the conversations that have changed since their diagnosis. With `rule`, the list has
+        only windows that break this rule, including windows that a provider accepts but may
+        mishandle. With `provider`, only this provider counts, whether it is in use or not.
         """
         prefix = prefix_of(request)
         which = IllFilter(parameters.get("rule", ""), parameters.get("provider", ""), prefix)

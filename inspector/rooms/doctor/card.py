@@ -77,8 +77,8 @@ def use_of(view: ConversationState) -> InUse:
 def parts(view: ConversationState) -> Iterator[Part]:
     """Yield a section with the answers of the providers. A folded section has no answers.
 
-    On a live page, also yield a warning if a provider in use would reject the window. There is no
-    warning while nobody has chosen the providers in use.
+    On a live page, which shows the newest step, also yield a warning if a provider in use would
+    reject the window. There is no warning while nobody has chosen the providers in use.
     """
     place = Place.BELOW_TEXT if view.selection.row else Place.BELOW_STEP
     is_open, use = SECTION in view.query.open, use_of(view)

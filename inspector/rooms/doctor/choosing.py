@@ -72,7 +72,9 @@ class Choices:
 
     @property
     def everywhere(self) -> InUse:
-        """All providers that are in use for any conversation, with all their models."""
+        """The providers that are in use for at least one conversation, each with all models that
+        are in use.
+        """
         if not self.is_made:
             return ALL
         uses = [choice.use for choice in self.by_prefix.values()]
@@ -83,7 +85,8 @@ class Choices:
         choices unchanged.
 
         `provider` may name a model, too (`openai:MODEL`). Without a model, the models in use for
-        this provider stay the same. Raises InvalidValue.
+        this provider stay the same. Raises InvalidValue for an unknown provider or a too long name
+        of a model.
         """
         if not provider:
             return self
@@ -198,7 +201,8 @@ def _choice(row: ProvidersInUse) -> Choice:
 
 def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> None:
     """Store which providers are in use for conversations whose IDs begin with a prefix. Raises
-    InvalidValue and UnstorableText.
+    UnstorableText, and InvalidValue, such as for an unknown provider, or if a setting names the
+    providers.
     """
     _check(prefix, actor)
     use = in_use(providers)
@@ -210,8 +214,8 @@ def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> 
 
 
 def forget_providers(prefix: str, actor: str = "") -> None:
-    """Delete the providers that were chosen for an ID prefix, if any were. Raises InvalidValue and
-    UnstorableText.
+    """Delete the providers that were chosen for an ID prefix, if any were. Raises UnstorableText,
+    and InvalidValue if a setting names the providers, or if the prefix is too long.
     """
     _check(prefix, actor)
     with database.atomic():

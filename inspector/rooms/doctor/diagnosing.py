@@ -153,8 +153,8 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
     - the stored diagnosis, if it is current;
     - otherwise, for a window of up to 2,000 messages, a diagnosis made now, without repairs and
       times;
-    - for a larger window at the newest step, the stored diagnosis of an earlier step, if there is
-      one.
+    - for a larger window at the newest step, the stored diagnosis of an earlier step;
+    - otherwise none, with the reason in `why`.
     """
     is_newest = state.at in (None, state.memory.last_step)
     try:
@@ -354,7 +354,7 @@ def _is_oversized(arrival: Stay, step: Step) -> bool:
 
 def stay_of_system(step: Step) -> Stay | None:
     """Return the `Stay` (the period in memory) of the system message that is first in the window
-    after a step, or None.
+    after a step. None if there is no such message.
     """
     first = stays_at(step).filter(pinned=False).order_by("rank").first()
     return first if first and first.type == MessageType.SYSTEM else None

@@ -239,10 +239,10 @@ def diagnose(
     - `numbers` has the seq of each of the `messages`.
     - `step` is the step after which the window had these messages.
     - `has_left` tells whether any message has ever left the window.
-    - `past_of` returns the past of the messages with the given seqs. Without it, the result does
-      not say when problems began.
+    - `past_of` returns the `Past` (the stays in memory) of the messages with the given seqs.
+      Without this function, the result does not say when problems began.
     - `for_answers` saves time if only the answers of providers are shown. Then no problem has
-      `repairable_for`, and a single problem has no `since`.
+      `repairable_for`, and a problem that is the only one has no `since`.
     """
     found: FoundProblems = {}
     turns = turns_by_provider(messages, PROVIDERS, numbers)

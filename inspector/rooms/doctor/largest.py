@@ -52,8 +52,8 @@ def _first_stays(memory: Memory) -> list[Stay]:
 class TooSmallLimit:
     """A conversation whose limit is too small for its largest recorded turn.
 
-    `needed` is the limit that this turn needs, and `at` the time since which the limit is too
-    small. `version` is the number of the conversation's newest step.
+    `needed` is the limit that this turn needs, and `at` the time since which the limit is too small
+    (None if unknown). `version` is the number of the conversation's newest step.
     """
 
     memory_id: str

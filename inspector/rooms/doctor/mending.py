@@ -103,8 +103,8 @@ class MendLine(Line):
 
     @property
     def since(self) -> datetime | None:
-        """The time since which most conversations of the line have the problem, as on the
-        overview.
+        """The time at which the oldest problem of the line began; None if unknown. If most
+        conversations of the line share a value (see `common`), only their problems count.
         """
         return self.common.since
 
@@ -200,8 +200,9 @@ def mends(
     shown, and the rest are folded. Lines with fewer than three conversations and no problem from
     today are folded, too, unless there are only such lines.
 
-    `is_used` is True if people have chosen the providers in use; then the lines are red.
-    `everywhere` counts conversations of the site by value, such as a label.
+    `midnight` is the beginning of today. `is_used` is True if people have chosen the providers in
+    use; then the lines are red. `everywhere` counts conversations of the site by value, such as a
+    label.
     """
     refused = [each for each in issues if each.severity == "refused"]
     ids = {case.memory_id for each in refused for case in each.cases}

@@ -71,7 +71,9 @@ class Line(ABC):
     shows the first few conversations.
 
     - `verb` is the label of the button for this change; "" if no installed feature can make it.
-    - `address` and `fields` lead to a preview of the change.
+    - `action` is the URL of a preview of the change, and `fields` are its parameters.
+    - `address` is the URL of a page with all conversations of the line; "" if there is no such
+      page.
     - `times` are the times at which the problems began.
     """
 
@@ -96,7 +98,7 @@ class Line(ABC):
 
     @property
     def prevention(self) -> str:
-        """Advice that prevents the problem in future, or ""."""
+        """Advice that prevents the problem in future; "" if there is none."""
         return ""
 
     @property

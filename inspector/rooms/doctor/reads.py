@@ -272,7 +272,9 @@ class Issue:
 
 
 def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
-    """Return advice on how these conversations can avoid breaking a rule in future, or ""."""
+    """Return advice on how these conversations can avoid breaking a rule in future; "" if there is
+    none for them.
+    """
     if not RULES[rule].by_policy:
         return prevention_for(rule, have_policy=False)
     rows = Memory.objects.filter(database.in_list("id", memory_ids))
@@ -280,7 +282,7 @@ def prevention_in(rule: str, memory_ids: Iterable[str]) -> str:
 
 
 def prevention_for(rule: str, have_policy: bool) -> str:
-    """Return advice on how to avoid breaking a rule, or "".
+    """Return advice on how to avoid breaking a rule; "" if there is none.
 
     `have_policy` tells whether the conversations have a policy. Without a policy, advice that names
     an option of a policy is left out.

@@ -15,7 +15,8 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
 
     For each conversation, the answer names the step since which the window breaks a rule.
     `provider` is openai, openai_responses, anthropic, gemini, mistral, bedrock or deepseek, in use
-    or not. With a `rule`, the list includes windows that a provider accepts but may mishandle.
+    or not. With a `rule`, the list has only windows that break this rule, including windows that a
+    provider accepts but may mishandle.
     """
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)

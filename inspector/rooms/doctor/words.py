@@ -55,7 +55,7 @@ def title_and_who_refuses(problem: Problem) -> str:
 
 
 def refused(found: KnownDiagnosis) -> str:
-    """Return who rejects the window: `rejected by OpenAI, as of step 12`."""
+    """Return the words for a rejected window: `rejected by OpenAI, as of step 12`."""
     as_of = "" if found.as_of is None else f", as of step {found.as_of:,}"
     return f"rejected by {provider_names(found.refused_by)}{as_of}"
 

@@ -35,11 +35,11 @@ def redact(
     """Remove a message's text from history, memory and search, as a step. This cannot be undone.
 
     The type and the token count are kept. Stored data that may reveal the text is erased as well:
-    the conversation's trials, stored responses, and the fingerprint of its import.
+    the conversation's trials (simulations), stored responses, and the fingerprint of its import.
 
     - `branches` are branches in which copies of the message are redacted, too.
     - `summaries` are summaries to redact as well; they must cover the message. True stands for all
-      summaries that contain an exact term of the message, here and in these branches.
+      summaries that contain an exact term of the message, in this conversation and in `branches`.
 
     Returns None if the message was already redacted. Raises MemoryNotFound, MessageNotFound,
     VersionConflict, and InvalidValue, such as for a summary that does not cover the message.

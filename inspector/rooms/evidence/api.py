@@ -148,10 +148,11 @@ class NeededSerializer(Json):
 
 
 class EvidenceSerializer(Json):
-    """The fields of a compaction's losses: the exact terms that were needed after the summary,
-    counted in groups.
+    """The fields of a compaction's losses: counts of the exact terms that were needed after the
+    summary, and the terms that were lost.
 
-    The group `told` has the terms that a user or a tool mentioned before the assistant did.
+    `all` counts every needed term. `told` counts the terms that a user or a tool mentioned before
+    the assistant did, and `rare` those of them that few conversations mention.
     """
 
     until = serializers.IntegerField(

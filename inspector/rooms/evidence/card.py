@@ -97,8 +97,8 @@ class IncidentCard:
 
     @property
     def kept_number(self) -> int:
-        """The number of the incident, as a URL parameter. With this parameter, the panel *Why?* of
-        a message explains how the fact of this incident left memory.
+        """The number of the incident, 1 for the newest, as the URL parameter `incident`. With this
+        parameter, the panel *Why?* of a message explains how the fact of this incident left memory.
         """
         return self.number
 

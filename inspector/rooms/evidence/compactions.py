@@ -144,10 +144,10 @@ class ShownEvidence:
 
     - `terms` are the exact terms that were needed after the summary. `listed` are the first 100 of
       them that the summary lost.
-    - `level` is the group of terms that pages count first, such as rare terms.
+    - `level` is the group of terms that pages count first (see `Corpus.headline`).
     - `until` is the step up to which messages were read; `is_current` means that this is the newest
       step.
-    - `tools` maps a tool result that brought a term back (its seq) to the name of its tool.
+    - `tools` maps the seq of each tool result that brought a term back to the name of its tool.
     - `dropped` has up to 50 terms that the summary lacks, needed or not. It is empty unless the
       caller asks for these terms.
     """

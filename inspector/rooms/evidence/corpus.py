@@ -66,8 +66,8 @@ class Corpus:
 
     - `size` is the number of these conversations.
     - `mentions` maps a term's digest to the number of conversations that mention the term.
-    - `losing` has the IDs of conversations whose summaries lost a needed term. Only terms that
-      pages count first matter, such as rare terms.
+    - `losing` has the IDs of conversations whose summaries lost a needed term. Only terms of the
+      level `headline` count.
     """
 
     size: int
@@ -77,7 +77,8 @@ class Corpus:
     @property
     def headline(self) -> Level:
         """The level of terms that pages count first: rare terms. While the corpus is too small to
-        tell which terms are rare, all terms that a user or a tool gave to the assistant.
+        tell which terms are rare, the level of all terms that a user or a tool gave to the
+        assistant.
         """
         return headline(self.size)
 

@@ -58,8 +58,9 @@ class KeptFact(NamedTuple):
       with the fact.
     - `last` is the seq of the latest message of any kind with the fact. This message left memory at
       `left_step` for the reason `cause`.
-    - `limit` is the smallest limit that would have kept the fact. If not every limit was tried,
-      `tried_every` is the distance between the tried limits.
+    - `limit` is the smallest limit that would have kept the fact; None if no limit would have.
+      `tried_every` is the distance between the tried limits, 1 if every limit was tried. Both are
+      None until they are computed.
     - `pair` is True for a value with its key that a tool call used again, such as
       `membership=gold`.
     """
@@ -77,11 +78,12 @@ class KeptFact(NamedTuple):
 class KeptIncident(NamedTuple):
     """The stored numbers of an incident; see `Incident`.
 
+    - `kind` is the name of an `IncidentKind`.
     - `again` is the seq of the message that repeats the `facts`, and `step` the step that added it.
     - `forced` means that the user had to repeat a fact.
     - `asked` is the seq of the message in which the assistant asked for the fact, if any.
     - `tokens` and `same` are about a repeated tool call: the size of the new result, and whether it
-      is equal to the earlier result.
+      is equal to the earlier result. Both are None for other incidents.
     """
 
     kind: str

@@ -55,8 +55,8 @@ class KeptTerm(NamedTuple):
     - `used` is the message that needed the term, and `place` the term's index among the terms of
       this message.
     - `said` is a message that mentioned the term before the summary.
-    - `came` is the message that brought the term back, or None. `by_user` tells whether a user said
-      it.
+    - `came` is the message that brought the term back; None if no recorded message did. `by_user`
+      means that a user wrote this message.
     - `is_held` means that memory still had the term after the compaction, usually in the summary.
     - `is_told` means that a user or a tool gave the term to the assistant.
     - `appended` is the term's index in a list of lost terms that could follow the summary; None for
@@ -113,7 +113,8 @@ class StoredEvidence(NamedTuple):
     """The stored numbers of what a compaction lost. Messages are given as seqs.
 
     - `trigger` is the note of the step, and `summarizer` the author of the `summary`, if known.
-    - `replaced` is the number of replaced messages, which are from `first` to `last`.
+    - `replaced` is the number of replaced messages, which are from `first` to `last` (None if no
+      message was replaced).
     - `terms` are the exact terms that were needed after the summary.
     - `is_opaque` means that the summary is encrypted.
     - `coverage` is the share of the replaced tokens whose messages are recorded; None if unknown.

@@ -69,7 +69,7 @@ class Command(ServerCommand):
 
 
 def command_line(command: str) -> str:
-    """Return the command as people type it on this installation."""
+    """Return the command as people type it on this installation: `python manage.py serve`."""
     return f"{inspector_configuration().MANAGE} {command}"
 
 
