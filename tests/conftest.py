@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from django.conf import settings
@@ -40,7 +41,7 @@ from .failing_reader import FAILING
 from .images import Images, delete_rows
 from .needs import is_whole, missing_rooms, needs_what_is_missing
 from .properties import examples
-from .serving import Template, database, prepare, serving
+from .serving import Template, database, in_memory, prepare, serving
 from .shop import OBJECT
 from .unpacking import unpack
 from .wheels import installed_once
@@ -186,9 +187,12 @@ def served(request):
 
 
 @pytest.fixture(scope="session")
-def shared_server(template, tmp_path_factory):
+def shared_server(template):
     """A server for all tests that use their own conversations and do not stop it."""
-    with serving(tmp_path_factory.mktemp("shared"), template) as server:
+    with (
+        TemporaryDirectory(prefix="shared-", dir=in_memory()) as folder,
+        serving(Path(folder), template) as server,
+    ):
         server.session()  # as long as the printed link is valid
         yield server
 
