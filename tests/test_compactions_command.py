@@ -113,6 +113,7 @@ def longer(tmp_path):
     return str(path)
 
 
+@pytest.mark.needs("evidence")
 @pytest.mark.parametrize(
     "parents", [["3-summary"], ["3-summary", "3-summary"], ["2"], ["2", "3-summary"]]
 )

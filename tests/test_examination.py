@@ -13,7 +13,7 @@ from chatmemory.services import Examination, keepers
 
 from .conversations import create_and_add, users
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.needs("evidence")]
 SAID = users("My order is A-1182.", "well", "well", "A-1182!")
 MODELS = [keeper.model for keeper in keepers()]
 

@@ -72,6 +72,7 @@ def test_it_prints_the_terms_of_compactions_by_their_names(tmp_path):
     assert sorted(lines) == ["cmd/hooks10.go, HAT0000", "order_id: A-11000"]
 
 
+@pytest.mark.needs("evidence")
 def test_the_output_is_byte_for_byte_what_the_client_reads(tmp_path, monkeypatch, capfdbinary):
     """The client's documentation has this object, with these names in this order."""
     path = written(session(), tmp_path)
@@ -183,6 +184,7 @@ def test_before_a_compaction_it_prints_the_terms_of_the_window(tmp_path):
     ]
 
 
+@pytest.mark.needs("evidence")
 def test_the_command_answers_and_prints_the_settings(tmp_path, monkeypatch, capsys):
     path = written(session(), tmp_path)
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given(path))))

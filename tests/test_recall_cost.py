@@ -120,6 +120,7 @@ def test_writing_to_a_cache_and_its_bounds_have_a_price(capsys, tmp_path):
     assert bounded["everything"]["read_tokens"] == bounded["everything"]["written_tokens"] == 0
 
 
+@pytest.mark.needs("lab")
 def test_a_window_must_save_in_both_halves_of_the_conversations(db, capsys):
     """It saves in one half only, because the conversations of the other are short."""
     long = [SystemMessage("Be kind."), UserMessage("A-1182")]

@@ -24,6 +24,7 @@ def newcomer(operator_client, demo_conversations_of_the_module):
     return operator_client
 
 
+@pytest.mark.needs("evidence")
 def test_it_says_what_this_is_and_shows_why_the_number_was_asked_again(newcomer):
     """The stops quote the messages that every sentence about the incident names."""
     said = words(newcomer.get("/").content)
@@ -41,6 +42,7 @@ def test_it_says_what_this_is_and_shows_why_the_number_was_asked_again(newcomer)
     assert found.messages.left_step == STOPS[1].at
 
 
+@pytest.mark.needs("simulation")
 def test_each_stop_is_a_band_above_its_pane_that_blocks_nothing(newcomer):
     for stop in STOPS:
         page = newcomer.get(stop.address).text
@@ -67,6 +69,7 @@ def test_an_own_conversation_or_a_search_shows_the_list(newcomer):
     assert SENTENCE not in newcomer.get("/").text
 
 
+@pytest.mark.needs("doctor")
 def test_providers_are_asked_for_with_the_first_refusal_of_ones_own(operator_client, db):
     demo.load()
     assert "Which providers do you use?" not in operator_client.get("/").text

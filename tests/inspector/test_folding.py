@@ -34,6 +34,7 @@ def link_of(html: str, name: str):
     return next(each for each in tree(html).iter("a") if each.get("id") == f"fold-{name}")
 
 
+@pytest.mark.needs("doctor")
 @pytest.mark.parametrize(("place", "name", "title", "within"), SECTIONS)
 def test_a_link_unfolds_a_section_and_folds_it_again(operator_client, place, name, title, within):
     folded = operator_client.get(f"/c/c/?{place}").text

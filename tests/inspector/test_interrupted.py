@@ -127,6 +127,7 @@ def test_the_api_names_them(m, api):
     ]
 
 
+@pytest.mark.needs("doctor")
 def test_the_doctor_finds_nothing_that_the_policy_leaves_out(m, operator_client):
     assert "is waiting" not in words(operator_client.get("/c/m/?msg=3&open=providers").content)
     services.change(m, policy=MessageWindow(9))

@@ -75,6 +75,7 @@ def test_conversations_that_no_keeper_has_examined_are_counted(operator_client, 
     assert "of 4 conversations · 2 conversations not checked for problems yet" in said
 
 
+@pytest.mark.needs("evidence")
 def test_the_time_until_all_are_examined_follows_from_the_last_minute(
     operator_client, fleet, monkeypatch
 ):

@@ -50,6 +50,7 @@ def test_an_example_ends_with_the_page_of_its_conversation(name, db, capsys, ope
     assert len(DjangoChatMemoryStore().get_messages(memory_id)) == 4
 
 
+@pytest.mark.needs("pydantic_ai")
 def test_the_lines_of_the_docs_run(db):
     page = (ROOT / "docs/frameworks.md").read_text("utf-8")
     set_tracing_disabled(disabled=True)

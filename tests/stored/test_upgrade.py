@@ -152,6 +152,7 @@ def schema() -> dict[str, tuple[list[str], dict[str, Any]]]:
         }
 
 
+@pytest.mark.needs("integrity")
 def test_its_conversations_verify(upgraded, capsys):
     call_command("verify_memories", heads=HEADS)
     assert "9 conversations verified" in capsys.readouterr().out
@@ -170,6 +171,7 @@ def test_a_page_shows_each_conversation(operator, memory_id):
     assert "tau" not in memory_id or "flight" in answer.content.decode()
 
 
+@pytest.mark.needs("simulation")
 def test_a_trial_keeps_its_address(operator):
     """Its table was handed over to the room of simulations."""
     page = operator.get("/c/classroom/?trial=dXlUCfcKNF7QoMtV")
@@ -177,6 +179,7 @@ def test_a_trial_keeps_its_address(operator):
     assert "Is my favourite colour red?" in page.text
 
 
+@pytest.mark.needs("doctor", "lab", "settings")
 @pytest.mark.parametrize("address", ["/", "/doctor/", "/lab/", "/policies/", "/tokens/"])
 def test_the_other_pages_answer(operator, address):
     assert operator.get(address).status_code == 200
