@@ -281,7 +281,7 @@ def test_a_refused_file_of_many_lines_leaves_no_traceback(tmp_path, capfd):
 # Every entrance of files and values
 
 
-@pytest.mark.needs("doctor")
+@pytest.mark.needs("doctor", "lab")
 @pytest.mark.django_db
 @pytest.mark.parametrize("command", ["doctor", "recall"])
 @pytest.mark.parametrize("are_named", [True, False])

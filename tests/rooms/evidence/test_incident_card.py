@@ -95,6 +95,7 @@ def test_it_is_shown_at_its_step_and_where_it_is_asked_for(order):
     assert 'id="incident"' not in order(f"?trial={trial}")
 
 
+@pytest.mark.needs("settings")
 def test_a_click_on_a_message_stays_at_the_step(order):
     page = order("?at=50&incident=1")
     card = page[page.index('id="incident"') : page.index("</section>", page.index('id="incident"'))]
@@ -492,6 +493,7 @@ def changed_row(row: list, **changes) -> list:
     return list(KeptIncident(*row)._replace(**changes))
 
 
+@pytest.mark.needs("lab")
 def test_the_card_of_the_demo(order):
     words = text_of(order())
     assert words.startswith(
@@ -515,6 +517,7 @@ def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_
     assert held == [True, False]
 
 
+@pytest.mark.needs("lab")
 def test_the_limit_of_a_card_costs_what_comparisons_say(order, operator_client):
     told = re.search(r"Relative cost: (\S+) with this limit, (\S+) with today’s", text_of(order()))
     address = "/c/order-7741/compare/?policy=token_window:902,token_window:800&as=json"

@@ -151,6 +151,7 @@ def test_no_limit_helps_where_a_client_decided():
     assert (fact.said, fact.left_step, fact.keeping) == (1, 2, Keeping(None))
 
 
+@pytest.mark.needs("observability")
 def test_a_server_finds_them_within_five_seconds(served):
     assert served.finds_incidents("again", within=5)
     metrics = served.api.get(f"{served.url}/metrics", headers={"Authorization": ""}).text

@@ -103,6 +103,7 @@ def test_it_is_a_filter_newest_first(operator_client):
     assert 'href="?flagged=user_repeated"' in operator_client.get("/").content.decode()
 
 
+@pytest.mark.needs("lab")
 def test_from_the_filter_the_lab_looks_for_a_limit_for_all_of_them(operator_client):
     with_incidents("told", SAID)
     create_and_add("silent", MessageWindow(9), users("hi"))
@@ -193,6 +194,7 @@ def test_stale_rows_have_no_line_after_a_change_of_the_words(operator_client, se
     assert "who__again" not in row_of(operator_client.get("/"), "told")
 
 
+@pytest.mark.needs("erasure")
 def test_a_redaction_takes_the_line_along(operator_client):
     with_incidents("told")
     services.redact("told", 1)

@@ -73,6 +73,7 @@ def test_the_report_and_the_comparison_give_the_same_cost(operator_client, monke
     assert 100 + int(report[1]) == round(100 * page.json()[0]["relative_cost"])
 
 
+@pytest.mark.needs("simulation")
 def test_the_line_needs_a_price_and_names_it(operator_client, monkeypatch):
     create_and_add("dear", WINDOW, TALK)
     create_and_add("cheap", TokenWindow(100_000), TALK)

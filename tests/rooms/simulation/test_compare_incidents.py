@@ -44,6 +44,7 @@ def advised(memory_id):
     return advice.pick.policy if advice.pick else None, *again
 
 
+@pytest.mark.needs("lab")
 @given(conversations.filter(bool), installed_policies)
 @examples(60)
 def test_a_comparison_has_the_incidents_of_the_ledger(messages, policy):
@@ -74,6 +75,7 @@ def test_the_needed_facts_are_the_same_under_every_limit():
     assert {use.fact for use in found[2].lost} == {"SAUCER"}
 
 
+@pytest.mark.needs("lab")
 def test_no_advice_for_the_tau_bench_runs_repeats_more_than_today(airline_runs):
     """Of every fourth run; `make conformance` tries all."""
     every = 1 if os.environ.get("CONFORMANCE") == "all" else 4
@@ -99,6 +101,7 @@ def page(operator_client):
     return get
 
 
+@pytest.mark.needs("lab")
 def test_the_demo_has_too_few_facts_to_choose_by(page):
     demo.load()
     html = page()
@@ -128,6 +131,7 @@ def turns(n: int, order: str = "ORD-77"):
     return [*each, *each, *each, UserMessage(order)]
 
 
+@pytest.mark.needs("lab")
 def test_a_comparison_opens_with_the_advice_and_its_policy(page):
     create_and_add("m", MessageWindow(3), turns(10))
     card = advice_on("m")
