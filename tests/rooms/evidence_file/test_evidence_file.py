@@ -65,6 +65,7 @@ def test_a_conversation_without_a_step_offers_no_file(operator_client, db):
     assert operator_client.get("/c/c/evidence/?at=0").status_code == 200
 
 
+@pytest.mark.needs("evidence")
 def test_the_form_opens_at_the_newest_incident(order, operator_client):
     services.keep("order-7741")
     assert operator_client.get(PAGE).context["form"].data["at"] == 47
@@ -163,6 +164,7 @@ def test_texts_are_masked_before_they_are_cut(db):
     assert "Max" not in json.dumps(found.data["messages"])
 
 
+@pytest.mark.needs("evidence")
 def test_incidents_are_cards_of_the_file(order, operator_client):
     html = file_of(operator_client, PAGE, at="43")
     (incident,) = data_of(html)["incidents"]
@@ -190,6 +192,7 @@ codes = st.sampled_from(["B-7731", "C-2293"])
 sayings = st.lists(st.tuples(codes, st.booleans()), min_size=4, max_size=10)
 
 
+@pytest.mark.needs("evidence")
 @pytest.mark.django_db
 @given(sayings, st.integers(180, 300))
 @examples(30)
@@ -220,6 +223,7 @@ def limit_of(incident: Incident) -> str:
     return f"{limit:,} tokens" if limit else ""
 
 
+@pytest.mark.needs("evidence")
 def test_a_cleared_result_is_on_the_path_of_an_incident(db):
     said = [*turn("B-7731"), *turn(2), *turn(3), UserMessage("Is it B-7731?")]
     said[0] = UserMessage("Where is my parcel?")
@@ -230,6 +234,7 @@ def test_a_cleared_result_is_on_the_path_of_an_incident(db):
     assert left["text"] == "it was cleared to make room"
 
 
+@pytest.mark.needs("evidence")
 def test_a_masked_term_is_in_no_incident(order, operator_client):
     for form in (
         {"kinds": ["id"]},

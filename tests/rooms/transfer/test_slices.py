@@ -374,6 +374,7 @@ def indexed_characters() -> int:
         return int(cursor.fetchone()[0])
 
 
+@pytest.mark.needs("search")
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves")
 def test_long_texts_are_imported_and_deleted_a_few_at_a_time(transactional_db, monkeypatch):
     monkeypatch.setattr("chatmemory.ledger.slices.SLICE", 50)
