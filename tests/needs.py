@@ -1,23 +1,68 @@
-"""The rooms that tests need: in a tree without them, those tests are not collected.
+"""The rooms that tests need: in a tree without them, those tests are left out.
 
 A test file needs the rooms that it imports, itself or by another module of tests, wherever the
-import stands. A test that opens pages of a room without importing it says so, and so can a module
-or a class: `pytest.mark.needs("simulation")`. The tests in whole_site.txt need all rooms.
+import stands. In a tree without some rooms, a test is skipped when it asks for a service, a command
+or an address that the tree does not have: the whole tree has each, as all tests pass there. A test
+that needs a room in another way, such as by what a page shows, says so, and so can a module or a
+class: `pytest.mark.needs("simulation")`. The tests in whole_site.txt need all rooms.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import NoReverseMatch, Resolver404, resolve
 
 ROOT = Path(__file__).parents[1]
 WHOLE_SITE = Path(__file__).with_name("whole_site.txt")
 _ROOM = re.compile(r"(?:inspector|tests)\.rooms\.(\w+)")
+_ASKED = (  # where an unknown name of a service, a command or an address is refused
+    "chatmemory/services.py",
+    "django/core/management/__init__.py",
+    "django/urls/resolvers.py",
+)
+
+
+class NoSuchAddress(Exception):
+    """A test asked for an address that the tree does not have."""
+
+
+def refusing_unknown_addresses(request: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Return the method `request` of test clients, which then raises `NoSuchAddress` for an address
+    that no pattern of the tree matches.
+    """
+
+    def refusing(client: Client, **environ: object) -> HttpResponse:
+        response = request(client, **environ)
+        if response.status_code == 404:
+            try:
+                resolve(str(environ["PATH_INFO"]))
+            except Resolver404 as error:
+                raise NoSuchAddress(environ["PATH_INFO"]) from error
+        return response
+
+    return refusing
+
+
+def asks_for_what_is_missing(failed: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Return whether a test failed because it asked, itself, for a service, a command or an address
+    that the tree does not have. What other code asks for, every tree must have.
+    """
+    if isinstance(failed.value, NoSuchAddress):
+        return True
+    if not isinstance(failed.value, AttributeError | CommandError | NoReverseMatch):
+        return False
+    files = [entry.path.as_posix() for entry in failed.traceback]
+    asking = [file for file in files if not file.endswith(_ASKED)]
+    return files[-1].endswith(_ASKED) and str(ROOT / "tests") in asking[-1]
 
 
 def missing_rooms(file: Path) -> frozenset[str]:

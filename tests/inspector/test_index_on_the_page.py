@@ -117,7 +117,6 @@ def test_its_cost_is_told(page):
     assert f"{tokens} tok, {round(tokens / 1.9)} % of the limit" in words(cost)
 
 
-@pytest.mark.needs("erasure")
 def test_a_redacted_term_is_masked(page):
     begin("order: A-1182", *CITIES)
     services.redact("m", 2)

@@ -103,7 +103,6 @@ def test_a_preview_changes_nothing():
     assert (Step.objects.count(), "A-1182" in listed()) == (steps, True)
 
 
-@pytest.mark.needs("erasure")
 def test_a_redaction_erases_a_term_that_was_left_out():
     services.leave_out_term("m", "A-1182")
     services.redact("m", 2)

@@ -238,6 +238,7 @@ FORM = "application/x-www-form-urlencoded"
         (f"{CHAT}c/order-7741/add/", 256 * 2**10, "FORM_BYTES"),
     ],
 )
+@pytest.mark.needs("transfer")
 def test_a_form_that_is_too_large_is_not_parsed(path, size, setting):
     """The CSRF check comes before the middleware, and would read the form."""
     unread = BytesIO()

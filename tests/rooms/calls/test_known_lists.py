@@ -188,7 +188,6 @@ def stored_rows() -> list:
     return [*calls, *stays, *said, *steps]
 
 
-@pytest.mark.needs("erasure")
 @examples(24)
 @given(
     st.sampled_from([*MAKERS]),

@@ -194,7 +194,6 @@ def test_stale_rows_have_no_line_after_a_change_of_the_words(operator_client, se
     assert "who__again" not in row_of(operator_client.get("/"), "told")
 
 
-@pytest.mark.needs("erasure")
 def test_a_redaction_takes_the_line_along(operator_client):
     with_incidents("told")
     services.redact("told", 1)

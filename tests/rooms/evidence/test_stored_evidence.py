@@ -217,7 +217,6 @@ def test_a_message_that_a_client_injected_uses_nothing():
     assert found.evidence.terms == ()
 
 
-@pytest.mark.needs("erasure")
 def test_a_redaction_takes_the_evidence_along():
     create_and_add("a", MessageWindow(9), users("My order is A-1182.", "well"))
     services.compact("a", "They asked.", keep_last=0)

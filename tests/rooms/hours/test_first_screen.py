@@ -13,6 +13,7 @@ from chatmemory.inserted import NewMessage
 from chatmemory.models import Memory
 from inspector.overview.common import Everywhere, common_of
 from inspector.rooms.doctor.choosing import choose_providers
+from inspector.rooms.evidence.flagged import USER_REPEATED
 from inspector.rooms.hours.changes import Change, Side, closing_of, effect_of
 from inspector.rooms.hours.clock import HOUR
 from inspector.rooms.hours.figures import refresh
@@ -25,7 +26,6 @@ from ...conversations import create_and_add, keep, users
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 28, 14, tzinfo=UTC)
-REPEATED = flag_named("user_repeated")
 EVERY = Counting({"user_repeated": None})
 DAY = 24 * HOUR
 AT = int(NOW.timestamp()) - 6 * DAY
@@ -104,7 +104,7 @@ CHANGE = Change("limit 3,000", AT, {"m": AT})
 
 
 def effect(*rows: Spent, now: datetime = NOW):
-    return effect_of(CHANGE, REPEATED, rows, EVERY, now)
+    return effect_of(CHANGE, USER_REPEATED, rows, EVERY, now)
 
 
 def test_before_and_after_are_cases_per_100_turns_that_could_have_had_one():
@@ -132,7 +132,7 @@ def test_it_may_be_too_early_to_tell(rows, now, turns):
 
 
 def closing(*rows: Spent, now: datetime = NOW):
-    return closing_of(CHANGE, REPEATED, rows, EVERY, now)
+    return closing_of(CHANGE, USER_REPEATED, rows, EVERY, now)
 
 
 def test_a_cause_closes_after_two_days_and_50_turns_and_comes_back():

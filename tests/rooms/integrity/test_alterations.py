@@ -264,7 +264,6 @@ ALTERATIONS = {
 }
 
 
-@pytest.mark.needs("erasure")
 @pytest.mark.parametrize("name", ALTERATIONS)
 def test_an_alteration_is_shown_as_promised(conversation, capsys, tmp_path, name):
     shown_by, alter = ALTERATIONS[name]
@@ -348,7 +347,6 @@ def execute(statement: str) -> None:
         cursor.execute(statement)
 
 
-@pytest.mark.needs("erasure")
 @pytest.mark.parametrize("name", HERE)
 def test_what_cannot_be_read_is_named_and_the_others_are_verified(conversations, capsys, name):
     statement, change, row = HERE[name]
@@ -366,7 +364,6 @@ def test_what_cannot_be_read_is_named_and_the_others_are_verified(conversations,
     assert second.startswith("'c': stay 3 of message #3: tokens is 1")
 
 
-@pytest.mark.needs("erasure")
 def test_the_rows_before_an_unreadable_one_come_first(conversations):
     """Drivers read many rows at once."""
     never = "0000-01-01 00:00:00" if connection.vendor == "sqlite" else "infinity"
@@ -375,7 +372,6 @@ def test_the_rows_before_an_unreadable_one_come_first(conversations):
     assert verify("a").row == "step 2"
 
 
-@pytest.mark.needs("erasure")
 def test_an_unreadable_row_that_was_added_before_the_first_is_named(conversations):
     never = "0000-01-01 00:00:00" if connection.vendor == "sqlite" else "infinity"
     execute("UPDATE chatmemory_step SET n = -3 WHERE memory_id = 'a' AND n = 3")
@@ -383,7 +379,6 @@ def test_an_unreadable_row_that_was_added_before_the_first_is_named(conversation
     assert "cannot be read" in verify("a").what
 
 
-@pytest.mark.needs("erasure")
 def test_an_outage_is_no_contradiction(conversations):
     def refuse(run, sql, *args):
         return run(sql.replace("chatmemory_stay", "chatmemory_nothing"), *args)
@@ -398,7 +393,6 @@ def test_an_outage_is_no_contradiction(conversations):
     assert all(cursor.closed for cursor in cursors)
 
 
-@pytest.mark.needs("erasure")
 def test_unreadable_heads_are_not_printed_and_are_named(conversations, capsys):
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has nothing but bytes in a head")
@@ -410,7 +404,6 @@ def test_unreadable_heads_are_not_printed_and_are_named(conversations, capsys):
     assert "'a'" in said.err
 
 
-@pytest.mark.needs("erasure")
 def test_heads_of_a_conversation_without_a_readable_time_are_printed(conversations, capsys):
     never = "0000-01-01 00:00:00" if connection.vendor == "sqlite" else "infinity"
     execute(MEMORY.format(f"updated_at = '{never}'"))
@@ -427,7 +420,6 @@ def with_an_unreadable_id(request, conversations) -> None:
     execute(f"UPDATE chatmemory_memory SET id = {request.param}, head = {head} WHERE id = 'n'")
 
 
-@pytest.mark.needs("erasure")
 def test_an_id_that_cannot_be_read_hides_no_other_conversation(with_an_unreadable_id, capsys):
     Stay.objects.filter(memory="c", n=3).update(tokens=1)
     with pytest.raises(CommandError, match="2 of 4 conversations differ"):
@@ -437,7 +429,6 @@ def test_an_id_that_cannot_be_read_hides_no_other_conversation(with_an_unreadabl
     assert sum(line.startswith("'c': stay 3 of message #3") for line in told) == 1
 
 
-@pytest.mark.needs("erasure")
 def test_an_id_that_cannot_be_read_hides_no_other_head(with_an_unreadable_id, capsys):
     execute("UPDATE chatmemory_memory SET last_step = 1 WHERE id NOT IN ('a', 'b', 'c')")
     with pytest.raises(CommandError, match="1 digest cannot be read"):

@@ -449,7 +449,6 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     assert [counts(words)[0] for words in (near, far)] == [3 + (near == "needle"), 2]
 
 
-@pytest.mark.needs("erasure")
 @ON_SQLITE
 @pytest.mark.parametrize("change", ["add", "add one", "rebuild", "repair"])
 def test_unsearched_and_redacted_text_is_not_in_the_index(db, change):

@@ -45,7 +45,6 @@ def test_a_simulation_shows_the_index_that_it_would_make(indexed, operator_clien
     assert f"#{old.seq}" not in words(part(html, 'id="just-evicted"', "</ol>"))
 
 
-@pytest.mark.needs("erasure")
 def test_a_branch_has_the_whole_window_if_its_index_counts_more_tokens(db):
     said = [f"{each} {LONG}" for each in ("A-11, B-22, C-33, D-44", *CITIES)]
     policy = TokenWindow(190, low_water=0.4, index_terms=50)

@@ -91,7 +91,6 @@ def test_nothing_can_be_changed_or_made_meanwhile(begun, api):
         services.create("long", MessageWindow(3))
 
 
-@pytest.mark.needs("erasure")
 def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
     call_command("purge_memories", "--begun")
     assert "1 interrupted deletion finished" in capsys.readouterr().out
@@ -169,7 +168,6 @@ def half(monkeypatch) -> None:
     assert verify("long") is None
 
 
-@pytest.mark.needs("erasure")
 def test_an_interrupted_import_refuses_other_changes(half, api, operator_client):
     message = {"type": "USER", "contents": [{"type": "TEXT", "text": "hi"}]}
     answers = [
