@@ -61,6 +61,7 @@ class Interrupted(IncidentKeeper):
 # One conversation
 
 
+@pytest.mark.needs("lab", "hours", "calls")
 def test_a_row_is_known_up_to_the_newest_step_and_is_made_once(django_assert_num_queries):
     create_and_add("a", MessageWindow(2), SAID)
     services.keep("a")

@@ -37,6 +37,7 @@ def viewer_client():
     return client
 
 
+@pytest.mark.needs("settings")
 def test_a_menu_has_what_its_reader_may_see(operator_client, viewer_client):
     for _ in range(2):
         assert 'href="/tokens/"' in page(operator_client)
@@ -44,6 +45,7 @@ def test_a_menu_has_what_its_reader_may_see(operator_client, viewer_client):
         assert "Sign out" not in page(Client(), "/sign-in/")
 
 
+@pytest.mark.needs("settings")
 def test_a_menu_changes_with_the_role_of_its_reader(operator, operator_client):
     assert 'href="/tokens/"' in page(operator_client)
     operator.is_superuser = False

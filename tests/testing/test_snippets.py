@@ -56,6 +56,7 @@ def export(folder: Path, test: str) -> None:
     call_command(command.COMMANDS[name].command, *arguments)
 
 
+@pytest.mark.needs("lab", "simulation", "doctor")
 def test_each_place_offers_a_test_that_fails(order, operator_client, tmp_path):
     found = {name: copied(operator_client, query)[name] for query, name in PLACES}
     export(tmp_path, found["order_7741_is_accepted"])

@@ -168,6 +168,7 @@ def half(monkeypatch) -> None:
     assert verify("long") is None
 
 
+@pytest.mark.needs("erasure")
 def test_an_interrupted_import_refuses_other_changes(half, api, operator_client):
     message = {"type": "USER", "contents": [{"type": "TEXT", "text": "hi"}]}
     answers = [
