@@ -166,7 +166,7 @@ def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     …`. A changed estimator is also named.
     """
     if policy is None:
-        return "the client’s own"
+        return "the client’s own, so the client decides what memory holds"
     parts = _parts(policy)
     if before is not None and before != policy:
         parts += [f"no longer {each}" for each in option_words(before) if each not in parts]

@@ -137,7 +137,8 @@ def print_recognized(file: str, printer: Printer) -> int:
             {**row, "repairs": each.rule.repairs, "prevention": each.rule.prevention},
             "\n  ".join([f"{PROVIDERS[each.provider]}: {why}", *filter(None, ways)]),
         )
-    known = f"{len(found):,} known to the rules" if found else _other(error)
+    rules = "1 rule" if len(found) == 1 else f"{len(found):,} rules"
+    known = f"this error matches {rules}" if found else _other(error)
     printer.total({"known": len(found)}, known)
     return 0
 

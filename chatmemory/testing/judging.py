@@ -269,7 +269,7 @@ def cost_failure(
 def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
     bill, whole = costs.bill, costs.everything
     return (
-        f"prompts cost {relative:.2f} of sending everything, but at most "
+        f"prompts cost {relative:.2f} times as much as sending everything, but at most "
         f"{at_most:.2f} is allowed: a call has {_per_call(bill):,} tokens, "
         f"{_share(bill.read, bill.tokens)} cached; sending everything has "
         f"{_per_call(whole):,}, {_share(whole.read, whole.tokens)} cached; "

@@ -62,7 +62,7 @@ REGRESSIONS = [
     pytest.param(
         *("long", "token_window:1000"),
         lambda run: run.assert_cost(at_most=0.3, input="2.50", cached="0.25"),
-        "of sending everything, but at most 0.30 is allowed: ",
+        "times as much as sending everything, but at most 0.30 is allowed: ",
         id="cost",
     ),
     pytest.param(

@@ -67,7 +67,7 @@ def test_each_place_offers_a_test_that_fails(order, operator_client, tmp_path):
         "memory after step 46 does not hold “A-1182”: said in #25, left memory at step 43; ",
         "memory after step 45 does not hold “A-1182”: said in #25, left memory at step 43; ",
         "Bedrock Converse, refused: The first message after the system message, ",
-        "prompts cost 1.43 of sending everything",
+        "prompts cost 1.43 times as much as sending everything",
     ):
         assert sentence in told
 

@@ -18,7 +18,7 @@ from inspector.rooms.phrase.searching import PhraseSearch
 
 PERIODS = 12
 _NOT_YET = "not said yet"
-_NOT_LOOKED_AT = "not looked at"
+_NOT_LOOKED_AT = "not examined"
 _NUMBER = declared_pattern(r"#[0-9]+")
 
 _WHOSE = {
@@ -211,7 +211,7 @@ def _yes(
     turn, since = matches.presence.turns.get(first), f"step {first:,}"
     if turn and len(turn.seqs) == 1:
         since = f"#{turn.seqs[0]}"
-    elif turn is None:  # what was before is not looked at
+    elif turn is None:  # what was before is not examined
         since = f"{since} or earlier"
     inside = f" inside {matches.similar.inside}," if matches.similar.inside else ""
     cause, detail = f"Yes,{inside} since {since}.", _are_in(sorted(places))
@@ -295,8 +295,8 @@ def _looked_at(matches: PhraseMatches) -> str:
     parts = []
     if matches.is_partial:
         parts.append(
-            f"There are more than {MATCHES_MAX:,} mentions: the newest {MATCHES_MAX:,} are looked "
-            "at, and those in memory at this step."
+            f"There are more than {MATCHES_MAX:,} mentions: the newest {MATCHES_MAX:,} are "
+            "examined, and those in memory at this step."
         )
     if Speaker.OTHERS not in matches.all_speakers:
         no_one = "Of these, no user" if matches.is_partial else "No user"

@@ -165,7 +165,7 @@ def test_the_newest_mentions_and_those_in_memory_are_looked_at(operator_client, 
     here = {seq for seqs in found_on(page).matches.present.values() for seq in seqs}
     assert len(found_on(page).matches.speakers.keys() - here) <= 20
     assert (
-        "There are more than 20 mentions: the newest 20 are looked at"
+        "There are more than 20 mentions: the newest 20 are examined"
         in found_on(page).answer.looked_at
     )
     html = operator_client.get("/c/order-7741/?find=e").content.decode()
@@ -182,8 +182,7 @@ def test_mentions_that_are_not_listed_are_counted(operator_client, request):
 
 
 PART = (
-    "There are more than 20 mentions: the newest 20 are looked at, and those in memory at this "
-    "step."
+    "There are more than 20 mentions: the newest 20 are examined, and those in memory at this step."
 )
 
 
@@ -198,7 +197,7 @@ def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, fe
     )
     periods = answer(operator_client, "find=Anna&at=50", "said").periods
     assert [(each.steps, each.why) for each in periods] == [
-        ("Steps 1 to 80", "not looked at"),
+        ("Steps 1 to 80", "not examined"),
         ("Steps 81 to 100", "in memory"),
     ]
 
