@@ -174,8 +174,8 @@ def _fitting(entries: Sequence[Entry], tokens: int) -> int:
 
 
 def appended_terms(terms: Iterable[str]) -> str:
-    """Return the text "Exact terms: …", which a summary gets at its end to preserve these terms; ""
-    if there are no terms.
+    """Return these terms as the text "Exact terms: …". It is appended to a summary, so that the
+    terms are preserved. "" if there are no terms.
     """
     text = "\n".join(terms)
     return f"Exact terms: {text}" if text else ""

@@ -102,6 +102,8 @@ class Eviction(NamedTuple):
     - for a replaced message, the summary or placeholder;
     - for an interrupted tool call, the message whose add removed the call.
 
+    In all other cases, `because` is None.
+
     `misfit` says why an added message was too large to stay. Only a `ChangeResult` sets `misfit`.
     """
 
@@ -177,8 +179,8 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 def rest_of_question(head: Head) -> Iterator[Eviction]:
     """Evict the answers to the user message that was evicted last, and yield the evictions.
 
-    The answers are the messages up to the next user message or the end. Pinned messages and the
-    message being added stay.
+    The answers are the messages up to the next user message, or up to the end of the window. Pinned
+    messages and the message being added stay.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:

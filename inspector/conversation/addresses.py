@@ -58,7 +58,7 @@ class Addresses:
 
     @property
     def chosen_query(self) -> str:
-        """The URL parameter that selects the message or draft message, as text."""
+        """The URL parameter that selects the message or draft message, as text: `msg=25`."""
         return urlencode(chosen(self.msg))
 
     @cached_property
@@ -157,7 +157,7 @@ class Addresses:
 
 
 def opened_text(names: Iterable[str]) -> str:
-    """Return the value of the URL parameter that unfolds the sections with these names, in
-    alphabetical order.
+    """Return the value of the URL parameter that unfolds the sections with these names. The value
+    has the names in alphabetical order, separated by spaces.
     """
     return " ".join(sorted(names))

@@ -16,7 +16,7 @@ _MEANING = {"Talk": "users, AI and tool calls"}  # of names that do not say it
 
 
 class Segment(NamedTuple):
-    """A part of the bar, such as the part of the tool results.
+    """A part of a bar of tokens, such as the part of the tool results.
 
     `glyph` names the icon of the part, or is "". `percent` is the part's share of the whole bar.
     `start` and `width` are its position and its width on a bar that is WIDTH units wide.

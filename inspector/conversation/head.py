@@ -83,7 +83,7 @@ class Head:
     @cached_property
     def whole_history(self) -> Amount:
         """The size of the whole history up to now. The page reserves space for as many digits as
-        this number has.
+        this size has.
         """
         memory = self.state.memory
         most = Totals(memory.said_count, memory.history_tokens)

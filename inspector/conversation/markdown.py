@@ -20,8 +20,8 @@ _ADDRESS = declared_pattern(
 
 
 def as_markdown(question: str, answers: Iterable[str], lines: Receipt = ()) -> str:
-    """Return a question in Markdown, with its answers as a list and its arithmetic (`lines`) as a
-    table.
+    """Return a question and its answers as Markdown. The answers are a list, and the arithmetic of
+    the answers (`lines`) is a table.
     """
     parts = [
         f"**{escaped(question)}**",

@@ -172,8 +172,8 @@ class MemoryPane:
 
     @cached_property
     def messages(self) -> list[MemoryPaneRow]:
-        """The rows below the rows at the top, including interrupted tool calls. A long window is
-        shown in part.
+        """The rows below those of `top`, including interrupted tool calls. A long window is shown
+        in part.
         """
         rows, part, on_top = self._window.rows, self._state.shown.part, len(self._above_index)
         above = [*rows[: part.start + on_top], *filter(self._is_index, rows[part])]
@@ -254,8 +254,8 @@ class MemoryPane:
 
     @property
     def next_others(self) -> str:
-        """The end of the sentence about the first message to leave, such as ` with #27, 88 tokens`:
-        the messages that leave together with the first message, and the size of all.
+        """The end of the sentence about the first message to leave, such as ` with #27, 88 tokens`.
+        It names the messages that leave together with the first message, and the size of all.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""
@@ -275,7 +275,9 @@ class MemoryPane:
 
     @property
     def clearing_words(self) -> str:
-        """A sentence about the tool results that are cleared before a message leaves, or ""."""
+        """A sentence about the tool results that are cleared before a message leaves; "" if none
+        are.
+        """
         if not self.next_to_clear:
             return ""
         is_one = len(self.next_to_clear) == 1
@@ -306,7 +308,9 @@ class MemoryPane:
 
     @property
     def unseen(self) -> str:
-        """Sentences about interrupted tool calls, which the model does not see, or ""."""
+        """Sentences about interrupted tool calls, which the model does not see; "" if there are
+        none.
+        """
         return " ".join(unseen(self._window))
 
     @property

@@ -109,8 +109,8 @@ class Moved:
 
 
 class Changes:
-    """The differences between memory at the shown step and at another step, with both sizes in
-    words.
+    """The differences between memory at the shown step and at another step, and the size of memory
+    at each of these steps in words.
     """
 
     def __init__(self, state: ConversationState, other: WindowView) -> None:
@@ -256,7 +256,8 @@ class Why:
 
     @cached_property
     def pin(self) -> PinPreview | None:
-        """The effect of pinning or unpinning the message; None if pinning is impossible.
+        """The effect of pinning or unpinning the message. None if neither is possible, such as at
+        an older step or for an index message.
 
         A summary cannot be unpinned: it stays until another summary covers it.
         """
@@ -272,8 +273,8 @@ class Why:
 
     @property
     def covered_part(self) -> Moved | None:
-        """Some of the messages that the selected summary replaced; None if the message is no
-        summary.
+        """The messages that the selected summary replaced, of which only some are shown. None if
+        the selected message is no summary.
         """
         past = self._state.query.past or 0
         return Moved.after(past, self.covered.seqs) if self.covered else None

@@ -104,8 +104,8 @@ def _not_in(other: WindowView, window: WindowView) -> tuple[int, ...]:
 
 
 def pinning(preview: PinPreview) -> str:
-    """Say how much of the limit would be pinned after the change, and which messages would leave
-    next.
+    """Say how much of the limit would be pinned after the previewed change, and which messages
+    would leave next.
     """
     return " ".join(_sentences(preview))
 

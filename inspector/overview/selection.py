@@ -66,8 +66,8 @@ class Chip:
 
 @dataclass(frozen=True)
 class Menu:
-    """The values to choose from for a filter that is not set. `at` is when they were counted; None
-    if nothing has changed since.
+    """The values to choose from for a filter that is not set. `at` is when the conversations with
+    these values were counted; None if nothing has changed since.
     """
 
     name: str
@@ -194,7 +194,7 @@ class OverviewQuery:
     @cached_property
     def cases(self) -> int | None:
         """The number of cases in the listed conversations that began on the chosen day. None unless
-        a day and a flag with known past cases are chosen.
+        a day and a flag that records its past cases are chosen.
         """
         if self._cases_on is None:
             return None

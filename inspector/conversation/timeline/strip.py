@@ -228,7 +228,8 @@ def _meet(one: range, other: range) -> bool:
 
 
 def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:
-    """Return the labels below a strip: names of its parts, and numbers of steps.
+    """Return the labels below a strip: names of its parts, such as "left memory", and numbers of
+    steps.
 
     The flag of the shown step gets room first, then the names, then the numbers.
     """
