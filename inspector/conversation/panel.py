@@ -109,8 +109,8 @@ class Moved:
 
 
 class Changes:
-    """The differences between memory at the shown step and at another step, and the size of memory
-    at each of these steps in words.
+    """The differences between memory at the shown step and at another step. The size of memory at
+    both steps is given in words.
     """
 
     def __init__(self, state: ConversationState, other: WindowView) -> None:

@@ -228,8 +228,8 @@ def texts_of(
     part: slice,
     changes: Iterable[ChangeResult],
 ) -> dict[int, str]:
-    """Return the beginnings of the texts that a page shows, by message number. These are the
-    messages in `part` of the window, and the first messages that `changes` evicted.
+    """Return the beginnings of the texts that a page shows, by message number. The texts are those
+    of the messages in `part` of the window, and of the first messages that `changes` evicted.
 
     `known` are texts that were already read.
     """

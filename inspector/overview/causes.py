@@ -101,7 +101,7 @@ class Closed:
     @property
     def title(self) -> str:
         """The title of the cause for past cases. It is the usual title if the cause has no title
-        for past cases, or is only a part of a cause, such as one rule of a provider.
+        for past cases. The same is true of a part of a cause, such as one rule of a provider.
         """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
