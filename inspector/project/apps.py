@@ -1,5 +1,5 @@
-"""Parts that only the inspector's own project has, not projects that mount it: its applications,
-its admin, and its redirects.
+"""Parts of the inspector's own project: its applications, its admin, and its redirects. Other
+projects that mount the inspector do not have these parts.
 """
 
 from __future__ import annotations

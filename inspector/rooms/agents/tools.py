@@ -126,7 +126,8 @@ def history(
 ) -> Answer:
     """Show messages of the history, each with the steps at which it was in memory.
 
-    The answer has the last messages up to a step, or the messages around message `around`.
+    The answer has the last messages up to a step (by default, the newest), or the messages around
+    message `around`.
     """
     part = Part(around=around, size=SIZE)
     page = history_reads.history(agent.visible(conversation), part, step)

@@ -139,8 +139,8 @@ class OneCall(Resource):
     def get(self, request: Request, memory_id: str, n: int) -> HttpResponse:
         """Show a model call with its request.
 
-        The request is as it was sent, unless `is_exact` is false: then it is rebuilt from a trace
-        span.
+        The request is as it was sent, unless `is_exact` is false. Then it is rebuilt from a trace
+        span, or a secret or a redacted text was removed from it.
         """
         try:
             found = one_call(memory_id, n)

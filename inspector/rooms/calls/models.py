@@ -160,7 +160,7 @@ class CallTool(_OfConversation):
 class CallMessage(_OfConversation):
     """A message that model calls sent and that is not in history.
 
-    It is stored once for all calls, in the columns of `chatmemory.models.Message`.
+    It is stored once for all calls. Its columns are like those of `chatmemory.models.Message`.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "n")

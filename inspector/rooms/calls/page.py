@@ -300,8 +300,8 @@ class CallPage:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The lines that add up the tokens of the request, and its cost. With a policy, the first
-        lines compare the request with the window that the policy would keep.
+        """The lines that add up the tokens of the request, and the lines about its cost. With a
+        policy, the first lines compare the request with the window that the policy would keep.
         """
         return [*self._lines()]
 
