@@ -154,6 +154,7 @@ LOST = {
 }
 
 
+@pytest.mark.needs("search")
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL needs no such index")
 @pytest.mark.parametrize("statements", LOST)
 def test_a_search_index_that_differs_is_named_and_repaired(conversation, capsys, statements):

@@ -303,6 +303,7 @@ def test_a_kept_row_has_no_text_and_is_not_mistaken_for_another():
     assert drawn("", mark_safe("<b>")) == drawn("", "<b>").replace("&lt;b&gt;", "<b>")
 
 
+@pytest.mark.needs("search")
 def test_no_word_of_a_search_is_kept_with_rows(operator_client, db):
     """It may be a word of a message that is redacted later. A URL has it."""
     services.create("m", MessageWindow(2))
