@@ -38,7 +38,7 @@ class NewMessage:
 @dataclass(slots=True)
 @with_columns(Message)
 class InsertedMessage:
-    """A new row of table chatmemory_message."""
+    """A new row of table chatmemory_message. For the columns, see `chatmemory.models.Message`."""
 
     memory_id: str
     seq: int
@@ -87,7 +87,9 @@ class InsertedMessage:
 @dataclass(slots=True)
 @with_columns(Stay)
 class InsertedStay:
-    """A new row of table chatmemory_stay: a message's period in memory."""
+    """A new row of table chatmemory_stay: a message's period in memory. For the columns, see
+    `chatmemory.models.Stay`.
+    """
 
     memory_id: str
     n: int
@@ -129,7 +131,9 @@ class InsertedStay:
 @dataclass(slots=True)
 @with_columns(Step)
 class InsertedStep:
-    """A new row of table chatmemory_step: a change of a conversation."""
+    """A new row of table chatmemory_step: a change of a conversation. For the columns, see
+    `chatmemory.models.Step`.
+    """
 
     memory_id: str
     n: int

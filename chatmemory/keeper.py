@@ -30,8 +30,8 @@ QUICK_MESSAGES = 500  # messages that a request may read to derive a row at once
 
 
 def version_of(*rules: object) -> str:
-    """Return the version of rows that are made by these rules: a digest of at most 32
-    characters.
+    """Return the version of rows that are made by these rules: a digest of the `repr` of the rules,
+    with 32 characters.
     """
     return hashlib.sha256(repr(rules).encode()).hexdigest()[:32]
 
@@ -77,7 +77,9 @@ class Keeper(ABC):
         return Q(**{step: F("last_step"), version: self.version()})
 
     def column(self, name: str) -> str:
-        """Return the path to a column of the keeper's rows, for a query over conversations."""
+        """Return Django's lookup of a column of the keeper's rows, for a query over conversations:
+        `step` becomes `keptincidents__step`.
+        """
         return f"{self.model.__name__.lower()}__{name}"
 
     def changed_since(self, at: datetime) -> Q:

@@ -48,7 +48,9 @@ def _model(data: Toml, source: str, as_of: date) -> KnownModel:
 
 
 def names_of_models(pattern: str) -> re.Pattern[str]:
-    """Return a compiled pattern that matches names of models."""
+    """Return the regular expression `pattern`, which matches names of models. It is compiled at its
+    first use. Tests try it on hostile texts.
+    """
     return declared_pattern(pattern, family="names of models")
 
 

@@ -58,9 +58,9 @@ def media_content(
 ) -> Content:
     """Return media as content. `kind` is "image", "audio", "video" or "file".
 
-    The media type of a file can change its kind. A file that is no PDF, and media without data and
-    URL, become a placeholder text. An image has the `detail` level "low" or "high"; any other value
-    is read as "auto".
+    A "file" that has the media type of an image, audio or video, such as "image/png", gets that
+    kind. Any other file that is no PDF becomes a placeholder text. So do media without data and
+    URL. An image has the `detail` level "low" or "high"; any other value is read as "auto".
     """
     head, found, inline = (url or "").partition(";base64,")
     if found and head.startswith("data:"):
@@ -241,8 +241,8 @@ class TurnReader(Reader):
 
     @abstractmethod
     def contents(self, part: JsonValue) -> list[Content]:
-        """Return what a part of a user's message becomes. Returns [] if messages cannot express the
-        part.
+        """Return the contents that are read from a part of a user's message. Returns [] if messages
+        cannot express the part.
         """
 
     @abstractmethod
@@ -265,9 +265,9 @@ class TurnReader(Reader):
         """Return the value for `ReadMessage.joins`: whether to tell the writer to join a message to
         the previous message.
 
-        `joins` says whether both messages were read from one JSON value. The writer itself joins
-        two tool results in a row, and no other messages. The result is None if the writer would do
-        the same anyway, else `joins`.
+        `joins` says whether both messages were read from one JSON value. Without a value, the
+        writer joins two tool results in a row, and no other messages. So the result is None if the
+        writer would do what `joins` says anyway, else `joins`.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -315,10 +315,11 @@ class TurnReader(Reader):
 
 
 class TurnWriter(PartWriter):
-    """Base class that writes JSON values made of parts.
+    """Base class that writes JSON values whose parts are under the name `within_turn`.
 
-    A message may have an attribute with the format's name. There, `type` is the type of the part
-    for a tool result, and `types` has the types of the parts for tool calls, by call id.
+    The original types of parts are in a message's attribute with the format's name, if a reader
+    kept them. For a tool result, `type` there is the type of its part. For an AI message, `types`
+    has the types of the parts for its tool calls, by call id.
     """
 
     within_turn: ClassVar[str]

@@ -97,10 +97,10 @@ def _path(turns: Sequence[JsonValue]) -> tuple[Sequence[int], set[int]]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words of people, models or tools; None if there are
-    none. Words there that are in no message are reported as lost.
+    """Return the properties of a record that may have words of people, models or tools; None if
+    there are none. Words in these properties that are in no message are reported as lost.
 
-    The parts are the record's message or new window, and properties that no known version writes.
+    These are the record's message or new window, and properties that no known version writes.
     """
     is_compression = record.get("subtype") == COMPRESSION
     is_known = record.get("type") in _SAYING or is_compression or "message" in record
@@ -181,7 +181,7 @@ def _key(message: ChatMessage) -> tuple[MessageType, str]:
 
 
 def type_of(record: JsonValue) -> str:
-    """Return the type of a record, with its subtype if it has one."""
+    """Return the type of a record, with its subtype if it has one: `type/subtype`."""
     sub = record.get("subtype")
     return f"{type_in(record)}/{sub}" if isinstance(sub, str) else type_in(record)
 

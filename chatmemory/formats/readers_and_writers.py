@@ -46,7 +46,7 @@ from chatmemory.messages.message import (
 @dataclass(frozen=True)
 class ReadMessage:
     """A message, and the JSON `values` from which it was read. Details of the values that have no
-    field in a message are kept.
+    field in a message are kept in its attributes.
 
     `joins` says whether this message and the previous message are written as one JSON value:
 
@@ -103,8 +103,8 @@ class Reader(_Conversion, ABC):
         """Return a transcript with the messages of all JSON values in the list `turns`. Raises
         UnreadableTranscript with the index of a value that cannot be read.
 
-        `after` are the earlier messages of the conversation. Tool results may answer their tool
-        calls.
+        `after` are the earlier messages of the conversation. Tool results in `turns` may answer
+        tool calls in `after`.
         """
         after = tuple(after)
         account = Account.of(turns)
@@ -167,7 +167,9 @@ class Reader(_Conversion, ABC):
         return self.messages
 
     def expect(self, value: JsonMap, *read: str) -> None:
-        """Record a loss for each property of `value` that is not in `read` (see `unread`)."""
+        """Record a loss for each property of `value` that is not empty, and whose name is not in
+        `read`.
+        """
         self.losses += unread(self._place, value, read, self._turn)
 
     def system(self, text: str | None) -> Iterator[SystemMessage]:
@@ -185,7 +187,7 @@ class Writer(_Conversion, ABC):
 
     - `within`: the name of the list of messages in the format, such as "messages".
     - `beside`: names of values that are written outside the list, such as "system".
-    - `cannot_say`: the fields that the format lacks, of "name", "thinking" and "is_error".
+    - `cannot_say`: which of the fields "name", "thinking" and "is_error" the format lacks.
     - `last`: the message that was written last.
     """
 
@@ -276,8 +278,9 @@ class Writer(_Conversion, ABC):
         """Return the JSON values of one message, by the method for its type, such as `user`. A
         custom message has no values.
 
-        Stored differences find a value by its kind: its role or type. A value without role and type
-        must begin with a property that names the kind, such as "toolUse".
+        A value is later found again by its kind, to restore the details of the original JSON. The
+        kind is the role or type of the value. A value without role and type must begin with a
+        property that names the kind, such as "toolUse".
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -343,11 +346,11 @@ class Writer(_Conversion, ABC):
         ]
 
     def answered(self, message: ToolExecutionResultMessage) -> tuple[str, dict[str, str]]:
-        """Return the id of the tool call that a result answers, and the tool name of the result as
-        `{"name": …}`.
+        """Return the id of the tool call that a result answers, and a dict `{"name": …}` with the
+        tool name of the result.
 
-        The id is "" if the call is unknown. The name is {} if the result has no name, or the same
-        name as the call.
+        The id is "" if the call is unknown. The dict is empty if the result has no name, or the
+        same name as the call.
         """
         id, known = self.calls.answered(message.id)
         is_known = message.tool_name in (None, "", known)
@@ -418,8 +421,8 @@ def find_turns(
     for any other value.
 
     - `are_turns`: returns whether a value is a list of messages.
-    - `within`, `names`: the properties of an object that may have the list, and the id of the
-      conversation.
+    - `within`: the properties of an object that may have the list.
+    - `names`: the properties of an object that may have the id of the conversation.
     - `beside`: the properties of an object that are put before the list, such as a system prompt.
 
     Other properties of an object are losses.
@@ -439,10 +442,11 @@ def find_turns(
 def nothing_in(what: str, parts: str, types: Iterable[JsonValue]) -> InvalidMessage:
     """Return the error for a message that has no readable part.
 
-        nothing_in("part of its content", "", ["video"])
-        -> "no part of its content can be read: 'video'"
+        nothing_in("part of the request", "parts of kind ", ["retry"])
+        -> "no part of the request can be read: parts of kind 'retry'"
 
-    `types` are the types of the unreadable parts, and `parts` is a text that comes before them.
+    `types` are the types of the unreadable parts, and `parts` is the text before these types; it
+    may be "".
     """
     names = ", ".join(dict.fromkeys(map(repr, types))) or "none"
     return InvalidMessage(f"no {what} can be read: {parts}{names}")
@@ -462,10 +466,10 @@ def answer_of(
 
 
 def stand_in(kind: str, name: str | None) -> TextContent:
-    """Return a placeholder text for content that a message cannot express, such as a file stored at
-    the provider.
+    """Return a placeholder text for content that a message cannot express, such as "[file a.txt]"
+    for a file stored at the provider. Without a `name`, the text is "[file]".
 
-    The original content is written again, if the message is written in the same format.
+    If the message is written in the same format, the original content is written.
     """
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
 
@@ -500,7 +504,8 @@ class Calls:
     """The tool calls of a conversation so far, to which tool results are matched.
 
     A call without a result is *open*. A result with an id answers the call with this id. A result
-    without an id answers the oldest open call. Generated ids are not among the ids in `taken`.
+    without an id answers the oldest open call, of the same tool if possible. Generated ids are not
+    among the ids in `taken`.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:

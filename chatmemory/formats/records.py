@@ -1,4 +1,6 @@
-"""Finds the records of a session in a JSON value or a packed list."""
+"""Finds the records of a session in a JSON value or a `Packed` list, whose items are compressed to
+save memory.
+"""
 
 from __future__ import annotations
 

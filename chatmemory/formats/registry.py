@@ -79,14 +79,16 @@ def format_named(name: str) -> Format:
 
 
 def format_title(name: str) -> str:
-    """Return what a format is, in words, such as `session of Claude Code`. A format of another
-    package only has its name.
+    """Return what a format is, in words, such as `session of Claude Code`. For a format of another
+    package, this is its name.
     """
     return _BUILT_IN.get(name, name)
 
 
 def readable_formats() -> dict[str, Format]:
-    """Return the formats that can be read, by name. Only text for people cannot be read."""
+    """Return the formats that can be read, by name. Formats that are only written, as text for
+    people, are left out.
+    """
     return {name: each for name, each in FORMATS.items() if not each.is_text}
 
 

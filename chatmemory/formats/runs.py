@@ -153,8 +153,9 @@ def ends(digests: Sequence[bytes]) -> set[bytes]:
     """Return the digests by which `Runs` finds a run: those of the last two messages in its last
     call.
 
-    The last message alone is not enough, because a client may change the answer. For a list of up
-    to two messages, only the last digest is returned.
+    `digests` are those of all messages in the call. The last message alone is not enough, because a
+    client may change the answer. For a call of up to two messages, only the last digest is
+    returned.
     """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 

@@ -114,8 +114,8 @@ class SessionReader(ABC):
                 self._named.update(records)
 
     def lack(self, what: str, times: int = 1) -> None:
-        """Record that the current record lacks `what`, which it should have. The record counts as
-        read, so that its words are looked for in the messages.
+        """Record that the current record lacks `what`, which it should have. The rest of the record
+        counts as read, unlike after `miss`: its words that are in no message are reported as lost.
         """
         if times:
             self.account_for_record()
@@ -134,7 +134,7 @@ class SessionReader(ABC):
 
     def answer(self, part: AiMessage, id: str | None) -> int:
         """Add a part of the model's answer, and return the position of its message. Parts with the
-        same `id` become one message.
+        same `id` become one message. Without an id, the part becomes a message of its own.
         """
         place = self._answers.get(id) if id is not None else None
         if place is None:
@@ -171,8 +171,8 @@ class SessionReader(ABC):
         return self.add(ToolExecutionResultMessage(id, name, contents, is_error, self.own(about)))
 
     def own(self, about: JsonMap) -> JsonDict:
-        """Return the attributes of a message with the details `about` its record; {} if all details
-        are empty.
+        """Return the attributes for a message, which keep the details `about` its record. Returns
+        {} if all details are empty.
         """
         known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
         return {self.format: known} if known else {}
@@ -188,8 +188,8 @@ def branch_of(
     """Read a branch: another path through a session's records than the conversation `main`. Return
     the whole conversation along the path, and the losses of the branch's own records.
 
-    - `outer`: the account of `main`. The branch's own records are marked there, so that they are no
-      losses of `main`.
+    - `outer`: the `Account` of `main`, which marks the records that were read. The branch's own
+      records are marked in it, so that they are no losses of `main`.
     - `read_way`: reads the path.
     - `own`: the indexes of the records that only the branch has.
     """

@@ -44,8 +44,10 @@ def known_times(times: Sequence[datetime | None]) -> tuple[datetime | None, ...]
 
 
 def moment_of(value: JsonValue) -> datetime | None:
-    """Return a time in UTC, or None if the value is no time. For the accepted values, see
-    `seconds_of`.
+    """Return a time in UTC. The value is text in ISO 8601, or a number of seconds or milliseconds
+    since 1970.
+
+    None for any other value, and for a time before 1990 or more than a day in the future.
     """
     seconds = seconds_of(value)
     if seconds is None:

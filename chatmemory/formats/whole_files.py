@@ -84,8 +84,9 @@ def stream_transcripts(
     """Return the conversations of a file as a stream.
 
     A JSON Lines file is read line by line, or session by session if its records name their session.
-    Any other file is decoded as a whole. A line that cannot be read is refused with its number. An
-    unexpected exception is logged, and becomes an UnreadableTranscript.
+    Any other file is decoded as a whole. In place of a line that cannot be read, there is a
+    `Refused` with the number of the line. An unexpected exception is logged, and becomes an
+    UnreadableTranscript.
     """
     with refusing_faults(called):
         stream = _stream(content, format, called, bounds)

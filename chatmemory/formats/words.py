@@ -1,8 +1,8 @@
 """Checks that the words of a file's records are in the messages that were read from them.
 
 Every string of four letters or more in a record must be in a text, a thought, an argument or a
-result of a message. Attributes do not count, because they are neither searched nor shown. Other
-strings are reported as losses (see `chatmemory.formats.account`).
+result of a message. Attributes do not count, because they are neither searched nor shown. A string
+that is in none of them is reported as a loss (see `chatmemory.formats.account`).
 """
 
 from __future__ import annotations
@@ -223,7 +223,8 @@ class Words:
     @property
     def missing(self) -> str:
         """The end of a sentence about texts that were not found, such as "are not read". If not all
-        messages were searched, the text says so.
+        messages were searched, it is "may not be read: the conversation is too long to search all
+        of it".
         """
         if self._rest < 0:
             return "may not be read: the conversation is too long to search all of it"

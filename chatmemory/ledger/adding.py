@@ -124,9 +124,9 @@ def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
     """Copy messages from the history of another conversation into this conversation.
 
-    An add ignores a system message that equals the current one. In the other conversation it was
-    not ignored, because its memory had been cleared or replaced. So this memory is cleared, and the
-    message is added again.
+    The other history can have two equal system messages, because its memory was cleared or replaced
+    between them. Here, an add would ignore the second one, because it equals the current system
+    message. So the memory of this conversation is cleared before the second one.
     """
     results = []
     for message in messages:
@@ -168,7 +168,8 @@ def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transi
 
 
 def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
-    """Return the transition that replaces messages of the recorder's window by this summary.
+    """Return the transition that replaces messages of the recorder's window by this summary. `plan`
+    says which messages are replaced.
 
     Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """
@@ -378,8 +379,8 @@ def ensure_countable(recorder: Recorder, recount: Recount | None = None) -> None
     """Remove the policy if its estimator is not installed. From then on, the client decides the
     window, and tokens are counted by the default estimator.
 
-    Without this, a client's list could not be stored. A memory object with the missing estimator
-    puts its policy in force again.
+    Without this, a client's list could not be stored. A program that has the estimator installed
+    can put the policy in force again.
     """
     name, default = recorder.memory.policy_estimator, configuration().ESTIMATOR
     if not is_known(name):

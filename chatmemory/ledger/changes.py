@@ -44,9 +44,12 @@ class ChangeResult:
       that were only moved are in neither.
     - `before`, `after`: the totals of the window.
     - `last_seq`: the newest seq before the change. Arrivals up to it return from the history.
-    - `policy`, `policy_before`: the policies in force after and before the change. An add trims
-      under `policy_before` first, because LangChain4j reads the limit twice.
-    - `replaced`: for a stored step that changed the policy, the policy before, if known.
+    - `policy`: the policy in force after the change.
+    - `policy_before`: the policy by which the change first evicts messages; None if a client
+      decided. For an add, it is the policy before the add, because LangChain4j reads the limit
+      twice.
+    - `replaced`: for a stored step that changed the policy, the policy before it, or None if
+      unknown. None for any other change.
     - `pinned`: if an added message left at once, the totals of the pinned messages.
     - `passed_pins`: whether messages left for lack of room while older, pinned messages stayed.
     - `by_client`: whether a client decided the change, and no policy.
@@ -85,8 +88,8 @@ class ChangeResult:
 
     @cached_property
     def misfit(self) -> Eviction | None:
-        """The eviction of a message that did not fit, in the step that added the message. None if
-        there is no such message.
+        """The eviction of an added message that left in the same step, because it did not fit. None
+        if there is no such message.
         """
         return next((each for each in self.evicted if each.misfit), None)
 

@@ -16,8 +16,8 @@ A list does not say which of its messages are stored already. This is guessed, a
 what is new in the history.
 
 There are two kinds of callers. A client of the bare store protocol sends its list after each of its
-own changes. If a single add explains the list, an add is recorded (see `windows.lists`). A caller
-of `set_messages` means the list as a whole.
+own changes. If the window becomes the list by a single add, an add is recorded (see
+`windows.lists`). A caller of `set_messages` means the list as a whole.
 
 An inserted message gets a rank between the ranks of its neighbors (see `numbers.place_ranks`). If
 no rank is free there, the following stays end (MOVED) and begin again with ranks at the end.
@@ -115,8 +115,8 @@ class Replacement:
     - `old`: the entries of the window, with their messages.
     - `transition`: its arrivals are the whole list, and its evictions the messages that the policy
       trims.
-    - `before`, `payloads`: the contents of the window's messages and of the list's, to compare
-      them. Redacted messages have no attributes there.
+    - `before`, `payloads`: the contents of the messages, to compare them: of the old window, and of
+      the new list. Redacted messages have no attributes in either.
     - `by_client`: whether the list comes from a client of the bare store protocol.
     """
 
@@ -142,8 +142,9 @@ class Replacement:
         return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
-        """Return the replacement with the pins and token counts that remaining messages have in the
-        current `window`. A redacted message keeps the count of its erased text.
+        """Return a copy of the replacement, in which messages that stay in the list have the pins
+        and token counts that they have in the current `window`. A redacted message keeps the count
+        of its erased text.
 
         Evictions are decided again, because pinned messages do not leave.
         """
@@ -196,8 +197,8 @@ class Replacement:
         )
 
     def as_add(self, memory: Memory) -> Transition | None:
-        """Return the single add that explains the client's list. None if there is no such add, or
-        if the list is not from a client.
+        """Return the single add by which the old window becomes the client's list. None if there is
+        no such add, or if the list is not from a client.
 
         Pins are ignored, because a client does not know them. The client may leave out the
         attributes of known messages.
@@ -213,12 +214,14 @@ class Replacement:
 
     @cached_property
     def has_marked_summary(self) -> bool:
-        """Whether one of the first two messages of the new list is marked as a summary."""
+        """Whether one of the first two messages of the new list has an attribute that marks it as a
+        summary of this library or of LangChain.
+        """
         return any(is_marked(entry.message) for entry in self.transition.arrivals[:2])
 
     def as_compaction(self, memory: Memory) -> Transition | None:
-        """Return the compaction that explains the client's list. None if the list has no new
-        summary, or is not from a client.
+        """Return the compaction by which the client made its list from the old window. None if the
+        list has no new summary, or is not from a client.
 
         Messages that the client appended after the summary are not part of the compaction.
         """
@@ -456,8 +459,8 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, En
     """Return the messages that return from the history, as entries by their position in the new
     list. Each entry has its seq, its origin and the overrides of its last stay.
 
-    Of equal messages, the latest returns first, and each message only once. A message with the same
-    attributes is preferred.
+    Each message returns only once. If several messages of the history fit, one with the same
+    attributes is chosen, and among these the latest.
     """
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:

@@ -1,7 +1,7 @@
 """Chooses the policy of a conversation that is created without a policy, by the prefix of its id.
 
 Default policies are set in CHATMEMORY["DEFAULT_POLICIES"], or on the policies page. The longest
-matching prefix decides. If both have the same prefix, the page decides.
+matching prefix decides. If this prefix is in the settings and on the page, the page decides.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Default = Literal["default"]
 class NamedDefault:
     """The default policy of conversations whose ids begin with `prefix`.
 
-    `set_by` and `set_at` say who set the policy on the page, and when. They are empty for a policy
-    of the settings. `is_overridden` is True for a policy of the settings if the page has the same
-    prefix.
+    `set_by` and `set_at` say who set the policy on the policies page, and when. They are "" and
+    None for a policy of the settings. `is_overridden` is True for a policy of the settings if the
+    policies page has a policy for the same prefix.
     """
 
     prefix: str
@@ -44,8 +44,8 @@ class NamedDefault:
 
 
 def default_policies() -> list[NamedDefault]:
-    """Return all default policies, sorted by prefix. If the settings and the page have the same
-    prefix, the policy of the settings comes first.
+    """Return all default policies, sorted by prefix. If the settings and the policies page have the
+    same prefix, the policy of the settings comes first.
     """
     of_page = list(_of_page(DefaultPolicy.objects.all()))
     overridden = {default.prefix for default in of_page}

@@ -126,11 +126,11 @@ def purge(memory_id: str) -> None:
 
 
 def purge_slice(memory_id: str, model: type[Model], number: str, size: Combinable) -> bool:
-    """Remove the first rows of one table of a conversation that is being deleted. Returns False if
-    nothing is left to remove.
+    """Remove the first rows of one table of a conversation that is being deleted: as many as a
+    short transaction can remove. Returns False if nothing is left to remove.
 
-    `number` is the column that orders the rows, and `size` an expression for the work to remove a
-    row. A new conversation with the same id is not touched.
+    `number` is the column that orders the rows. `size` is an SQL expression for the work that it
+    takes to remove a row. A new conversation with the same id is not touched.
     """
     with database.atomic():
         if not _being_deleted(memory_id).select_for_update().exists():

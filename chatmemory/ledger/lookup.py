@@ -81,7 +81,8 @@ def find_step(memory: Memory, n: int) -> Step:
 
 
 def no_step(memory: Memory, n: int, first: int) -> StepNotFound:
-    """Return the error for a missing step `n`. Its text names the steps that exist.
+    """Return the error for a missing step `n`. Its text says which steps exist, such as "only steps
+    1 to 7".
 
     `first` is the lowest number that the caller accepts, 0 or 1.
     """

@@ -11,9 +11,10 @@ past windows are read from the same rows. Ranks are far apart, to leave room for
 a higher one, except pinned messages and a leading system message. So a query reads only about as
 many rows as the window has.
 
-*ordered_from* says from where `oldest` can be found quickly. Stays with higher numbers are surely
-in the order of their ranks. If the first stay of the window is one of them, its number becomes
-`oldest`. Otherwise `oldest` keeps its value, which is lower, but still right.
+*ordered_from* is the number of a stay. Stays with higher numbers are surely in the order of their
+ranks. If the first stay of the window has a higher number, this number is the lowest in the window,
+and becomes `oldest`. Otherwise `oldest` keeps its value, which may be lower than necessary, but is
+still right.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@ There are two overrides: `attributes` that a client changed, and `text`, the pla
 cleared tool result (see `windows.clearing`). The column of a stay has them as a JSON object, with a
 random salt. Null means that the stored message is shown.
 
-The digest of a step covers the SHA-256 of this text. A redaction leaves only the SHA-256, so that
+The digest of a step covers the SHA-256 of this JSON. A redaction leaves only the SHA-256, so that
 the digest stays valid. Later stays of a redacted message have no overrides, because its tombstone
-is shown (see `ledger.redaction`). Stays of its placeholder have `STUB_MARK`. Rows of earlier
-versions may have the text of such a placeholder; they are read as if they had the mark.
+is shown (see `ledger.redaction`). If a redacted tool result is cleared, its stay has only the mark
+`STUB_MARK`. Rows of earlier versions may have the text of the placeholder instead; they are read as
+if they had the mark.
 """
 
 from __future__ import annotations

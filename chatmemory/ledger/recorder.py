@@ -133,9 +133,9 @@ class Recorder:
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
         """Record a whole new list as the window. Messages that remain in order keep their stays.
 
-        With `by_client`, the list comes from a client that decides its window. If a single add
-        explains the list, an add is recorded. If the list replaces messages by a summary, a
-        compaction is recorded first, as a separate step.
+        With `by_client`, the list comes from a client that decides its window. If the window
+        becomes the list by a single add, an add is recorded. If the list replaces messages by a
+        summary, a compaction is recorded first, as a separate step.
         """
         check_bounds(transition.after.count, size=0)  # before very long lists are compared
         old = self.window.with_messages()

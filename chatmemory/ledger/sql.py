@@ -1,8 +1,8 @@
 """The SQL of an add, for SQLite and PostgreSQL: the statements that read, insert and change rows.
 
 For these small statements, Django's ORM takes several times as long as the database. Statements
-that are not part of every add or every read use the ORM. Each statement names its conversation, so
-that a cluster sends the statement to one node.
+that are not part of every add or every read use the ORM. Each statement has the id of one
+conversation, so that a cluster sends the statement to one node.
 
 To open a cursor takes as long as a short statement. So a transaction passes its cursor to the
 functions that it calls. Each cursor is closed after its use, because an open cursor keeps SQLite's
@@ -45,7 +45,8 @@ class WindowMessage(NamedTuple):
     - `overrides`: JSON of the text or the attributes that the window shows instead of the stored
       ones, or None.
 
-    Of the message: `seq` is its number, and `frame` is its JSON without the text.
+    Of the message: `seq` is its number, and `frame` is its JSON without the text. `redacted_step`
+    is the step that redacted it, or None.
     """
 
     n: int

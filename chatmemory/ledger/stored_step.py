@@ -1,5 +1,5 @@
-"""Verifies a stored step: decides the step again by the functions that decided it once, such as an
-add.
+"""Verifies a stored step, such as an add: decides the step again, by the functions that decided it
+at first.
 
 What the step's row does not say, such as the position of a summary, follows from the stays that the
 step began or ended.
@@ -62,8 +62,8 @@ class StoredStep:
     - `left`: the ends of stays, by the number of the stay.
     - `before`: the last two steps before it, the newest first, each with the stays that it ended.
 
-    Only some entries have their message: system messages, tool calls, index messages, and tool
-    results without their contents.
+    Only some entries have their message: system messages, tool calls, index messages and tool
+    results. In a tool result, a placeholder stands for the text.
     """
 
     memory: Memory

@@ -2,7 +2,8 @@
 
 On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
 block each other. SQLite has one lock for the whole database, which is taken before the first read.
-Otherwise SQLite would reject a transaction that reads a window before another one writes.
+Otherwise SQLite would reject the write of a transaction if another transaction has written since
+its first read.
 """
 
 from __future__ import annotations
@@ -214,8 +215,8 @@ class Planned(Generic[Result]):
         """Return the row to insert for a new conversation: the row for which the change was
         prepared.
 
-        If nothing was prepared, or a conversation with this id was deleted meanwhile, this is
-        another new row.
+        If nothing was prepared, or a conversation with this id was deleted meanwhile, `create`
+        makes another row.
         """
         assert self.create is not None
         row = self.create()
@@ -305,7 +306,8 @@ def _lock_or_create(
 def check_imported(memory: Memory, imported: int | None = None) -> None:
     """Raise ImportUnfinished if the conversation is being imported.
 
-    With `imported`, raise it unless the import has stored exactly this number of messages.
+    With `imported`, a caller continues the import: raise the error unless exactly this number of
+    messages is stored.
     """
     if memory.imported != imported:
         again = (
@@ -331,7 +333,7 @@ def unsaved_memory(
     memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
 ) -> Memory:
     """Return the unsaved row of a new conversation. If a conversation with this id was deleted, the
-    row continues its chain of digests.
+    new row continues the chain of digests of the deleted one.
     """
     now = timezone.now()
     memory = Memory(
@@ -349,7 +351,9 @@ def unsaved_memory(
 
 
 def audit(text: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Write a line to the audit log after the commit. The line contains no text of messages."""
+    """Write the line `text` to the audit log after the commit. In JSON, each of the `details` is a
+    field. No text of messages may be in them.
+    """
     database.on_commit(lambda: _audit_now(text, action=action, actor=actor, **details))
 
 

@@ -6,7 +6,7 @@ rows.
 - A step that a policy decided is decided again by the same functions. Its evictions, reasons and
   totals are compared with the stored rows.
 - A step of a client cannot be decided again. Its rows are only compared with each other.
-- Only one window is in memory at a time, without messages that no decision needs.
+- The process holds only one window at a time, without messages that no decision needs.
 """
 
 from __future__ import annotations

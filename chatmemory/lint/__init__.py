@@ -89,7 +89,8 @@ class Verdict:
         """The answer in words.
 
         - "Yes." if the window is accepted.
-        - "No." or "Not yet." and the first reason, if the window is rejected.
+        - "No." and the first reason, if the window is rejected. "Not yet." instead, if this fault
+          ends with the next messages, such as missing tool results.
         - "Accepted, but mishandled: …" if the window is misunderstood.
         """
         if refusal := self._refusal:
@@ -105,7 +106,7 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return the answers of several providers to a window, one for each provider in
-    `LESSON_PROVIDERS`. These are the providers that the lessons compare.
+    """Return the answers of two providers to a window: of OpenAI and Anthropic, the
+    `LESSON_PROVIDERS`.
     """
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in LESSON_PROVIDERS)

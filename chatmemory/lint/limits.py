@@ -53,8 +53,9 @@ class Limit:
       with a text that does not match.
     - `least`, `most`: the smallest and the largest length of the text or list.
     - `is_needed`: whether a missing field is a fault.
-    - `kind`, `roles`, `without`: the limit applies only to JSON of this `type`, with one of these
-      roles, and lacking the field named `without`. By default it applies to all JSON.
+    - `kind`: the `type` of the JSON to which the limit applies; "" for any.
+    - `roles`: the roles to which the limit applies; () for all.
+    - `without`: the name of a field. JSON with this field is exempt from the limit.
     """
 
     path: str
@@ -204,7 +205,7 @@ class Order:
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
         """Yield a fault if the last message has a role that must not end the list. The fault is
-        pending, because the next message will end it.
+        pending: the window has it only until the next message comes.
         """
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)

@@ -76,7 +76,7 @@ def repair(
 
     - System messages move to the beginning if the provider requires this.
     - A tool result without a tool call, and a second result of a tool call, are left out.
-    - A tool result that does not follow its tool call is moved there.
+    - A tool result that does not follow its tool call is moved directly after it.
     - A tool call without a result gets a placeholder as its result.
     - Messages before the first user message are left out if the provider rejects them.
 

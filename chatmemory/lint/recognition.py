@@ -22,7 +22,7 @@ class Recognized(NamedTuple):
     """A provider rule whose known error text matches a provider's error. `at` is the index of the
     message that the error names, or None.
 
-    `law` is the rule's entry for the `provider`.
+    `law` says how the `provider` treats a window that breaks the rule.
     """
 
     rule: Rule

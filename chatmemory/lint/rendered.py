@@ -48,12 +48,12 @@ def _list_in(value: JsonValue, name: str) -> JsonList:
 
 
 def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages with text parts that a provider rejects beside other content, such as an image:
+    """Find messages with text parts that a provider rejects beside other content:
 
-    - an empty text
-    - only blank texts
+    - an empty text beside another text
+    - a blank text beside other content without text, such as an image
 
-    A blank text beside another text is accepted (https://github.com/LibreChat-AI/agents/pull/124).
+    White space beside another text is accepted (https://github.com/LibreChat-AI/agents/pull/124).
     """
     for turn in sent.turns:
         texts = [
@@ -68,7 +68,7 @@ def blank_text(sent: ProviderWindow) -> Iterator[Fault]:
 
 def blanks_at_the_end(sent: ProviderWindow) -> Iterator[Fault]:
     """Find a last message from the assistant whose text ends with white space. The fault is
-    pending, because the next message will end it.
+    pending: the window has it only until the next message comes.
     """
     last = _last_answer(sent)
     text = _last_text(last) if last else ""

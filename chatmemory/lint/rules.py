@@ -54,10 +54,12 @@ class Law:
       at fault; "" if unknown.
     - `source`: the URL that reports the behavior. `date` is the month of the report, "" if unknown.
       `conflict` describes a report that disagrees.
-    - `check`: the function that finds the faults for this provider; None for that of the rule.
+    - `check`: the function that finds the faults for this provider; None if the rule's own `check`
+      finds them.
     - `refusing`, `taking`: regular expressions for the names of models that reject the window, and
       of models that accept the window.
-    - `sure`: used instead of `refusing` for a fault that `check` found without knowing the model.
+    - `sure`: like `refusing`, but for faults that were found without knowing the model. If "",
+      `refusing` is used for these, too.
     """
 
     severity: Severity
@@ -91,7 +93,8 @@ class Law:
         """Return how severe a fault is for this model; None if the model is known to accept the
         fault. Without a model, return the severity of the law.
 
-        The fault must have been found by a check that knew the model.
+        The fault must have been found by a check that knew the model; otherwise use
+        `severity_for_any`.
         """
         if self.severity != "conditional" or not model:
             return self.severity

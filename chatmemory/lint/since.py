@@ -95,8 +95,8 @@ class Past:
         return self._in_window[seq]
 
     def entered_at(self, seq: int) -> int:
-        """Return the step at which a message came into the window, where it has been since. Moves
-        within the window do not count.
+        """Return the step since which a message has been in the window without a break. Moves
+        within the window are no breaks.
         """
         return self._entered_at[self.stay(seq).n]
 
@@ -165,8 +165,8 @@ def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
     """Return the step at which the second system message came.
 
-    None if a system message left at or after this step, or if the message `seqs[0]` came after this
-    step.
+    None if a system message left at or after this step. Also None if the first message of `seqs`
+    came after this step.
     """
     step = sorted(map(past.entered_at, seqs))[1]
     has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))
@@ -249,8 +249,8 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the message `seqs[0]` came. For rules about a missing next message.
-    None if the step is uncertain, such as when a next message has left.
+    """Return the step at which the first message of `seqs` came. For rules about a missing next
+    message. None if the step is uncertain, such as when a next message has left.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)

@@ -90,7 +90,7 @@ NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The message `call` with its tool calls, and the tool results found so far.
+    """The AI message `call` with its tool calls, and the tool results found so far.
 
     `ids` are the tool calls without a result. `answered` maps the id of each other tool call to its
     result. `before` is the first message after the tool results, or None at the end of the window.

@@ -70,7 +70,8 @@ class Report(Protocol):
 
 
 class ReportCommand(DatabaseCommand):
-    """Base class of commands that report on files, or without files, on the stored conversations.
+    """Base class of commands that report on the given files. If no files are given, they report on
+    the stored conversations.
 
     Files are reported on by the module `about_files`, without a database.
     """
