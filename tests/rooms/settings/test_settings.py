@@ -170,7 +170,7 @@ class TestOptions:
         html = operator_client.get(URL).content.decode()
         assert 'value="0.5"' in html
         assert '<option value="keep" selected>' in html
-        assert "Always keep system message first" in html
+        assert "Keep the system message first in memory" in html
         assert "checked" in html
 
     def test_of_another_kind_begin_with_their_defaults(self, operator_client, frugal):
