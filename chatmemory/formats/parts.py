@@ -86,8 +86,8 @@ def detail_level(detail: JsonValue) -> DetailLevel:
 
 
 def detail_of(content: ImageContent) -> str:
-    """Return the detail level of an image by OpenAI's name. A level that OpenAI does not have
-    becomes "high".
+    """Return OpenAI's name for the detail level of an image, such as "low". A level that OpenAI
+    does not have becomes "high".
     """
     detail = content.detail_level.value.lower()
     return detail if detail in _DETAILS else "high"
@@ -124,8 +124,8 @@ def mime_type_of(kind: str, media: Media) -> str:
 
 
 def url_of(media: Media) -> str | None:
-    """Return the URL of media. Media with data get a data URL. None if there is neither URL nor
-    data.
+    """Return the URL of media: a `data:` URL if the media have data, else their own URL. None if
+    they have neither.
     """
     data, mime_type = data_of(media), media.mime_type or "application/octet-stream"
     return f"data:{mime_type};base64,{data}" if data else media.url

@@ -394,7 +394,8 @@ def two_way(
     plain: Callable[[LibraryValue], JsonValue] | None = None,
     claims: Callable[[JsonValue], bool] | None = None,
 ) -> Format:
-    """Return a format that is read by `reader` and written by `writer`, with the name of `writer`.
+    """Return a format that is read by `reader` and written by `writer`. Its name is
+    `writer.format`.
 
     The other arguments are the fields of `Format` with the same names.
     """
@@ -563,7 +564,7 @@ class Calls:
         return id in self._waiting
 
     def interrupted(self) -> None:
-        """Close all open calls. Called for a user message, after which no result can answer an
+        """Close all open calls. Call this for a user message, after which no result can answer an
         earlier call.
         """
         self._waiting.clear()

@@ -51,7 +51,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[AgentType], AgentType, Age
     """Gives the model the window of a memory, and adds the messages of the agent and its user to
     the memory.
 
-    - `memory` is a ChatMemory, or a callable that returns a thread's memory by its id.
+    - `memory` is a ChatMemory, or a callable that takes the id of a thread and returns its memory.
     - Each message of the agent's state is added once, in order: input and results before the model
       is called, answers after it. Messages are recognized by their ids. So a run can be resumed,
       repeated, or begin at an earlier checkpoint.

@@ -39,8 +39,8 @@ class ChatMemorySession(Session):
 
     - Items are returned as they were given, with their ids, reasoning and usage. Reasoning, text
       and calls in a row become one message, so that they leave the window together.
-    - `get_items` returns the window. With a `limit`, given here or in `session_settings`, it
-      returns the last items.
+    - `get_items` returns the window. With a `limit`, as an argument or in `session_settings`, it
+      returns only that many items from the end.
     - `pop_item` removes the last item from the window, but not from the history. If the message of
       this item had other items, they become a new message.
     - `clear_session` empties the window, but not the history.

@@ -62,9 +62,9 @@ class ChatMemoryCapability(AbstractCapability[AgentType]):
     """Gives the model the window of a memory, and adds the messages of the agent and its user to
     the memory.
 
-    - `memory` is a ChatMemory, or a callable that returns a conversation's memory by its id. With a
-      callable, each run needs a `conversation_id`, or a `message_history` that has one. From
-      Pydantic AI 2.68 on, a run without an id raises InvalidValue.
+    - `memory` is a ChatMemory, or a callable that takes the id of a conversation and returns its
+      memory. With a callable, each run needs a `conversation_id`, or a `message_history` that has
+      one. From Pydantic AI 2.68 on, a run without an id raises InvalidValue.
     - The messages of a run are added once: input and results before the model is called, the rest
       when the run ends, fails or is cancelled. Usage, signatures and ids of the provider are kept,
       and sent back.

@@ -366,8 +366,8 @@ class Recount:
 
 
 def change_policy(recorder: Recorder, policy: Policy, recount: Recount | None = None) -> None:
-    """Put a policy in force. The window is counted by its estimator, unless `recount` has done
-    this.
+    """Put a policy in force. The window is counted by the policy's estimator, unless `recount`
+    already has these counts.
     """
     if recount is not None:
         recount.put_into(recorder)

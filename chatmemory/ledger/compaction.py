@@ -85,7 +85,7 @@ class CompactionPreview:
     """A preview of a compaction: what would change, and which exact terms would be lost.
 
     - `covered`: the seqs of the messages that would leave.
-    - `change`: the result, with the totals.
+    - `change`: the result that `compact` would return.
     - `terms`: the exact terms that the summary does not contain.
     - `appended`: how many of the first `terms` would be appended to the summary.
     - `beside`: how many of the `terms` are also in a message that stays.

@@ -239,9 +239,9 @@ def write(
     `before` has the former values of all columns of the conversation's row. `ended` has the step
     and the reason of each stay that ends, by the number of the stay.
 
-    The conversation's row is written last, so that its triggers find the other rows. On PostgreSQL,
-    very many new rows of a table (`COPIED` or more) come after it, by COPY. Foreign keys are
-    checked on commit.
+    The conversation's row is written last, so that its triggers find the other rows. The exception
+    is a table with very many new rows (`COPIED` or more) on PostgreSQL: these rows are written
+    afterwards, by COPY. Foreign keys are checked on commit.
     """
     with _given_or_new(cursor) as cursor:
         db, is_piped = cursor.db, cursor.db.vendor == "postgresql"

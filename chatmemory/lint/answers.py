@@ -2,7 +2,7 @@
 exceeded rate limit.
 
 The wordings come from the providers' documentation, and from public reports of users. A number that
-an error does not give is None.
+an error does not give is None, or 0 for `TooLong.reply`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TooLong:
 
     - `tokens`: the size of the prompt.
     - `maximum`: the most tokens that the prompt and the answer may have together.
-    - `reply`: the tokens that are reserved for the answer.
+    - `reply`: the tokens that are reserved for the answer; 0 if the error does not give them.
     - `excess`: the number of tokens too many, if the error gives only that.
     """
 

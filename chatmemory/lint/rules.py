@@ -213,7 +213,7 @@ def refusing(rules: Iterable[Rule], sent: ProviderWindow) -> Iterator[Rule]:
 
 
 def refuses(sent: ProviderWindow, rule: Rule) -> bool:
-    """Return whether the provider rejects this window because of this rule. Faster than
+    """Return whether the provider rejects this window because of this rule. This is faster than
     `findings`.
     """
     law = _refusing_law(rule, sent)

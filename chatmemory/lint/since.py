@@ -146,7 +146,9 @@ Since = Callable[[Past, Sequence[int]], int | None]
 
 
 def unknown(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return None, for rules whose step cannot be found from the times of messages."""
+    """Return None. This is the `since` of rules whose step cannot be found from the stays of
+    messages.
+    """
     return None
 
 
