@@ -267,7 +267,7 @@ def _whys(advice: Advice) -> Iterator[str]:
         )
     if advice.is_few:
         few = "1 fact is" if advice.needed == 1 else f"{advice.needed:,} facts are"
-        yield f"{few} too few to compare limits by facts."
+        yield f"{few} too few to choose limits by facts."
     elif not advice.needed and advice.pick is not None:
         yield "No fact was needed again, so limits are compared by cost alone."
         if advice.verdict is Verdict.CHEAPEST and advice.pick.policy is not None:
@@ -341,10 +341,9 @@ def _nearest(advice: Advice, saving: str) -> str:
 
 def _kept(advice: Advice, today: Option) -> str:
     than = "sending everything" if _is_all(today) and not today.mixed else "today’s"
-    saves = f"saves less than 10 % compared with {than}."
     if advice.is_few or not advice.needed:
-        too = ", too," if today.lost else ""
-        return f"Every other limit loses a fact{too} or {saves}"
+        return f"No other limit that holds every fact saves 10 % or more compared with {than}."
+    saves = f"saves less than 10 % compared with {than}."
     if today.lost:
         return f"Every other limit holds fewer facts or {saves}"
     return f"Today’s limit loses no fact. Every other limit loses a fact or {saves}"

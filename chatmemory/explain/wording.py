@@ -114,9 +114,13 @@ def system_share(budget: Budget) -> str:
     the limit: 748 tokens remain for other messages`.
 
     If the window is over its limit, the sentence has the tokens of the system message, not a
-    percentage.
+    percentage. Without remaining tokens, it is: `The system message needs 1,252 tokens, the limit
+    is 1,000: no token remains for other messages`.
     """
     limit = budget.limit or 0
+    if not budget.remaining:
+        needs = f"The system message needs {budget.system:,} tokens, the limit is {limit:,}"
+        return f"{needs}: no token remains for other messages"
     share = f"{budget.system_percent} % of the limit"
     if budget.used > limit:
         share = f"{budget.system:,} of the limit’s {limit:,} tokens"

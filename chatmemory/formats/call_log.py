@@ -74,7 +74,7 @@ def _of_batch(value: JsonDict, id: str) -> Call | Refused | None:
         return Call(body, session=id, beside=_around(value))
     if result or answer or error:
         if not isinstance(result.get("message", {}), dict):
-            return Refused(id, f"request {id}: its result has other values, but no message")
+            return Refused(id, f"request {id}: the message of its result is not an object")
         answer = result.get("message") or answer
         return (
             Call(None, answer, id, at=said_at_of(answer), beside=_around(value))

@@ -95,7 +95,9 @@ def read_message(row: FramedRow) -> ChatMessage:
             f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}"
         ) from error
     if message is None:
-        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is null")
+        raise CorruptRow(
+            f"message #{row.seq} of {row.memory_id!r} has no stored content: restore a backup"
+        )
     return message
 
 

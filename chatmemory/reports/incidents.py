@@ -53,7 +53,10 @@ def check(options: Options) -> Sequence[str]:
     InvalidValue for invalid options.
     """
     if options["stored"] == bool(options["files"]):
-        raise InvalidValue("name files with a --policy, or use --stored")
+        wrong = "files beside --stored" if options["stored"] else "nothing to report on"
+        raise InvalidValue(
+            f"{wrong}: give files and --policy, or --stored for the stored conversations"
+        )
     if options["stored"] == bool(options["policy"]):
         raise InvalidValue("files need a --policy, and --policy needs files: give both, or neither")
     names = options["fail_on"].split(",") if options["fail_on"] else []

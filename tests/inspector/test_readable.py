@@ -161,7 +161,7 @@ def test_a_system_message_over_the_limit_is_compared_with_it_in_tokens(db, opera
     create_and_add("m", TokenWindow(400), [SystemMessage("Be kind. " * 100), UserMessage("hi")])
     services.change("m", policy=TokenWindow(200))
     size = budget_of(windows.window("m")).system
-    told = f"The system message takes {size} of the limit’s 200 tokens: 0 tokens remain"
+    told = f"The system message needs {size} tokens, the limit is 200: no token remains"
     assert size > 200
     assert told in operator_client.get("/c/m/").text
 

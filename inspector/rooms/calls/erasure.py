@@ -96,8 +96,8 @@ def _sent_only(call: ModelCall, place: int) -> CallMessage:
     row: CallMessage | None = rows.first()
     if row is None:
         raise MessageNotFound(
-            f"call {call.n} has no redactable message at index {place}: its `messages` must be "
-            "null there. Redact a message of the history with its seq"
+            f"call {call.n} has no text of its own at index {place}: give the index of a null in "
+            "its `messages`. To redact a message of the history, use its seq"
         )
     return row
 

@@ -205,11 +205,11 @@ def cause_title(providers: str, rule: str) -> str:
 
 def issue_why(issue: Issue) -> str:
     """Describe how a problem began in the newest conversation that has it. If providers accept the
-    window, the text begins with "Accepted, but mishandled.".
+    window, the text begins with "Accepted, but may be mishandled.".
     """
     newest = issue.cases[0]
     how = how_it_began(newest.problem, newest.step)
-    taken = "" if issue.severity == "refused" else "Accepted, but mishandled. "
+    taken = "" if issue.severity == "refused" else "Accepted, but may be mishandled. "
     return f"{taken}In {newest.memory_id[:60]}, {decapitalized(how)}"
 
 

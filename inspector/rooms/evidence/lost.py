@@ -93,7 +93,10 @@ class EvidenceCard:
         are needed to know them.
         """
         if self._level is Level.TOLD:
-            return f"Rare terms are known only when {CORPUS} conversations have a summary."
+            return (
+                "Which terms are rare is not known yet: "
+                f"that needs {CORPUS} conversations with a summary."
+            )
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
         terms = wording.counted(needed, "term")
         return (

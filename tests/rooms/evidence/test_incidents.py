@@ -249,7 +249,7 @@ def test_a_build_can_fail_on_them(chat, kinds, status):
         (["--policy", "window:2"], "window:2"),
         (["--policy", "message_window:2", "--fail-on", "all"], "'all' is none of user_repeated"),
         ([], "--policy needs files"),
-        (["--stored"], "name files with a --policy, or use --stored"),
+        (["--stored"], "files beside --stored: give files and --policy, or --stored"),
     ],
 )
 def test_a_mistake_is_explained(chat, options, told):
