@@ -245,6 +245,7 @@ def test_routers_that_part_the_tables_are_an_error():
     assert not check_tables_are_together()
 
 
+@pytest.mark.needs("search", "evidence")
 def test_routers_that_forget_the_rooms_are_an_error():
     with override_settings(DATABASE_ROUTERS=[f"{ROUTERS}.KernelRouter"]):
         told = [error.msg for error in check_tables_are_together()]

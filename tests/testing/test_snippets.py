@@ -80,6 +80,7 @@ def test_where_no_test_can_be_copied(order, operator_client):
     assert "Copy as test" not in operator_client.get("/c/free/?find=A-1182&open=providers").text
 
 
+@pytest.mark.needs("phrase", "simulation", "doctor", "lab")
 def test_the_page_about_tests_runs_as_it_says(
     order, operator_client, tmp_path, monkeypatch, capsys
 ):

@@ -273,6 +273,7 @@ def test_the_cost_of_calls_is_that_of_their_prompts(desk, operator_client):
     assert "must be a number" in operator_client.get("/calls/?input=x").text
 
 
+@pytest.mark.needs("recorder")
 def test_before_the_first_call_the_page_says_how_to_record_one(db, operator_client):
     text = operator_client.get("/calls/").text
     assert "No model calls yet" in text

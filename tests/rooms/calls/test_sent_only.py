@@ -153,7 +153,7 @@ def test_a_branch_begins_without_it(desk):
     assert not tables_with("6630")
 
 
-@pytest.mark.needs("search")
+@pytest.mark.needs("search", "phrase")
 def test_a_search_says_which_call_sent_it(desk, operator_client, api):
     store(a_call(1, CALL))
     store(a_call(2, CALL[:2]))

@@ -117,6 +117,7 @@ def test_a_refused_window_is_a_case_in_its_own_hour_also_when_it_was_mended():
     assert "openai" not in str(found.get("17", ""))
 
 
+@pytest.mark.needs("evidence")
 def test_a_repeated_fact_is_a_case_in_the_hour_of_the_message():
     services.create("a", MessageWindow(2))
     services.add("a", said(NOON, *users("My order is A-1182.", "well", "well")))
