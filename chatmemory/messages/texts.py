@@ -113,7 +113,7 @@ def quoted(text: str, fact: str) -> str:
 
 def question_in(text: str) -> str:
     """Return at most QUOTED characters of a text, on one line, that end with the last question
-    mark. Without a question mark, they are the end of the text.
+    mark, or else with the end of the text. If the beginning is cut off, "…" comes first.
     """
     words = " ".join(text.split())
     end = words.rfind("?") + 1 or len(words)

@@ -372,8 +372,9 @@ def _tried_limits(cases: _Cases, history: History, policy: Policy) -> Iterator[K
 def incident_to_dict(incident: Incident) -> JsonDict:
     """Return an incident as JSON values.
 
-    `limit` is null if no limit would have kept the fact, and missing until it is computed. If not
-    every limit was tried, `limit_tried_every` is the distance between the tried limits.
+    `limit` is the smallest limit that would have kept the fact: null if no limit would have, and
+    missing until it is computed. If not every limit was tried, `limit_tried_every` is the distance
+    between the tried limits.
     """
     found: JsonDict = {
         "kind": incident.kind.value,

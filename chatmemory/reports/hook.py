@@ -194,10 +194,11 @@ def text_of_terms(title: str, terms: Sequence[tuple[str, str]], tokens: int) -> 
 
 
 def most_tokens(text: str) -> int:
-    """Return a number of tokens that a text cannot exceed. Fast, because it needs no vocabulary.
+    """Return a number of tokens that a text without runs of whitespace cannot exceed. Fast,
+    because no vocabulary is needed.
 
     Up to three digits count as one token, and any other ASCII character as one. Other characters
-    count by their bytes in UTF-8.
+    count by their bytes in UTF-8. Whitespace is not counted.
     """
     return sum(len(each.encode()) if not each.isascii() else 1 for each in _PIECE.findall(text))
 

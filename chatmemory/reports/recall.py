@@ -1,4 +1,4 @@
-"""Reports how many needed facts of conversations in files each policy holds, and what its prompts
+"""Reports on conversations in files: how many needed facts each policy holds, and what its prompts
 cost.
 """
 

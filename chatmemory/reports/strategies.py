@@ -146,8 +146,8 @@ def conversation_of(
 
 
 def sums_of(conversations: Iterable[Conversation], chosen: StrategyOptions) -> dict[str, Measured]:
-    """Return the sums over all conversations, by the name of the strategy. Strategies that are not
-    installed are left out.
+    """Measure the chosen strategies on each conversation, and return the sums of each strategy by
+    its name. Strategies that are not installed are left out.
     """
     installed = [each for each in chosen.strategies if each.is_installed]
     sums = {each.name: Measured() for each in installed}

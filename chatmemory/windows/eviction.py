@@ -216,8 +216,9 @@ class Head:
         return self.at(self._index(position))
 
     def pop(self, position: int = 0) -> Entry | None:
-        """Remove and return the message at a position; None after the last message. Positions do
-        not count pinned messages.
+        """Remove and return the message at a position of the head; None after the last message. The
+        window keeps the message, and its tool results stay in the head. Positions do not count
+        pinned messages.
         """
         index = self._index(position)
         return self.take(index) if self.at(index) else None

@@ -101,7 +101,7 @@ class Addresses:
     def link(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
-        """Return the URL of this page at step `at`. `query` explains the parameters."""
+        """Return the URL of this page at step `at`. The parameters are those of `query`."""
         return self.url + self.query(at, keeps, msg, **parameters)
 
     def query(

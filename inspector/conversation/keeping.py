@@ -47,14 +47,15 @@ def left_for_room(view: ConversationState) -> bool:
 
 
 def find_keeping_limit(view: ConversationState) -> KeepingLimit | None:
-    """Return the limit that would have kept the selected message until its fact was next needed. If
-    no need is known, that is until the shown step.
+    """Return the limit that would have kept the selected message until its fact was next needed, or
+    until the shown step if no need is known.
 
     A long history is replayed only if the query asks for the replay; otherwise the result has no
     limit yet. A policy that only measures is replayed as if its limit were enforced.
 
     The result is None in these cases:
 
+    - No message is selected.
     - The message did not leave memory because the limit was reached.
     - A client left the message out, or the message is not in history.
     - There is no policy, or its kind is not installed.

@@ -319,7 +319,9 @@ class OverviewQuery:
         return count_each({("", ""): self.which, **selections})
 
     def with_counts(self, counts: Counts) -> OverviewQuery:
-        """Return this query with counts that are known already."""
+        """Return a copy of this query whose filters show these counts, so that nothing is counted
+        again.
+        """
         found = replace(self)
         vars(found)["counts"] = counts  # the value of the property, which then counts nothing
         return found

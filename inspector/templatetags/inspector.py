@@ -307,8 +307,9 @@ def signed(number: int) -> str:
 
 @register.filter
 def row_text(text: str, page: ShownPage) -> str:
-    """Return the beginning of a text, as long as a row shows. The phrase that the page highlights
-    is marked.
+    """Return the part of a text that a row shows. If the phrase that the page highlights is in the
+    text, the part is around the first match, as HTML with the match marked. Otherwise, it is the
+    beginning of the text, as plain text.
     """
     return history.shown(text, page.marks.phrase)
 

@@ -250,7 +250,9 @@ def message_response(
     shape: type[MessageDetailSerializer] = MessageDetailSerializer,
     **more: object,
 ) -> Response:
-    """Return the response that shows a message. `more` has further members of the JSON object."""
+    """Return the response that shows a message. `more` has values for further fields that `shape`
+    declares.
+    """
     memory, row = conversations.memory(memory_id), history.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {

@@ -25,13 +25,14 @@ _BEFORE = '"text":'
 
 
 def frame_of(message: ChatMessage) -> str:
-    """Return the frame of a message: its JSON with a gap for its text."""
+    """Return the frame of a message: its JSON with a gap for its text, or the whole JSON if the
+    text is not one string in it.
+    """
     return frame_and_size(message)[0]
 
 
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
-    """Return the frame of a message (its JSON with a gap for its text), and the size of the message
-    in bytes.
+    """Return the frame of a message (see `frame_of`), and the size of the message in bytes.
 
     The size is that of the whole JSON, plus that of attributes that are stored separately.
     """

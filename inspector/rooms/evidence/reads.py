@@ -83,7 +83,8 @@ NO_USES = UnseenUses()
 
 
 def unseen_uses(memory: Memory, newest: int | None, are_pairs: Iterable[bool]) -> UnseenUses:
-    """Count the facts that the assistant used while they were not in memory.
+    """Return how many facts the assistant used while they were not in memory, as single terms and
+    as values of tool calls.
 
     `are_pairs` has one item for each of these facts: True for a value of a tool call, such as
     `membership=gold`. `newest` is the step of the newest use; None if there are none.

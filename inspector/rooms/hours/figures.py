@@ -69,7 +69,7 @@ class Grouped:
 @dataclass(frozen=True)
 class Fleet:
     """All conversations with their groups and hourly figures. The figures of any grouping and
-    filter follow from these values. A conversation has the same index in all lists.
+    filter follow from these values. The index of a conversation is its place in `ids`.
 
     - `ids`: digests of the IDs, so that no erased ID is stored.
     - `models`: the conversations grouped by model.

@@ -1,5 +1,5 @@
-"""What the conversation page shows in a simulation of drafts and a limit, and in a replay of the
-history under another limit.
+"""What the conversation page shows in a trial (drafts, and a limit from now on), and in a replay
+of the history under another limit, which applies from the first message on.
 """
 
 from __future__ import annotations
@@ -114,8 +114,9 @@ def replayed_window(step: Step, limit: int) -> WindowView | None:
 
 
 def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:
-    """Return the state after the drafts and the limit of a trial. If no policy decides the window,
-    return the state unchanged. Raises the exceptions of `simulation.simulate`.
+    """Return the state that the conversation would have after the drafts and the limit of a trial.
+    If no policy decides the window, return the state unchanged. Raises the exceptions of
+    `simulation.simulate`.
     """
     if not can_decide(view.window.policy):
         return view

@@ -69,7 +69,9 @@ class HandOver:
             self._asking = None
 
     def end(self) -> None:
-        """Stop offering the socket, so that no recorder asks in vain."""
+        """Stop offering the listening socket. A new recorder that asks for the socket is refused at
+        once.
+        """
         for each in (self._offering, self._asking):
             if each:
                 each.close()
