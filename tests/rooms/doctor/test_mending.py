@@ -39,6 +39,7 @@ def mends_now():
     return mends(issues().used, midnight(), is_used=True, everywhere=everywhere)
 
 
+@pytest.mark.needs("repairs")
 def test_a_line_is_what_one_mend_would_cure(fleet):
     found = mends_now()
     lines = {(line.by_client, line.rules[0]): line for line in found.shown}
@@ -72,6 +73,7 @@ def test_a_list_of_a_client_is_never_mended(fleet, operator_client):
     assert Memory.objects.get(pk="hooli/list-0").last_step == version
 
 
+@pytest.mark.needs("repairs")
 def test_a_refused_conversation_has_its_sentence_on_top(fleet, operator_client):
     page = operator_client.get("/c/shop~2Fdangling-0/").text
     report = page[page.index('<div id="report">') : page.index('id="tape"')]

@@ -131,6 +131,7 @@ def test_uses_by_the_assistant_alone_are_no_flag(operator_client):
     assert "who__again" not in row_of(operator_client.get("/"), "used")
 
 
+@pytest.mark.needs("doctor")
 def test_messages_that_never_reached_the_model_are_a_flag_and_a_filter(operator_client, api):
     services.create("large", TokenWindow(40))
     call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
