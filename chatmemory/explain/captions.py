@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chatmemory.explain.causes import listed
+from chatmemory.explain.causes import cause_in, listed
 from chatmemory.explain.wording import (
     MINUS,
     capitalized,
     counted,
+    decapitalized,
     happened,
     in_unit,
     policy_words,
@@ -18,6 +19,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.models import Step
+from chatmemory.windows.eviction import Eviction
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.window import Entry, Totals
@@ -28,8 +30,8 @@ class Caption:
     """The parts of the sentence about a step.
 
     - `event`: what happened.
-    - `gain`, `loss`: what memory gained and lost, such as `+85 tokens` and `2 messages left, −60
-      tokens`.
+    - `gain`, `loss`: what memory gained and lost, such as `+85 tokens` and `2 messages left memory,
+      −60 tokens`.
     - `detail`: the reasons.
     """
 
@@ -59,7 +61,9 @@ def caption(change: ChangeResult, note: str = "") -> Caption:
         return Caption(_event(change), gain=_gain(gained))
     if change.kind in ("compact", "stub"):
         return Caption(_event(change), detail=f"{lost:,} tokens became {gained:,}.")
-    left = "would leave" if change.is_of_draft else "left"
+    if misfit := _only_misfit(change):
+        return Caption(_of_misfit(change, misfit, in_tokens), detail=_noted(change, note))
+    left = "would leave memory" if change.is_of_draft else "left memory"
     loss = f"{counted(len(change.evicted), 'message')} {left}" if change.evicted else ""
     return Caption(
         event=_event(change),
@@ -110,9 +114,7 @@ def _event(change: ChangeResult) -> str:
         (arrived,) = change.arrived
         if arrived.seq < 0:
             return f"{capitalized(named(arrived.seq))} would arrive"
-        name = role(arrived.type, arrived.has_calls)
-        noun = name if name.startswith("Tool") else f"{name} message"
-        return f"{noun} #{arrived.seq} {_arrival(change, arrived)}"
+        return f"{_noun(arrived)} #{arrived.seq} {_arrival(change, arrived)}"
     if change.kind == "add" and not change.arrived:
         return "A message arrived and left at once"
     if change.kind == "set":
@@ -151,9 +153,38 @@ def _arrival(change: ChangeResult, arrived: Entry) -> str:
     return "arrived"
 
 
-def _reasons(change: ChangeResult, note: str) -> str:
-    """Return why the messages of a change left. After an add, the note of the step follows, but not
-    the note of a copied message.
+def _only_misfit(change: ChangeResult) -> Eviction | None:
+    """Return the eviction of an added message that could not stay, if no other message left."""
+    if change.kind != "add" or change.is_of_draft or change.by_client:
+        return None
+    if len(change.arrived) != 1 or len(change.evicted) != 1:
+        return None
+    misfit = change.eviction_of(change.arrived[0].seq)
+    return misfit if misfit and misfit.misfit else None
+
+
+def _of_misfit(change: ChangeResult, misfit: Eviction, in_tokens: bool) -> str:
+    """Return one sentence about a message that left in the step that added it: `User message #2 (95
+    tokens) arrived and left at once, so it never reached the model: it was too large for the
+    limit`.
     """
-    shows_note = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
-    return " ".join(filter(None, [", ".join(listed(change)) + ".", note if shows_note else ""]))
+    (arrived,) = change.arrived
+    size = f" ({counted(misfit.tokens, 'token')})" if in_tokens else ""
+    missed = "" if arrived.type is MessageType.AI else ", so it never reached the model"
+    why = decapitalized(cause_in(change, misfit).sentence).removesuffix(".")
+    return f"{_noun(arrived)} #{arrived.seq}{size} arrived and left at once{missed}: {why}"
+
+
+def _noun(arrived: Entry) -> str:
+    name = role(arrived.type, arrived.has_calls)
+    return name if name.startswith("Tool") else f"{name} message"
+
+
+def _reasons(change: ChangeResult, note: str) -> str:
+    """Return why the messages of a change left, and the note of the step."""
+    return " ".join(filter(None, [", ".join(listed(change)) + ".", _noted(change, note)]))
+
+
+def _noted(change: ChangeResult, note: str) -> str:
+    """Return the note of a step that added a message; "" for a copied message."""
+    return note if change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED) else ""

@@ -54,7 +54,7 @@ def test_it_lists_and_shows_steps(api, memory_id):
     assert [step["n"] for step in page["steps"]] == [1, 2, 3]
     assert [step["n"] for step in api.get(page["later"]).data["steps"]] == [4]
     step = api.get(f"{URL}steps/4/").data
-    assert step["summary"] == "User message #4 arrived. 1 message left: #1 was the oldest."
+    assert step["summary"] == "User message #4 arrived. 1 message left memory: #1 was the oldest."
     assert step["arrived"] == [4]
     assert step["actor"] == "token:tests"
 

@@ -277,6 +277,22 @@ def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, li
     assert verify("tiny") is None
 
 
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (UserMessage("much " * 60), "at once, so it never reached the model: it was too large"),
+        (AiMessage("much " * 60), "at once: it was too large"),
+    ],
+)
+def test_a_message_that_could_not_stay_is_one_sentence(db, message, words):
+    create_and_add("big", TokenWindow(30), [message])
+    change = step("big", 1).change
+    noun = "AI" if isinstance(message, AiMessage) else "User"
+    assert captions.caption(change).summary == (
+        f"{noun} message #1 ({change.lost} tokens) arrived and left {words} for the limit."
+    )
+
+
 def test_what_left_is_the_oldest_only_beside_pins(db):
     """A pinned message that is older stays, in past and in hypothetical changes."""
     create_and_add("pinned", MessageWindow(3), numbered(3))
@@ -318,7 +334,7 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
         change = protocol.update_messages("client", users(*words))
     tokens = sum(each.tokens for each in change.evicted)
     assert captions.caption(change).summary == (
-        f"A message arrived and left at once. 2 messages left, −{tokens} tokens: "
+        f"A message arrived and left at once. 2 messages left memory, −{tokens} tokens: "
         "#1 and #2 were the oldest."
     )
     assert (

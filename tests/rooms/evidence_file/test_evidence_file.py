@@ -359,7 +359,7 @@ def test_without_a_script_the_file_is_one_page(order, operator_client):
     """The history once, the cards, and a line for each step with arrivals and evictions."""
     html = file_of(operator_client, PAGE, at="43").partition('<script type="application/json"')[0]
     assert len(re.findall(r'<li class="said ', html)) == 58
-    assert "User message #43 arrived, +57 tokens. 4 messages left, −183 tokens" in html
+    assert "User message #43 arrived, +57 tokens. 4 messages left memory, −183 tokens" in html
     shown = re.sub(r"<(nav|section|svg|p|div)[^>]* hidden.*?</\1>", "", html, flags=re.DOTALL)
     assert "Step back" not in shown
     assert "Steps <span>what each step did</span>" in shown

@@ -139,7 +139,7 @@ def test_other_fields_that_say_nothing(client, db, query, status):
 
 def test_each_step_says_what_happened(client, db):
     page = page_words(client, limit=2, at=3)
-    assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
+    assert "User message #3 arrived. 1 message left memory: #1 was the oldest." in page
     assert "3 of 4 messages" in page
     minded = "Accepted, but mishandled: the first message, #2, is not from the user."
     assert f"Anthropic {minded}" in page

@@ -51,8 +51,8 @@ ANSWERS = {
     "find=A-1182": "Yes, since #47. Forgotten at step 43, when #43 arrived, until #47 said it "
     "again. #47, #48, #49 and #54 are in memory.",
     "at=43&find=A-1182": "At step 43: no, forgotten at this step, when #43 arrived. User message "
-    "#43 arrived, +57 tokens. 4 messages left, −183 tokens: #25 and #26 were the oldest, results "
-    "#27 and #28 left with #26. Later: User #47 said it again, at step 47.",
+    "#43 arrived, +57 tokens. 4 messages left memory, −183 tokens: #25 and #26 were the oldest, "
+    "results #27 and #28 left with #26. Later: User #47 said it again, at step 47.",
     "at=30&find=a-1182": "At step 30: yes, since #25. #25, #26, #27 and #28 are in memory. Later: "
     "forgotten when #43 arrived, at step 43.",
     "at=3&find=A-1182": "At step 3: not said yet. Later: User #25 said it, at step 25.",
