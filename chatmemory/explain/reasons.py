@@ -111,8 +111,11 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
     """Return why a message left, and with which arrival: `when #43 arrived: 55 tokens over the
-    limit`.
+    limit`. For a summary, it is `when a summary replaced it`.
     """
+    evicted = change.eviction_of(seq)
+    if evicted and evicted.reason is Reason.SUMMARIZED and not change.by_client:
+        return "when a summary replaced it"
     arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
     when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
     return f"{when}{short_cause(change, seq)}"

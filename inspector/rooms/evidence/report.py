@@ -126,8 +126,8 @@ class IncidentReport:
 
     @property
     def cure(self) -> str:
-        """A sentence that says why no limit would have kept the fact, or that no such limit is
-        known. "" if a limit would have kept the fact.
+        """A sentence that says that no limit would have kept the fact, or that no such limit is
+        known. "" if a limit would have kept the fact. It does not repeat the reason in `how`.
 
         For a window that a client decides, the sentence is `The client writes this window.`
         """
@@ -136,5 +136,8 @@ class IncidentReport:
             return "The client writes this window."
         if keeping is not None and keeping.limit is not None:
             return ""
+        cause = self._shown.incident.shown.cause
+        if keeping is not None and cause.is_beyond_limits and not self._shown.left.by_client:
+            return "A larger limit would not have kept it."
         enough, rest = words.cure(self._shown, self._view.memory.policy)
         return f"{enough} {rest}".strip()
