@@ -195,11 +195,7 @@ def headline(advice: Advice) -> str:
     pick, goals = advice.pick, advice.goals
     match advice.verdict:
         case Verdict.KEEP if pick is not None:
-            if pick.mixed:
-                return "Keep the policies in force"
-            if pick.policy is None or _is_all(pick):
-                return "Keep sending everything"
-            return f"Keep the limit of {_limit_words(pick.policy)}"
+            return _keep(advice, pick)
         case Verdict.CHEAPEST if pick is not None and pick.policy is not None:
             return f"Cheapest limit: {_limit_words(pick.policy)}"
         case Verdict.CLIENT:
@@ -216,6 +212,19 @@ def headline(advice: Advice) -> str:
                 f"{100 * goals.share:.0f} % of the facts"
             )
     return policy_long(pick.policy) if pick else ""
+
+
+def _keep(advice: Advice, today: Option) -> str:
+    """Return what the advice says if the policy in force is kept. A limit without room for the
+    largest turn is not recommended.
+    """
+    if today.mixed:
+        return "Keep the policies in force"
+    if today.policy is None or _is_all(today):
+        return "Keep sending everything"
+    if _too_small(advice):
+        return "No better limit found"
+    return f"Keep the limit of {_limit_words(today.policy)}"
 
 
 def _is_all(option: Option) -> bool:
@@ -303,9 +312,10 @@ def _of_verdict(advice: Advice) -> str:
 
 def _too_small(advice: Advice) -> str:
     """Return a sentence that today's limit has no room for the largest turn. Returns "" if the
-    limit has room, or if no change is advised.
+    limit has room, or if neither a change nor to keep the limit is advised.
     """
-    today = advice.today.policy if advice.today and advice.is_change else None
+    is_judged = advice.is_change or advice.verdict is Verdict.KEEP
+    today = advice.today.policy if advice.today and is_judged else None
     needed = advice.prompts.needed_limit
     if today is None or today.meters_only or today.limit >= needed:
         return ""
