@@ -119,8 +119,8 @@ def fill_in(
 
 
 def redacted_columns(model: type[Model], replacement: object) -> ColumnValues:
-    """Return the values that a redaction leaves in the declared columns (see `Column`) with text of
-    messages, by name.
+    """Return the values that a redaction leaves in the declared columns (see `Column`) that have
+    text of messages. Each value is under the name of its column.
 
     `replacement` is the message that replaces the redacted message.
     """

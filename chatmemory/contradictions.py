@@ -57,12 +57,14 @@ class LedgerCheck:
     def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
         """Check a step. Called after its messages and the stays that began with it.
 
-        `ended` has the number and the reason of each stay that ended with the step, in the order of
-        the numbers.
+        `ended` has a pair for each stay that ended with the step: the number `n` of the stay, and
+        the reason. The pairs are in the order of the numbers.
         """
 
     def end(self) -> None:
-        """Check the totals. Called after the last step."""
+        """Check what concerns the whole conversation, such as its newest digest. Called after the
+        last step.
+        """
 
 
 def expect(row: object, what: str, found: object, expected: object) -> None:

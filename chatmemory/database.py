@@ -160,7 +160,7 @@ def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
 
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
     """Split the keys of `sizes` into lists, so that the sizes in a list add up to at most `most`. A
-    key with a larger size gets its own list.
+    key with a larger size gets its own list. Without keys, the result is one empty list.
     """
     part: list[Key] = []
     together = 0

@@ -89,7 +89,9 @@ RETRY_SECONDS = 2
 
 
 def outage(error: BaseException | None) -> Outage | None:
-    """Return the outage that an error reports; None if the error is a bug of this program."""
+    """Return the outage that an error reports; None for any other error, such as a bug of this
+    program.
+    """
     if not isinstance(error, (DatabaseError, InterfaceError)):
         return None
     cause = error.__cause__
@@ -122,8 +124,8 @@ def leaving_out_lost_nodes() -> Iterator[None]:
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return the text that a command prints for a database error; None if the error is a bug of
-    this program.
+    """Return the text that a command prints for an outage or a damaged database; None for any other
+    error.
 
     The text has the driver's explanation, without a password.
     """

@@ -53,8 +53,8 @@ class Examination:
         (self._known if is_known else self._new).append(memory_id)
 
     def go_on(self) -> None:
-        """Examine the newest conversation. Does nothing if examining has already taken a quarter of
-        the time.
+        """Examine the newest conversation that this process stored and did not examine yet. Does
+        nothing if there is none, or if examining has already taken a quarter of the time.
         """
         began = monotonic()
         if self._new and SHARE * self._spent <= began - self._began:
@@ -62,8 +62,8 @@ class Examination:
             self._spent += monotonic() - began
 
     def rest(self) -> Iterator[int]:
-        """Examine all conversations that are left, a few at a time. Yields the number of
-        conversations done each time.
+        """Examine all conversations that are left, a few at a time. After each few, yields how many
+        they were.
         """
         for waiting in (self._new, self._known):
             while waiting:

@@ -154,7 +154,7 @@ class EstimatorUnavailable(PolicyUnavailable, UnknownEstimator):
 
 class NoRoomBesidePins(_MessageError, ChatMemoryError):
     """A message that fits into the limit, but not beside the pinned messages. The text of the error
-    adds up the room that they need.
+    adds up what this message and the messages beside it need.
     """
 
 
@@ -169,7 +169,9 @@ class NotRepairable(ChatMemoryError):
 
 
 class NotCompactable(ChatMemoryError):
-    """No summary can replace these messages. The text names the message and the reason."""
+    """No summary can replace these messages, or there is no room for this summary. The text has the
+    reason.
+    """
 
 
 class LongRecount(ChatMemoryError):

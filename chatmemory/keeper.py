@@ -135,7 +135,7 @@ def shared_rows() -> Iterator[_Rows]:
     """Yield a dict for rows that are derived, but not stored yet. In this context, `Keeper.row`
     returns the rows in the dict.
 
-    The caller puts each row under its model and the conversation's id.
+    The caller puts each row under the key `(model, memory_id)`.
     """
     made: _Rows = {}
     token = _SHARED.set(made)

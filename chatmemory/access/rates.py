@@ -40,14 +40,17 @@ class Rates:
         repeating it.
 
         `key` names whose requests are counted, such as a caller. At most `limit` requests are
-        allowed in `seconds`.
+        allowed in each period of `seconds`. Periods follow the clock: with 60, each minute of the
+        clock is a period.
         """
         now = time()
         count = self._add(f"{key}-{int(now // seconds)}", seconds + KEPT_LONGER)
         return seconds - now % seconds if count > limit else None
 
     def forget(self) -> None:
-        """Reset all counts."""
+        """Reset all counts. This empties the whole cache, including what other code stored in
+        it.
+        """
         self._counts.clear()
 
     def _add(self, name: str, lasting: int) -> int:

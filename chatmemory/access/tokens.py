@@ -91,8 +91,8 @@ def all_tokens() -> list[ApiToken]:
 
 
 def revoke_token(key: int, actor: str = "") -> bool:
-    """Revoke the token with this primary key. Return True if the token was valid until now. The
-    token stays in the list.
+    """Revoke the token with this primary key. Return False if the token is unknown or was revoked
+    before, else True. `all_tokens` still lists the token.
     """
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()

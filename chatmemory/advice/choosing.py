@@ -199,10 +199,10 @@ def _largest(known: Mapping[str, Figures], name: str) -> Iterable[str]:
 
 
 def at_share(ordered: Sequence[int], share: float) -> int:
-    """Return the smallest of the numbers `ordered` such that at least this share of them is not
-    above it. The numbers must be sorted.
+    """Return the number up to which this share of the numbers `ordered` lies, such as the median
+    for 0.5. `ordered` must be sorted.
 
-    A share of 0.5 gives the median, and 0.9 the 90th percentile.
+    Of 1, 2, 3 and 4, a share of 0.5 gives 2, and 0.9 gives 4.
     """
     return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]
 

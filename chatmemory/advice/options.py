@@ -25,7 +25,8 @@ def is_of_first_half(id: str) -> bool:
     """Return whether a conversation is in the first half of the conversations. An advice is checked
     in each half.
 
-    Only the id decides, so that a conversation never changes its half.
+    A digest of the id decides, so that a conversation never changes its half. The halves may differ
+    in size.
     """
     return hashlib.sha256(id.encode()).digest()[0] < 128
 

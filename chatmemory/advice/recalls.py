@@ -1,5 +1,5 @@
 """Measures requested policies on conversations: how many facts each policy holds, and what its
-prompts cost. Also gives advice.
+prompts cost. The module also gives advice.
 
 For the advice, many limits are tried, not only the requested policies.
 """

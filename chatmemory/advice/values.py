@@ -90,7 +90,7 @@ class Measured(NamedTuple):
     """A conversation with its `figures` under the policies `tried`; both are None if they are not
     known yet.
 
-    - `policy`: the policy in force, or None.
+    - `policy`: the policy in force; None if the conversation has none.
     - `decided_by`: whether this policy or the client decides what is in memory.
     - `refused`: the provider that would reject the current window, or "".
     - `state`: a text that changes when the conversation has to be measured again.
@@ -281,7 +281,8 @@ class Advice:
     - `verdict`: what to do.
     - `measured`: the conversations that the advice was measured on.
     - `pick`: the advised option, or None if nothing can be advised.
-    - `today`, `everything`: the options of the policy in force and of sending everything.
+    - `today`, `everything`: the options of the policy in force and of sending everything; None if
+      not measured.
     - `options`: all tried windows with room for the largest turn, cheapest first.
     - `dominated`: how many of the `options` are worse in every way than another option.
     - `others`: at most three further options to show.

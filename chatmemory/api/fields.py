@@ -269,8 +269,8 @@ class MessagesFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-u
 class SentMessages:
     """The messages that were read from a list of `count` items in a request.
 
-    `places` has the index of the item of each message. `losses` are the details that could not be
-    read.
+    `places` has, for each message, the position of its item in that list, from 0. `losses` are the
+    details that could not be read.
     """
 
     messages: list[ChatMessage]

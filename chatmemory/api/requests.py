@@ -387,6 +387,8 @@ def changed_by(request: Request) -> ChangedBy:
 
 
 def has_version(request: Request, version: int) -> bool:
-    """Return whether the caller already has this version, because If-None-Match names it."""
+    """Return whether the caller already has this version, because If-None-Match names it or is
+    `*`.
+    """
     etags = parse_etags(request.headers.get("If-None-Match", ""))
     return not {"*", f'"{version}"'}.isdisjoint(each.removeprefix("W/") for each in etags)

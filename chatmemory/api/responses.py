@@ -44,8 +44,8 @@ WHY_IT_LEFT = f"Why the message left memory, one of: {', '.join(Reason)}."
 def response(
     shape: type[Json], row: object, *, status: int = 200, version: int | None = None
 ) -> Response:
-    """Return a response with a row as JSON, made by the serializer `shape`. If `version` is given,
-    the version of the conversation, it becomes the header ETag.
+    """Return a response with a row as JSON, made by the serializer `shape`. `version` is the
+    version of the conversation, which becomes the header ETag. With None, there is no such header.
     """
     headers = None if version is None else {"ETag": f'"{version}"'}
     return Response(shape(row).data, status=status, headers=headers)

@@ -219,7 +219,8 @@ def cause_of(
     - `misfit`: if the message left in the step that added it, why it could not stay; else None.
     - `by_client`: whether a client decided the change. The reasons are then guesses from the
       client's lists.
-    - `kind`: the kind of the step. After a "repair", a missing message was left out by the repair.
+    - `kind`: the kind of the step. With "repair", the words for `Reason.SET` say that the repair
+      left the message out.
     """
     if by_client and reason in _BY_CLIENT:
         return _BY_CLIENT[reason]
@@ -260,7 +261,8 @@ def choice(change: ChangeResult) -> str:
     """Return words for the messages that a change evicted because of the limit. The words can
     follow "was": `the oldest`.
 
-    If older messages are pinned, the words are `the oldest that could leave`.
+    If older messages are pinned, the words are `the oldest that could leave`. If the policy has a
+    rule of its own, they are those of `own_choice`.
     """
     oldest = "the oldest that could leave" if change.passed_pins else "the oldest"
     return own_choice(change) or oldest

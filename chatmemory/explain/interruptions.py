@@ -13,8 +13,8 @@ LISTED_CALLS = 3
 
 
 def state_of(call: InterruptedCall) -> str:
-    """Return the state of an incompletely answered tool call: `waiting for results`, or
-    `interrupted: 1 of 2 results came`.
+    """Return the state of an incompletely answered tool call: `waiting for results` if no other
+    message came after it, else `interrupted: 1 of 2 results came`.
     """
     return "waiting for results" if call.is_last else f"interrupted: {results_of(call)}"
 
@@ -28,8 +28,8 @@ def results_of(call: InterruptedCall) -> str:
 
 
 def unseen(window: WindowView) -> list[str]:
-    """Return a sentence for each interrupted tool call in a window. The model does not see these
-    calls.
+    """Return two texts about the interrupted tool calls in a window: which they are, and that the
+    model does not see them. Returns [] if there are none.
     """
     calls = window.interrupted
     if not calls:
@@ -51,8 +51,8 @@ def _sentence(call: InterruptedCall) -> str:
 
 
 def why_unseen(call: InterruptedCall, seq: int) -> tuple[str, str]:
-    """Return why the model does not see a message of an interrupted tool call: a few words, and a
-    sentence with details.
+    """Return why the model does not see a message of an interrupted tool call: a short sentence,
+    and the details.
     """
     cause = (
         "The tool call waits for results."

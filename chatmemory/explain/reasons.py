@@ -110,8 +110,9 @@ def _no_room(change: ChangeResult, evicted: Eviction, lines: Receipt) -> str:
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
-    """Return why a message left, and with which arrival: `when #43 arrived: 55 tokens over the
-    limit`. For a summary, it is `when a summary replaced it`.
+    """Return why a message left: `when #43 arrived: 55 tokens over the limit`. The arrival is only
+    named if exactly one other message was added. For a summary, the words are `when a summary
+    replaced it`.
     """
     evicted = change.eviction_of(seq)
     if evicted and evicted.reason is Reason.SUMMARIZED and not change.by_client:
@@ -203,7 +204,7 @@ def why_in(
     is_summary: bool = False,
     clearing: Clearing | None = None,
 ) -> Explanation:
-    """Explain why a message is in memory, and how much can be added before the message leaves.
+    """Explain why a message is in memory, and how much must be added until the message leaves.
 
     If the message is a tool result that was cleared, `clearing` is the change that cleared it. Then
     the explanation says why a placeholder replaced the result.
@@ -301,12 +302,13 @@ def _is_kept(window: WindowView, row: MessageView) -> bool:
 
 
 def room_before(window: WindowView, position: int) -> int:
-    """Return how much can be added before a message leaves, in the unit of the policy's limit.
+    """Return how much must be added until the message at `position` leaves, in the unit of the
+    policy's limit.
 
     All older messages leave first, except pinned messages and the first system message. A tool
     result leaves with its tool call. With options such as `low_water`, the message may stay longer
-    than the number says. With such options, the result is 1 if messages are over a lowered limit,
-    because the next add evicts them.
+    than the number says. If a policy with such options has messages over a lowered limit, the next
+    add evicts them, and the result is 1.
     """
     policy = window.policy
     assert can_decide(policy)

@@ -50,7 +50,8 @@ Receipt = Sequence[ReceiptLine]
 
 def receipt(change: ChangeResult) -> Receipt:
     """Return the receipt of a change, in the order in which things happened. Returns an empty
-    receipt if no policy decided the change.
+    receipt if no installed policy decided the change, and for a change that needs no sum, such as a
+    clear.
 
     The first line and all `plus` and `minus` lines add up to the last line. Lines of kind `over`
     and `ahead` show the sum so far.
@@ -62,8 +63,8 @@ def receipt(change: ChangeResult) -> Receipt:
 
 
 def shortened(lines: Receipt) -> Receipt:
-    """Return a receipt that is not too long. In a very long receipt, one line with their sum
-    replaces the middle lines.
+    """Return a receipt that is not too long. In a very long receipt, the middle lines are replaced
+    by one line with their sum.
     """
     left_out = lines[SHORT_HEAD:-SHORT_TAIL]
     if len(left_out) <= 1:

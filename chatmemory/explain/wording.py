@@ -145,8 +145,8 @@ def decapitalized(words: str) -> str:
 
 
 def seqs(numbers: Sequence[int]) -> str:
-    """Return numbers of messages as text: `#26`, `#26 and #27`, `#26, #27 and #30`, or `#26 to
-    #40`.
+    """Return numbers of messages as text: `#26`, `#26 and #27`, or `#26, #27 and #30`. More than
+    four become `#26 to #40` or `#26, #28, #31 and 5 more`.
     """
     names = [named(number) for number in numbers[:LISTED_SEQS]]
     if len(numbers) > LISTED_SEQS:
@@ -164,7 +164,7 @@ def policy_name(policy: Policy | None) -> str:
 
 def policy_words(policy: Policy | None, before: Policy | None = None) -> str:
     """Return a policy with its limit and options: `Token window 1,000, trimmed to 60 % when full`.
-    For None, it is `the client’s own`.
+    For None, the text begins with `the client’s own`.
 
     If the previous policy `before` is given, its options that `policy` lacks follow as `no longer
     …`. A changed estimator is also named.

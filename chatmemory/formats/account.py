@@ -193,8 +193,8 @@ class Account(Sequence[JsonValue]):
         """Yield what was lost when the records were read as the transcript `read`.
 
         A property of a record is one loss if its words are in no message. If no message was read
-        from a record, and the format does not know where its words are, the whole record is one
-        loss. Records with a mark other than "read" are left out.
+        from a record, and the format does not know where the record has words, the whole record is
+        one loss. Records with a mark other than "read" are left out.
 
         `content_of` and `kinds` are fields of `Format`.
         """

@@ -12,7 +12,7 @@ was edited meanwhile, it is written with its new texts:
   original string is longer than the text, such as a data URL, the hole also has the properties
   `before` and `after`: the rest of the string.
 - An original value replaces a written value only if the writer still writes that value. If the
-  value has a text with a hole, only its shape must be the same.
+  original value has a hole, it is enough that the written value has the same shape.
 
 Differences are JSON values:
 
@@ -78,8 +78,7 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
 
 
 def texts_in(value: JsonValue, name: str = "") -> Iterator[str]:
-    """Yield the strings in a JSON value that are texts by the names of their properties, such as
-    "content".
+    """Yield each string in a JSON value whose property has a name for texts, such as "content".
 
     `name` is the name of the property that has the whole value.
     """

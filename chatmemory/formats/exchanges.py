@@ -456,6 +456,6 @@ class _Counted(Iterable[JsonValue]):
 def at_value(n: int, read: Transcript) -> Transcript:
     """Return the transcript, with `n` as the `turn` of all its losses.
 
-    `n` is the index of the JSON value in the file from which the transcript was read.
+    The transcript was read from one JSON value of a file. `n` is the index of this value.
     """
     return replace(read, losses=tuple(replace(each, turn=n) for each in read.losses))

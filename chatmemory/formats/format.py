@@ -219,8 +219,8 @@ class Format:
 
     Finding:
 
-    - `find`: returns the conversation in a JSON value. It must return None for other formats: if a
-      caller names the format "auto", it also detects the format.
+    - `find`: returns the conversation in a JSON value, or None if the value is in another format.
+      If a caller names the format "auto", `find` also detects the format.
     - `claims`: if given, detects the format for "auto" instead. It returns whether a value can only
       be of this format. Then `find` may accept more values.
     - `find_each`: returns every conversation of a value that `find` accepts.

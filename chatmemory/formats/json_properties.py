@@ -55,8 +55,8 @@ def dict_in(value: JsonValue, name: str) -> JsonDict:
 
 
 def text_in(value: JsonMap, *names: str) -> str | None:
-    """Return the first text among these properties that is not empty. If there is none, return ""
-    or None.
+    """Return the first text among these properties that is not empty. If there is none, return the
+    last property: "", or None if it is missing or null.
 
     Properties that are missing or null are skipped. Raises InvalidMessage if another property
     before this text is no string.

@@ -313,8 +313,8 @@ def _part(part: JsonValue) -> Content | None:
 
 
 def file_content(file: JsonDict) -> Content:
-    """Return a PDF file as content. If its data are missing, return a text with the name of the
-    file.
+    """Return a file as content: a PDF by its data or its URL. Any other file becomes a placeholder
+    text with its id, URL or name.
     """
     data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):

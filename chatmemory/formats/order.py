@@ -58,8 +58,8 @@ def time_of(turn: JsonValue) -> float | None:
 
 
 def seconds_of(value: JsonValue) -> float | None:
-    """Return a time as seconds since 1970, or None. Reads a number of seconds or milliseconds, or
-    text in ISO 8601.
+    """Return a time as seconds since 1970. The value is a number of seconds or milliseconds, or
+    text in ISO 8601. None for any other value.
     """
     if isinstance(value, bool):
         return None

@@ -157,7 +157,9 @@ class PartWriter(Writer):
         return [part for content in contents if (part := self.part(content)) is not None]
 
     def text_or_parts(self, contents: Sequence[Content | None]) -> JsonValue:
-        """Return contents as parts. A single text is returned as a string."""
+        """Return contents as parts. A single text is returned as a string. Without parts, the
+        result is "".
+        """
         if len(contents) == 1 and isinstance(contents[0], TextContent):
             return contents[0].text
         return self.parts(contents) or ""
@@ -265,9 +267,9 @@ class TurnReader(Reader):
         """Return the value for `ReadMessage.joins`: whether to tell the writer to join a message to
         the previous message.
 
-        `joins` says whether both messages were read from one JSON value. Without a value, the
-        writer joins two tool results in a row, and no other messages. So the result is None if the
-        writer would do what `joins` says anyway, else `joins`.
+        `joins` says whether both messages were read from one JSON value. By default, the writer
+        joins two tool results in a row, and no other messages. The result is None if `joins` says
+        the same as this default, else `joins`.
         """
         last = self.messages[-1].message if self.messages else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
@@ -318,8 +320,8 @@ class TurnWriter(PartWriter):
     """Base class that writes JSON values whose parts are under the name `within_turn`.
 
     The original types of parts are in a message's attribute with the format's name, if a reader
-    kept them. For a tool result, `type` there is the type of its part. For an AI message, `types`
-    has the types of the parts for its tool calls, by call id.
+    kept them. In this attribute of a tool result, `type` is the type of the result's part. In that
+    of an AI message, `types` has the types of the parts for its tool calls, by call id.
     """
 
     within_turn: ClassVar[str]

@@ -258,10 +258,8 @@ class Writer(_Conversion, ABC):
         return written
 
     def with_difference(self, read: ReadMessage) -> ChatMessage:
-        """Return the message of `read`, with the details of its JSON values that no field of a
-        message has.
-
-        These details are in an attribute with the name of the format.
+        """Return the message of `read`. If its JSON values have details for which a message has no
+        field, they are kept in an attribute with the name of the format.
         """
         message = read.message
         differs = difference(self._written(message), [*read.values], sources_of(message))

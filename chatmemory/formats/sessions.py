@@ -115,7 +115,8 @@ class SessionReader(ABC):
 
     def lack(self, what: str, times: int = 1) -> None:
         """Record that the current record lacks `what`, which it should have. The rest of the record
-        counts as read, unlike after `miss`: its words that are in no message are reported as lost.
+        counts as read: words in it that are in no message are reported as lost, too. `miss` alone
+        would mark the whole record as reported.
         """
         if times:
             self.account_for_record()
@@ -190,7 +191,7 @@ def branch_of(
 
     - `outer`: the `Account` of `main`, which marks the records that were read. The branch's own
       records are marked in it, so that they are no losses of `main`.
-    - `read_way`: reads the path.
+    - `read_way`: returns the conversation along the path, given an `Account` of all records.
     - `own`: the indexes of the records that only the branch has.
     """
     account = Account(outer)

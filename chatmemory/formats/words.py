@@ -153,8 +153,8 @@ def plain_name(name: str) -> str:
 
 
 def misplaced_objects(value: JsonValue) -> JsonValue:
-    """Return the objects in a value where a text, a number or a list of texts is expected. None or
-    [] if there are no objects.
+    """Return the objects in a value where a text, a number or a list of texts is expected: an
+    object itself, or the objects and lists in a list. None for any other value.
     """
     if isinstance(value, list):
         return [each for each in value if isinstance(each, dict | list)]

@@ -10,7 +10,9 @@ from chatmemory.api.guard import Resource
 
 
 class Root(Resource):
-    """The URLs of the lists of the API and of its documents, by name."""
+    """The URLs of the conversations, of the OpenAPI document and of its Swagger page, named
+    `memories`, `schema` and `docs`.
+    """
 
     schema = None  # type: ignore[assignment]  # the document describes these URLs themselves
 
