@@ -34,8 +34,8 @@ class Newest(Generic[Key, Value]):
         return found[0] if found else None
 
     def put(self, key: Key, value: Value, size: int) -> None:
-        """Store a value of a `size`, and drop the oldest values while the cache is over its
-        bounds.
+        """Store a value of a `size`. Drop the oldest values while the cache has too many values, or
+        while their sizes together are too large.
         """
         with self._lock:
             self._size += size - self._values.pop(key, (value, 0))[1]

@@ -179,7 +179,7 @@ class DayRow:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """The calls of a model in the last days, and a link that shows only these calls.
+    """The calls of a model in the last 14 days, and a link that shows only these calls.
 
     `is_chosen` means that the page already shows only these calls.
     """
@@ -194,7 +194,7 @@ class ModelRow:
 @dataclass(frozen=True)
 class ListedCall:
     """A row of the list of model calls. `cost` is the formatted cost of the call, or "" if unknown.
-    `stands_out` is its error or its prefix change in words, or "".
+    The property `stands_out` is the error or the prefix change of the call in words, or "".
     """
 
     call: ModelCall
@@ -228,7 +228,7 @@ class CallsPage:
 
     @cached_property
     def newest(self) -> list[ListedCall]:
-        """The newest calls that fit the filter, except for calls of deleted conversations."""
+        """The newest 30 calls that fit the filter, without calls of deleted conversations."""
         found = list(self.which.rows().order_by("-at", "-memory", "-n")[:NEWEST])
         ids = {call.memory_id for call in found}
         known = set(Memory.objects.filter(in_list("id", ids)).values_list("pk", flat=True))
@@ -240,7 +240,7 @@ class CallsPage:
 
     @cached_property
     def all(self) -> CallTotals:
-        """The totals of all calls in the last days, whatever the filter."""
+        """The totals of all calls in the last 14 days, whatever the filter."""
         return self._sum(self._totals.values())
 
     @cached_property
@@ -265,7 +265,8 @@ class CallsPage:
     @property
     def title(self) -> str:
         """The title, such as `100 calls today, cost $0.74`. While no price is known, the title has
-        the number of input tokens instead of money.
+        the number of input tokens instead of money. Without calls today, the title counts the calls
+        of the last 14 days.
         """
         if not self.today.calls:
             return f"No calls today, {counted(self.all.calls, 'call')} in {DAYS} days"
@@ -320,8 +321,8 @@ class CallsPage:
 
     @property
     def models(self) -> list[ModelRow]:
-        """The models of the last days with their totals, most input tokens first. If the filter has
-        a day, only the calls of this day count.
+        """The models of the last 14 days with their totals, most input tokens first. If the filter
+        has a day, only the calls of this day count.
         """
         found: dict[str, CallTotals] = defaultdict(CallTotals)
         for (day, model), totals in self._totals.items():
@@ -371,7 +372,7 @@ def percent(totals: CallTotals) -> str:
 
 
 def short(number: int) -> str:
-    """Format a number briefly: `812`, `12 k` or `3.1 M`."""
+    """Format a number briefly: `9,812`, `12 k` or `3.1 M`."""
     if number < 10_000:
         return f"{number:,}"
     if number < MILLION:

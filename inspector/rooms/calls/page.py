@@ -70,8 +70,8 @@ _KINDS = {"system": "system", "result": "results"}
 
 
 class Tool(NamedTuple):
-    """A tool of the request: its tokens in each request, and how often the model has called it so
-    far.
+    """A tool of the request. `tokens` is the size of its definition, which each request sends.
+    `calls` is how often the model has called the tool so far.
     """
 
     name: str
@@ -83,7 +83,8 @@ class Change(NamedTuple):
     """A line about what changed since the previous call, with its text and tokens. `seq` is the
     number of the message in the conversation; 0 if there is none.
 
-    `kind` is same (shared prefix), break (prefix change), off (no longer sent) or on (new).
+    `kind` is same (shared prefix), break (prefix change), off (no longer sent) or on (new). `glyph`
+    is the mark for the kind of message (see `MessageStyle`), or "".
     """
 
     kind: str
@@ -109,8 +110,9 @@ class ShownMessage(NamedTuple):
     """A message of the request, at index `place`.
 
     - `number` is its number in history, or "" if the message is not in history.
+    - `role`, `glyph` and `is_code` are the style for its kind (see `MessageStyle`).
     - `can_be_redacted` means that the message is not in history and its text is still there.
-    - `more` is the number of characters that are not shown.
+    - `text` is the beginning of its text; `more` is the number of characters that are not shown.
     - `is_after_break` marks the first message behind the shared prefix, if the prefix changed.
     """
 
@@ -237,8 +239,8 @@ class CallPage:
 
     @property
     def overhead(self) -> int:
-        """The number of tokens that a request has besides its messages, as chatmemory's estimator
-        counts them. 0 for a request without messages.
+        """The number of tokens that chatmemory's estimator adds once to each request, besides
+        messages and tools. 0 for a request without messages.
         """
         if not self.call.rows:
             return 0

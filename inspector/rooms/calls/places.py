@@ -1,5 +1,5 @@
-"""Encodes the list of a model call as a text of references to messages. Only calls whose messages
-are not a window of the conversation have such a list.
+"""Encodes the messages that a model call sent as a text of references. Only calls whose messages
+are not a window of the conversation have such a text.
 
 A reference is the seq of a message in history, or `~` and the number of a `CallMessage`, which is
 not in history. `7s12` is message 7 as a cleared tool result of 12 tokens. Consecutive references

@@ -99,28 +99,30 @@ def newest_in(view: ConversationState) -> ModelCall | None:
 
 
 def newest_calls(memory_id: str, size: int) -> list[ModelCall]:
-    """Return the newest calls of a conversation, the newest first."""
+    """Return up to `size` calls of a conversation, the newest first."""
     return newest_without_bodies(memory_id, size)
 
 
 def newest_of_all(size: int) -> list[ModelCall]:
-    """Return the newest calls of all conversations, the newest first."""
+    """Return up to `size` calls of all conversations together, the newest first."""
     return list(ModelCall.objects.without_bodies().order_by("-at", "-memory", "-n")[:size])
 
 
 def newest_dropped(prefix: str | None = None) -> list[DroppedCalls]:
-    """Return how many calls were not stored, by reason and sender, the newest first. With a
-    `prefix`, only calls that came with API tokens for this prefix count.
+    """Return up to 100 counts of calls that were not stored, one for each reason and sender. The
+    count with the newest such call comes first. With a `prefix`, only calls that came with API
+    tokens for this prefix count.
     """
     rows = DroppedCalls.objects.order_by("-last_at", "pk")
     return list((rows.filter(prefix__startswith=prefix) if prefix else rows)[:LISTED])
 
 
 def mentions_on(view: ConversationState) -> Mentions | None:
-    """Look for the phrase that somebody searches on a conversation's page, in messages that calls
-    sent and that are not in history. Return their number and a call that sent one of them.
+    """Search the messages that calls sent and that are not in history, for the phrase in the search
+    of a conversation's page. Return how many of them have the phrase, and the newest call that sent
+    one. The call is None if it is not among the last 100 calls.
 
-    None without a phrase, or if no such message has the phrase.
+    Return None without a phrase, or if no such message has the phrase.
     """
     phrase = searchable(view.query.room_parameters.get("find", ""))
     if not phrase:
@@ -175,15 +177,17 @@ def one_call(memory_id: str, n: int) -> RebuiltCall:
 
 
 def call_compared_with(call: ModelCall) -> ModelCall | None:
-    """Return the call with which a call is compared: the newest earlier call of the conversation
-    whose messages are stored, or None.
+    """Return the call with which `call` is compared: the newest of the conversation's earlier calls
+    that have stored messages. None if there is none.
     """
     rows = _before(call).filter(~Q(places="") | Q(step__isnull=False))
     return rows.order_by("-at", "-n").first()
 
 
 class KnownCall(NamedTuple):
-    """The newest call that this process has stored in a conversation, cached with its prompt."""
+    """The newest call that this process has stored in a conversation, cached: its number (`n`), its
+    time and its prompt.
+    """
 
     n: int
     at: datetime
@@ -230,7 +234,7 @@ def _stays(memory_id: str, n: int | None) -> QuerySet[Stay]:
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:
-    """Return the messages that a request continues if it names `call`, such as by
+    """Return the messages that a later request continues when it names `call`, such as by
     `previous_response_id`: the messages of `call` and its answer.
 
     The instructions of `call` are left out, because they apply to one request only.

@@ -72,8 +72,10 @@ class RecordedCall(NamedTuple):
     `answer_step` also has the answer. `answer_step` is None without an answer, and both are None if
     the call was not written.
 
-    - `request` and `answer` are the entries of these messages.
-    - `places` are the messages of the request, for comparisons.
+    - `request` and `answer` are the window's entries for the messages of the request and the
+      answer.
+    - `places` has a `Place` for each message of the request, to compare the prompt with the next
+      one.
     - `continues` means that nobody has changed the conversation since the previous call that this
       process recorded.
     """
@@ -142,7 +144,8 @@ def record_call(
     Raises OthersDecide, and the exceptions of `update_messages`.
 
     If the program sends an earlier answer back in a slightly different form, memory keeps the
-    stored answer. `prefix` limits which conversations the sender's API token can reach.
+    stored answer. `prefix` is the beginning of all IDs that the sender's API token can reach. It is
+    stored, but not checked here.
     """
     request, answer = storable_messages(request), storable_messages(answer)
     window = _WINDOWS.get(memory_id)

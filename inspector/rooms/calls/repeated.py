@@ -64,7 +64,9 @@ _NEWEST: Newest[tuple[str, bytes], _Beginning] = Newest()
 
 
 def read_body(body: bytes, name: str) -> ReadBody:
-    """Decode the body of a request. `name` is the member of the request that has its messages."""
+    """Decode the body of a request. `name` is the name of the member that has the request's
+    messages, such as `messages`.
+    """
     for known in _NEWEST.values():
         if known.name == name and body.startswith(known.key[1]):
             if found := _continued(known, body):

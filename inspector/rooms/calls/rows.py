@@ -26,7 +26,7 @@ def place_of(key: str) -> tuple[str, int] | None:
 
 
 def newest_without_bodies(memory_id: str, size: int) -> list[ModelCall]:
-    """Return the newest calls of a conversation, the newest first. Their columns `difference` and
+    """Return up to `size` calls of a conversation, the newest first. Their columns `difference` and
     `response` are not read until they are used.
     """
     condition = "memory_id = %(id)s ORDER BY at DESC, n DESC LIMIT %(size)s"
@@ -47,9 +47,10 @@ def run_of(memory_id: str, cursor: CursorWrapper) -> CallRun | None:
 
 
 def keep_last_step(memory_id: str, prefix: str, last_step: int) -> None:
-    """Store the number of the last step that calls have written to a conversation. `prefix` is the
-    beginning of the IDs that the API token can reach. It is stored if the conversation has no row
-    about its calls yet.
+    """Store the number of the last step that calls have written to a conversation.
+
+    If the conversation has no row about its calls yet, the new row also gets `prefix`: the
+    beginning of all IDs that the API token of the calls can reach.
     """
     with database.cursor() as cursor:
         statement = "UPDATE chatmemory_calls_callrun SET last_step = %s WHERE memory_id = %s"

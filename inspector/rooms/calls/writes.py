@@ -1,9 +1,9 @@
 """Stores model calls: their messages, and one row for the rest of each call.
 
-1. A first transaction stores the messages in the ledger, if model calls created the conversation.
-Otherwise the call gets a list of its own (see `beside`), and the ledger is unchanged. 2. The
-difference between the request and its messages is computed without a lock. 3. A second transaction
-writes the row. If it fails, the call can be stored again.
+- A first transaction stores the messages in the ledger, if model calls created the conversation.
+  Otherwise the call gets a list of its own (see `beside`), and the ledger is unchanged.
+- Then the difference between the request and its messages is computed without a lock.
+- A second transaction writes the row. If this transaction fails, the call can be stored again.
 
 A call that already has a row is not stored again.
 """
@@ -113,9 +113,10 @@ class Stored:
 def store(call: NewCall, prefix: str = "", actor: str = "") -> Stored:
     """Store a model call in its conversation, and return its conversation and number.
 
-    `prefix` limits which conversations the sender's API token can reach. Raises ChatMemoryError if
-    the call cannot be stored, for example while its conversation is being imported, and
-    DatabaseError.
+    `prefix` limits which conversations the sender's API token can reach.
+
+    Raises DatabaseError, and ChatMemoryError if the call cannot be stored. An example is a
+    conversation that is being imported.
     """
     key = key_of(call.key, prefix)
     if place := place_of(key):
@@ -442,8 +443,8 @@ def _count_no_more(keys: Iterable[str], prefix: str) -> None:
 
 
 def forget_old_calls() -> None:
-    """Delete calls that are older than the setting INSPECTOR["CALL_DAYS"] allows. Their messages in
-    history stay.
+    """Delete calls that are older than the setting INSPECTOR["CALL_DAYS"] allows, and old counts of
+    calls that were not stored. The messages of the calls in history stay.
     """
     days = inspector_configuration().CALL_DAYS
     if not days:

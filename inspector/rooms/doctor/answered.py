@@ -17,7 +17,7 @@ SHOWN = 5  # conversations
 
 class AnsweredError:
     """Presents an error message that somebody has pasted. If `is_known`, a rule of the linter
-    already explains the error, and all parts are empty.
+    already explains the error: then all properties are empty.
     """
 
     def __init__(self, error: str, is_known: bool = False) -> None:

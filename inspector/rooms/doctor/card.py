@@ -1,6 +1,6 @@
-"""The doctor's parts of other pages. The conversation page gets the answers of providers in use,
-and a warning at the top. On the overview, rows and sentences name messages that left memory before
-the model saw them.
+"""What the doctor shows on other pages. The conversation page gets the answers of providers in use,
+and a warning at the top. The overview gets words for messages that left memory before the model saw
+them.
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ class Choices:
         return bool(self.by_prefix)
 
     def of(self, memory_id: str) -> InUse:
-        """Return the providers in use for a conversation."""
+        """Return the providers in use for a conversation: those of the longest prefix that fits the
+        ID, or none if no prefix fits. While nobody has chosen, return all providers.
+        """
         prefixes = [prefix for prefix in self.by_prefix if memory_id.startswith(prefix)]
         return self.by_prefix[max(prefixes, key=len)].use if prefixes else self._unset
 
@@ -201,7 +203,7 @@ def _choice(row: ProvidersInUse) -> Choice:
 
 def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> None:
     """Store which providers are in use for conversations whose IDs begin with a prefix. Raises
-    UnstorableText, and InvalidValue, such as for an unknown provider, or if a setting names the
+    UnstorableText. Raises InvalidValue for an unknown provider, or if a setting names the
     providers.
     """
     _check(prefix, actor)

@@ -173,10 +173,11 @@ def known_diagnosis(state: StoredState) -> KnownDiagnosis:
 def diagnosis_of_rows(
     memory_id: str, step: int, seqs: Sequence[int], known: Mapping[int, ChatMessage]
 ) -> KnownDiagnosis:
-    """Return the diagnosis of a window that is not stored, such as in a simulation.
+    """Return the diagnosis of a window that is not stored, such as in a simulation. Windows of more
+    than 2,000 messages get no diagnosis.
 
-    `seqs` are the messages of the window. Messages that are not in `known` are read from the
-    conversation.
+    `seqs` are the messages of the window, and `step` is the step to name in the diagnosis. Messages
+    that are not in `known` are read from the conversation.
     """
     if len(seqs) > AT_ONCE:
         return KnownDiagnosis(None, _too_many(len(seqs)))

@@ -148,8 +148,8 @@ class MendLine(Line):
 def list_to_copy(case: Case, providers: Sequence[str]) -> str:
     """Describe a rejected window for the developer of the client that decides the window.
 
-    The first lines name the problem and the conversation. Then each message has a line with its
-    position and role. The texts of messages are left out.
+    The first lines name the problem and the conversation. Then each of the first 30 messages has a
+    line with its position and role. The texts of messages are left out.
     """
     problem = case.problem
     title = wording.decapitalized(words.problem_title(problem.rule))
@@ -196,9 +196,9 @@ def mends(
     """Return a line for each kind of repair that would solve problems of rejected windows.
     Conversations that only their client can change have lines of their own.
 
-    The line with the most conversations whose problem began today comes first. Five lines are
-    shown, and the rest are folded. Lines with fewer than three conversations and no problem from
-    today are folded, too, unless there are only such lines.
+    The line with the most conversations whose problem began today comes first. At most five lines
+    are shown, and the rest are folded. Lines with fewer than three conversations and no problem
+    from today are folded, too, unless there are only such lines.
 
     `midnight` is the beginning of today. `is_used` is True if people have chosen the providers in
     use; then the lines are red. `everywhere` counts conversations of the site by value, such as a

@@ -70,6 +70,7 @@ class Line(ABC):
     """A line of the doctor's page: conversations that the same change would repair. An opened line
     shows the first few conversations.
 
+    - `title` and `why` are its words, and `count` is the number of its conversations.
     - `verb` is the label of the button for this change; "" if no installed feature can make it.
     - `action` is the URL of a preview of the change, and `fields` are its parameters.
     - `address` is the URL of a page with all conversations of the line; "" if there is no such

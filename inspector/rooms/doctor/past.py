@@ -117,8 +117,8 @@ def counting(rule: str = "") -> Callable[[str, str], bool]:
     """Return a function that tells whether a past rejection of a window still counts: one of the
     rejecting providers is in use.
 
-    The function takes a conversation's ID and the detail of a case, such as
-    `openai:orphan_result!`. With a `rule`, only rejections for this rule count.
+    The function takes a conversation's ID and the detail of a case. The detail names one or more
+    providers, such as `openai:orphan_result!`. With a `rule`, only rejections for this rule count.
     """
     made = choices()
     signs = "".join(MARKS.values())

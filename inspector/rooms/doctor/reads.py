@@ -185,8 +185,8 @@ def unexamined(id_prefix: str = "") -> MemoryQuerySet:
 
 
 def ill_conversations(provider: str = "") -> Iterator[IllConversation]:
-    """Yield all conversations with a problem for the providers in use, or for the named provider,
-    sorted by ID.
+    """Yield each conversation with a problem for any provider, sorted by ID. Its diagnosis is
+    limited to the providers in use, or to the named provider, and may be empty.
     """
     made = choices().naming(provider)
     rows = _minded("").select_related("keptdiagnosis").order_by("id")

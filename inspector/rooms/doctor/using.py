@@ -34,8 +34,8 @@ class InUse:
         return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
 
     def refusing(self, provider: str) -> list[str]:
-        """Return the names of the rules that a model in use enforces, but not every model of the
-        provider. Such a model rejects windows that break the rule.
+        """Return the names of the rules that a model in use enforces, although other models of the
+        provider do not. The model in use rejects windows that break such a rule.
         """
         laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
         models = self.models[provider]

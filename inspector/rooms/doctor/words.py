@@ -195,8 +195,10 @@ def issue_title(issue: Issue) -> str:
 
 
 def cause_title(providers: str, rule: str) -> str:
-    """Return the title of a provider's rule: `OpenAI: a tool call without its result`. `providers`
-    are names separated by commas; either argument may be "".
+    """Return the title of a provider's rule: `OpenAI: a tool call without its result`.
+
+    `providers` are names separated by commas. If it is "", only the rule is named. If `rule` is "",
+    the title is `Memory that providers would reject`.
     """
     names = provider_names([each for each in providers.split(",") if each]) if providers else ""
     title = problem_title(rule) if rule else "Memory that providers would reject"
@@ -297,7 +299,7 @@ SHORT = "A limit smaller than the largest recorded turn"
 def short_verb(found: Sequence[TooSmallLimit]) -> str:
     """Return the label of the button that raises too small limits.
 
-    Its preview shows the costs of higher limits and of sending everything.
+    The button opens a preview with the costs of higher limits and of sending everything.
     """
     return "Raise the limit…" if len(found) == 1 else f"Raise {len(found):,} limits…"
 

@@ -12,8 +12,8 @@ from chatmemory.reading.history import message_row
 
 
 def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
-    """Return the copies of a message in the branches of its conversation. With `chosen`, only in
-    these branches.
+    """Return the copies of a message in the branches of its conversation. With `chosen`, return
+    only copies in these branches.
 
     A copy has the same content and the same time as the message. For a message that is not in
     history, such as a summary, the time is not compared.

@@ -205,8 +205,8 @@ class CompactionOf:
 class Compactions:
     """The stored compactions of the conversations that match a filter.
 
-    - `matching` is the number of matching conversations with a compaction. The newest 2,000 of them
-      are read: `conversations` is the number that was read.
+    - `matching` is the number of matching conversations with a compaction. Only the 2,000 of them
+      that changed last are read: `conversations` is the number that was read.
     - `measured` are the compactions in these conversations. `left_out` is the number of compactions
       that cannot be measured, and are not among them.
     - `corpus` has the conversations by which rare terms are recognized.

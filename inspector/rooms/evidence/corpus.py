@@ -92,7 +92,7 @@ class Corpus:
         return self.headline is Level.TOLD or self.has_few(digest)
 
     def has_few(self, digest: int) -> bool:
-        """Return whether few conversations mention a term."""
+        """Return whether at most two conversations mention the term with this digest."""
         return self.mentions[digest] <= RARE
 
 

@@ -187,7 +187,8 @@ def bars_in_words(bars: Sequence[TermsBar], needed: int) -> str:
 
 def tails_of(evidence: StoredEvidence) -> list[int]:
     """Return the sizes of the last messages that the bars compare with the summary, in tokens, such
-    as 10,000 and 20,000. Only sizes smaller than the window before the compaction are returned.
+    as 10,000 and 20,000. Only sizes smaller than the window before the compaction are returned; all
+    sizes if that window's size is unknown.
     """
     before = evidence.tokens_before
     return [tokens for tokens in TAILS if before is None or tokens < before]

@@ -115,7 +115,7 @@ class IncidentsAt:
 
 def row_of(memory: Memory, read: ReadValues) -> KeptRow | None:
     """Return the stored row with the incidents of a conversation, or None if none is stored. `read`
-    caches the row for the page.
+    is a cache: a page that passes the same `read` again causes no second query.
     """
     if "kept incidents" not in read:
         read["kept incidents"] = kept_row(memory)

@@ -45,8 +45,8 @@ def settled_part(
     """Return the incidents or lost terms up to the last settled message; None if no message is
     settled.
 
-    If no further message was settled since the row `before` was stored, `read` returns them from
-    this row. Otherwise, `find` computes them up to the seq of the last settled message.
+    If no further message was settled since the row `before` was stored, `read` takes the result
+    from this row. Otherwise, `find` computes the result up to the seq of the last settled message.
     """
     settled = settled_until(memory.last_seq)
     if not settled:

@@ -40,7 +40,8 @@ class Shown(NamedTuple):
 
 
 def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[JsonDict]:
-    """Return cards with masked texts for the incidents of users and tools, at most the newest 50.
+    """Return cards with masked texts for incidents, at most the newest 50. Incidents in which the
+    assistant used a fact that was not in memory get no card.
 
     An incident gets a card only if the file has its message, its step, and the step at which the
     fact left memory.
@@ -50,8 +51,8 @@ def incident_cards(shown: Shown, advice: AdviceCard | None) -> list[JsonDict]:
 
 
 def step_of_incident(memory_id: str) -> int | None:
-    """Return the step of the newest known incident of a user or a tool, or None if there is no such
-    incident.
+    """Return the step of the newest known incident that can get a card (see `incident_cards`). None
+    if there is no such incident.
     """
     steps = [each.step for each in known_incidents(memory_id) if _has_card(each)]
     return steps[-1] if steps else None

@@ -1,5 +1,5 @@
 """The kinds of terms that are recognized by their form and masked, such as card numbers. Names of
-people have no form.
+people have no such form, so they are not recognized.
 
 Each kind has a pattern for the normal form of a text (see `normal`), and a check of each match,
 such as the check digits of a card. docs/masks.md has what each kind finds, as measured by tests.

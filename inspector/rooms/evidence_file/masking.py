@@ -87,8 +87,8 @@ class Masker:
     def text(self, text: str, most: int | None = None) -> str:
         """Return a text with chosen terms and words masked.
 
-        With `most`, the text is cut after that many characters. A term across the cut is masked as
-        a whole.
+        With `most`, only the first `most` characters of `text` are used; with marks, the result can
+        be longer. A term across the cut is masked as a whole.
         """
         most = len(text) if most is None else most
         return self._masked(text[: most + MARGIN], most)

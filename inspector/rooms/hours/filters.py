@@ -54,8 +54,8 @@ def cases_on(day: str, name: str) -> dict[str, int] | None:
 
 
 def times_of(value: str) -> tuple[int, int] | None:
-    """Return the start and the end of a day such as `2026-01-31` or an hour such as
-    `2026-01-31T14`, in seconds since 1970. Return None for another text.
+    """Return the start and the end of a day or an hour, in seconds since 1970. `value` is such as
+    `2026-01-31`, `2026-01-31T14` or `today`. Return None for another text.
     """
     if value == "today":
         value = f"{timezone.localdate():%Y-%m-%d}"

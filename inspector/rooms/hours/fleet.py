@@ -166,7 +166,7 @@ def grouping(split: str, known: Mapping[str, Known]) -> Callable[[str], str]:
 
 def labels_with_few_values(known: Iterable[Known]) -> list[str]:
     """Return the names of the labels by which grouping is useful: labels that have few different
-    values.
+    values, and that at least three conversations have.
 
     Labels that change with a deployment, such as `release`, come first. Then come the labels that
     the most conversations have.

@@ -98,7 +98,7 @@ class Row:
 @dataclass(frozen=True)
 class Choices:
     """The grouping (`split`) and the period (`span`) that a strip shows now. `splits` and `spans`
-    offer the others: name, words and link of each.
+    have all that can be chosen, including these: name, words and link of each.
     """
 
     split: str

@@ -31,10 +31,11 @@ def recall(
     cost of each limit.
 
     Choose the conversations by the `prefix` of their ids, which may be one whole id, or by a label.
-    Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. The cost is
-    relative to sending everything. `input`, `cached` and `write` are the prices of a million
-    tokens: of input, of cached input, and of writing the cache. With `provider` (openai,
-    anthropic), the cost follows the rules of the provider's cache, such as its shortest prompt.
+    Write `limits` like token_window:4000,low_water=0.5,message_window:20,everything. An option such
+    as low_water=0.5 belongs to the limit before it. The cost is relative to sending everything.
+    `input`, `cached` and `write` are the prices of a million tokens: of input, of cached input, and
+    of writing the cache. With `provider` (openai, anthropic), the cost follows the rules of the
+    provider's cache, such as its shortest prompt.
     """
     for text in (prefix, label):
         check_words(text, "a prefix or a label")

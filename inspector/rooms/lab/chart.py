@@ -267,7 +267,8 @@ class Frontier:
     @property
     def worth(self) -> tuple[str, str, str, str] | None:
         """The part of the chart where policies hold enough facts and save enough, as x, y, width
-        and height. None if no cost on the chart is low enough.
+        and height. The goals of the advice say what is enough. None if no cost on the chart is low
+        enough.
         """
         most = 1 - self._advice.goals.saving
         if most <= self._least_cost:

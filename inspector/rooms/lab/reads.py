@@ -218,8 +218,8 @@ def state_of(row: Memory) -> str:
 
 
 def group_of(row: Memory) -> str:
-    """Return the group of a conversation: its first label, else the beginning of its ID up to a
-    separator, else OTHERS.
+    """Return the group of a conversation: its first label by name, such as `team:billing`. Without
+    a label, return the beginning of its ID up to a separator, such as `acme-`, else OTHERS.
 
     The label that a branch gets automatically is not used as a group.
     """
@@ -264,8 +264,8 @@ def fleet(query: FleetQuery) -> Fleet:
 
 @one_snapshot()
 def loss_examples(measured: Iterable[Measured], policy: Policy) -> list[LossExample]:
-    """Return the conversations that would lose the most facts under a policy, each with one lost
-    fact.
+    """Return up to five conversations that would lose the most facts under a policy, each with one
+    lost fact.
 
     Only the latest messages of a very long conversation are searched.
     """
@@ -284,8 +284,9 @@ def measured_now(query: FleetQuery, chosen: Sequence[Chosen]) -> dict[Chosen, Me
     """Return the figures of each chosen conversation, as known now. `figures` is None if no figures
     are known.
 
-    The figures come from the conversation's row if it is up to date and has all policies of the
-    query. Otherwise they come from an earlier computation for the same query, if there was one.
+    The figures come from the stored row of the conversation if it is up to date and has all
+    policies of the query. Otherwise they come from an earlier computation for the same query, if
+    there was one.
     """
     tried = tried_of(query)
     kept = {each.id: each for each in kept_figures([each.id for each in chosen])}

@@ -49,7 +49,9 @@ _LONG_TEXT = declared_pattern(r"(\"\"\"|''').*?\1", re.DOTALL)
 
 
 class Ask(StrEnum):
-    """The kinds of questions that a step can ask."""
+    """The kinds of questions that a step can ask. LEAVES: which messages leave? CHOOSE: which of
+    the choices is right? LIMIT: which is the smallest limit that keeps a message or a fact?
+    """
 
     LEAVES = "leaves"  # click the messages that leave
     CHOOSE = "choose"  # choose one answer
@@ -173,10 +175,11 @@ class Lesson:
 
 
 class InvalidLesson(Exception):
-    """Raised for a file that is no valid lesson. `path` leads to the faulty value, such as ("step",
-    2, "why").
+    """Raised for a file that is no valid lesson. `path` leads to the faulty value. In a path,
+    tables are counted from 0: ("step", 1, "why") is the field `why` of the second step.
 
-    For a file that is no valid TOML, `path` is empty and `line` is the number of the faulty line.
+    For a file that is too large, or no valid TOML, `path` is empty. Then `line` is the number of
+    the faulty line, or 1.
     """
 
     def __init__(self, path: Path, why: str, line: int = 0) -> None:
@@ -187,7 +190,7 @@ class InvalidLesson(Exception):
 
     @property
     def field(self) -> str:
-        """The path of the faulty value in words: `step 2, why`."""
+        """The path of the faulty value in words: ("step", 1, "why") is `step 2, why`."""
         words = "".join(f" {p + 1}" if isinstance(p, int) else f", {p}" for p in self.path)
         return words.removeprefix(", ")
 
@@ -425,8 +428,8 @@ def _listed(names: Collection[str]) -> str:
 
 def lesson_line(path: Path, text: str) -> int:
     """Return the line number of a field in the `text` of a lesson's file. `path` leads to the
-    field, such as ("step", 2, "why"). If the field is missing, return the line where its table
-    begins.
+    field: ("step", 1, "why") is the field `why` of the second step. If the field is missing, return
+    the line where its table begins.
     """
     short = _LONG_TEXT.sub(lambda found: "\n" * found[0].count("\n"), text)
     lines = [line.partition("#")[0].replace(" ", "") for line in short.splitlines()]

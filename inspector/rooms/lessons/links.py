@@ -1,7 +1,7 @@
 """Links between pages of lessons: on this site, in a frame on another site, and in a file.
 
-Browsers keep no cookies for a frame, so its URLs carry the learner's progress. In a frame, there
-are no links to the playground and to pages that need an account.
+Browsers keep no cookies for a frame, so the URLs in a frame carry the learner's progress. In a
+frame, there are no links to the playground and to pages that need an account.
 """
 
 from __future__ import annotations

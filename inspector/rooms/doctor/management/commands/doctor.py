@@ -31,6 +31,7 @@ class Command(ReportCommand):
         cannot be read are named on standard error.
 
         Only problems for the given `provider` count; if it is "", problems for any provider in use.
+        `model` is a model of this provider; None means its models in use.
         """
         named = f"{provider}:{model}" if provider and model else provider
         for memory_id, diagnosis in diagnoses(self._unreadable, named):
