@@ -48,8 +48,8 @@ def _model(data: Toml, source: str, as_of: date) -> KnownModel:
 
 
 def names_of_models(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression `pattern`, which matches names of models. It is compiled at its
-    first use. Tests try it on hostile texts.
+    """Return `pattern`, a regular expression for names of models, as a pattern object. The object
+    is compiled at its first use. Tests try the pattern on hostile texts.
     """
     return declared_pattern(pattern, family="names of models")
 
@@ -60,8 +60,8 @@ def known_model(name: str | None) -> KnownModel | None:
 
 
 def smallest_prompt(names: Iterable[str]) -> int | None:
-    """Return the number of tokens that a prompt may have if all of these models are to accept it.
-    None if a model is unknown, or if `names` is empty.
+    """Return the most tokens that a prompt may have so that all of these models accept it. None if
+    a model is unknown, or if `names` is empty.
     """
     found = [known_model(name) for name in names]
     known = [each.prompt for each in found if each is not None]

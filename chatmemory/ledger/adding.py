@@ -72,7 +72,8 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     Attributes may differ. Of a redacted message, only the type is compared.
 
     Raises PolicyRequired, PolicyUnavailable, EstimatorUnavailable and DuplicateClientId.
-    OversizedMessage, NoRoomBesidePins and WindowTooLarge have the index of the message.
+    OversizedMessage, NoRoomBesidePins and WindowTooLarge tell, as `index`, the position of the
+    message in `messages`.
     """
     policy = required_policy(recorder.memory.id, recorder.policy)
     known = _stored_messages(recorder.memory, messages)
@@ -323,7 +324,7 @@ def is_counted_quickly(messages: Iterable[ChatMessage]) -> bool:
     """Return whether it is faster to count these messages than to query the conversation's
     estimator.
 
-    True for short texts, if the project has no estimators of its own.
+    True for short texts, if no estimators are registered besides those of OpenAI's models.
     """
     return not ESTIMATORS and sum(len(text_of(each)) for each in messages) <= SHORT
 
@@ -359,7 +360,7 @@ class Recount:
 
     def put_into(self, recorder: Recorder) -> None:
         """Put the counted messages into the recorder's window. Does nothing if the conversation has
-        changed since.
+        changed since they were counted.
         """
         if is_unchanged(recorder.memory, self.memory):
             recorder.window.refill(self.entries)

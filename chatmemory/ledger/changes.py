@@ -39,15 +39,15 @@ class ChangeResult:
     """The result of one change of a conversation.
 
     - `kind`, `step`: the kind and the number of the step; `step` is None if nothing changed.
-    - `seq`: the number of the message that was added, pinned, redacted or already known.
+    - `seq`: the number of the message that was added, pinned, redacted or already known; else None.
     - `arrived`, `evicted`: the messages that came into the window, and those that left. Messages
       that were only moved are in neither.
     - `before`, `after`: the totals of the window.
     - `last_seq`: the newest seq before the change. Arrivals up to it return from the history.
     - `policy`: the policy in force after the change.
-    - `policy_before`: the policy by which the change first evicts messages; None if a client
-      decided. For an add, it is the policy before the add, because LangChain4j reads the limit
-      twice.
+    - `policy_before`: the policy that trims the window first; None if a client decided. An add
+      trims by this policy before the append, and by `policy` afterwards, because LangChain4j reads
+      the limit twice.
     - `replaced`: for a stored step that changed the policy, the policy before it, or None if
       unknown. None for any other change.
     - `pinned`: if an added message left at once, the totals of the pinned messages.

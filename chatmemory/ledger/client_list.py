@@ -115,8 +115,8 @@ class Replacement:
     - `old`: the entries of the window, with their messages.
     - `transition`: its arrivals are the whole list, and its evictions the messages that the policy
       trims.
-    - `before`, `payloads`: the contents of the messages, to compare them: of the old window, and of
-      the new list. Redacted messages have no attributes in either.
+    - `before`, `payloads`: the contents of the messages of the old window, and of the new list, to
+      be compared. Redacted messages have no attributes in either.
     - `by_client`: whether the list comes from a client of the bare store protocol.
     """
 
@@ -259,7 +259,8 @@ class Replacement:
         """Return the positions of the new list at which a message may return from the history. Each
         has the reasons for which the message may have left.
 
-        With `is_first`, the conversation has no history yet, so the result is empty. In a list for
+        With `is_first`, the conversation has no history yet, so the result is empty. It is also
+        empty if the new list only drops the first old messages and appends new ones. In a list for
         `set_messages`, every message that is not in the window may return, for any reason. In a
         client's list, the position decides: a message after the last known message is probably new.
         """

@@ -86,8 +86,9 @@ class CompactionPreview:
 
     - `covered`: the seqs of the messages that would leave.
     - `change`: the result that `compact` would return.
-    - `terms`: the exact terms that the summary does not contain.
-    - `appended`: how many of the first `terms` would be appended to the summary.
+    - `terms`: exact terms that the summary does not contain, the most important first. There are at
+      most 50, or as many as `append_terms` if that is more.
+    - `appended`: how many of the `terms` would be appended to the summary, from the first on.
     - `beside`: how many of the `terms` are also in a message that stays.
     """
 

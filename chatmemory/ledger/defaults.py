@@ -77,8 +77,8 @@ def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | N
     """Return the policy for a new conversation: `policy`, or if that is "default", the default
     policy of the id.
 
-    Raises InvalidValue if the id has no default policy, and PolicyUnavailable if its kind is not
-    installed.
+    With "default", raises InvalidValue if the id has no default policy. Raises PolicyUnavailable if
+    the kind of the default policy is not installed.
     """
     if policy != "default":
         return policy

@@ -21,8 +21,8 @@ class Deletion(NamedTuple):
     def covers(self, step: int, head: str) -> bool:
         """Return whether the deleted conversation may have had the digest `head` after this step.
 
-        True for any digest of a step before the last, because the entry has only the digest of the
-        last step. False if the entry has no digest.
+        False if the entry lacks the number of steps or the digest. Otherwise True for any digest of
+        a step before the last: the entry does not have these digests.
         """
         if not isinstance(self.steps, int) or not isinstance(self.head, str):
             return False

@@ -37,8 +37,8 @@ def left_for(entry: Entry, before: Sequence[tuple[str, list[Entry]]]) -> list[En
     evicted.
 
     `before` has the kind and the evicted messages of the last two steps, the newest first. If the
-    older step cleared tool results, these are returned as well if the index says that it was made
-    for them (`Index.of`).
+    older step cleared tool results, and the index was made for them, too (`Index.of`), they are
+    also returned.
     """
     index = index_of(entry.message)
     of = sorted(index.of) if index else []

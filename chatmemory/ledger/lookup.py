@@ -48,7 +48,8 @@ class StoredId(NamedTuple):
 
 
 def stored_ids(rows: MemoryQuerySet, *columns: str) -> Iterator[SqlRow]:
-    """Yield the StoredId of each conversation, then the values of `columns`, ordered by id.
+    """Yield a row for each conversation, ordered by id: the StoredId, followed by the values of
+    `columns`.
 
     An id that is not UTF-8 would make a whole query of SQLite fail, so ids are read as bytes.
     """

@@ -12,9 +12,9 @@ a higher one, except pinned messages and a leading system message. So a query re
 many rows as the window has.
 
 *ordered_from* is the number of a stay. Stays with higher numbers are surely in the order of their
-ranks. If the first stay of the window has a higher number, this number is the lowest in the window,
-and becomes `oldest`. Otherwise `oldest` keeps its value, which may be lower than necessary, but is
-still right.
+ranks. If the number of the window's first stay is above `ordered_from`, it is the lowest in the
+window. Then it becomes `oldest`. Otherwise `oldest` keeps its value, which may be lower than
+necessary, but is still right.
 """
 
 from __future__ import annotations

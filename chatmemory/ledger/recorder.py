@@ -106,8 +106,8 @@ class Recorder:
         by_client: bool = False,
         note: str = "",
     ) -> ChangeResult:
-        """Record a transition that was decided on `window`, and put its policy in force. Returns
-        the result.
+        """Record a transition that was decided on the recorder's window, and put the transition's
+        policy in force. Returns the result.
 
         `sent` is the added message, with its client id and time. With `by_client`, the client
         decided the change, and no policy. `note` is the note of the step.
@@ -333,7 +333,7 @@ class Recorder:
 
     def leave_out(self, terms: Collection[str]) -> ChangeResult | None:
         """Renew the index, as a step, so that it leaves out exactly these terms. Returns None if
-        there is no step, such as without an index.
+        nothing changes, such as without an index.
 
         The index is the message that lists terms of evicted messages.
         """

@@ -229,8 +229,8 @@ def storable_additions(messages: Iterable[ChatMessage | NewMessage]) -> Storable
 def storable_messages(messages: Iterable[ChatMessage]) -> Storable[ChatMessage]:
     """Return the messages as a list. Raises an error for a message that cannot be stored.
 
-    The errors are InvalidMessage, UnstorableText, and MessageTooLarge, which has the index of the
-    message.
+    The errors are InvalidMessage, UnstorableText and MessageTooLarge. The last tells, as `index`,
+    the position of the message in `messages`.
     """
     if isinstance(messages, Storable):
         return messages

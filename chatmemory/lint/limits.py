@@ -204,8 +204,10 @@ class Order:
         return allowed is None or self.role(turn) in allowed.split()
 
     def at_last(self, sent: ProviderWindow) -> Iterator[Fault]:
-        """Yield a fault if the last message has a role that must not end the list. The fault is
-        pending: the window has it only until the next message comes.
+        """Yield a fault if the last message has a role that must not end the list. A message with
+        tool calls, or one that the model continues (`prefix`), is no fault.
+
+        The fault is pending: the window has it only until the next message comes.
         """
         last = sent.listed[-1] if sent.listed else None
         is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)

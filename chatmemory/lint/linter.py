@@ -94,15 +94,16 @@ def repair(
 
 
 def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
-    """Return the index of the AI message at the end of a window whose tool calls still wait for
-    results. None if no tool call waits.
+    """Return the index of the AI message whose tool calls still wait for results at the end of a
+    window. Only tool results follow it. None if there is no such message.
     """
     return waiting_turn(turns_of(messages, OPENAI))
 
 
 def waiting_turn(turns: Iterable[Turn]) -> int | None:
-    """Return the position of the AI message at the end of a window whose tool calls still wait for
-    results. None if no tool call waits. A `Turn` is one message here.
+    """Return the position of the AI message whose tool calls still wait for results at the end of a
+    window. Only tool results follow it. None if there is no such message. A `Turn` is one message
+    here.
     """
     dangling = ProviderWindow(turns, OPENAI).pairing.dangling
     return next((each.call.position for each in dangling if each.before is None), None)

@@ -54,7 +54,7 @@ class Past:
     """The stays of a conversation's messages, from step `known_from` on.
 
     `read_ids` takes numbers of messages, and returns the tool call ids that each message makes or
-    answers. Messages can be missing from its result.
+    answers. Its result lacks messages whose ids cannot be read.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the second system message came.
+    """Return the step at which the second of the system messages `seqs` came.
 
     None if a system message left at or after this step. Also None if the first message of `seqs`
     came after this step.
@@ -237,8 +237,9 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the later one of two messages came. For rules about a tool result
-    that does not follow its tool call, and about a second result. None if the step is uncertain.
+    """Return the step at which the later one of the first two messages of `seqs` came. For rules
+    about a tool result that does not follow its tool call, and about a second result. None if the
+    step is uncertain.
     """
     one, other = (past.stay(seq) for seq in seqs[:2])
     if other.type is _AI and not other.has_calls:
@@ -251,8 +252,9 @@ def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_what_follows_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the first message of `seqs` came. For rules about a missing next
-    message. None if the step is uncertain, such as when a next message has left.
+    """Return the step at which the first message of `seqs` came. For rules that this message breaks
+    because what must follow it is missing. None if the step is uncertain, such as when a message
+    directly after it has left.
     """
     stay = past.stay(seqs[0])
     behind = (each.rank for each in past.window if each.rank > stay.rank)

@@ -2,7 +2,7 @@
 
 Another package on PyPI is called chatmemory, too. Both packages install into the same folder, and
 the package installed later replaces `__init__.py`. This module reports the conflict, because it is
-the first module of this library that either `__init__.py` imports.
+imported early, whichever of the two `__init__.py` is there.
 """
 
 import sys

@@ -155,7 +155,8 @@ def _sought(parts: Iterable[str]) -> Sought:
 
 def is_code(part: str) -> bool:
     """Return whether a word looks like a code, such as `A-1182`: it has a digit, or a separator
-    inside. It also has at least LEAST_CODE characters besides its separators.
+    inside. It neither begins nor ends with a separator, and has at least LEAST_CODE characters
+    besides its separators.
     """
     inside = part.strip(SEPARATORS)
     has_separator = any(each in SEPARATORS for each in inside)

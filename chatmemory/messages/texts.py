@@ -101,8 +101,9 @@ BEFORE_FACT = 40
 
 
 def quoted(text: str, fact: str) -> str:
-    """Return the part of a text around a fact, on one line and at most QUOTED characters long. If
-    the fact is near the beginning, or not in the text, this is the beginning of the text.
+    """Return the part of a text around a fact, on one line: at most QUOTED characters, and "…"
+    where text is cut off. This is the beginning of the text if the first QUOTED characters contain
+    the fact, or the text does not.
     """
     words = " ".join(text.split())
     place = words.find(fact)
@@ -112,8 +113,8 @@ def quoted(text: str, fact: str) -> str:
 
 
 def question_in(text: str) -> str:
-    """Return at most QUOTED characters of a text, on one line, that end with the last question
-    mark, or else with the end of the text. If the beginning is cut off, "…" comes first.
+    """Return the part of a text up to its last question mark, or without one, up to its end. It has
+    at most QUOTED characters, on one line. If the beginning is cut off, "…" comes before them.
     """
     words = " ".join(text.split())
     end = words.rfind("?") + 1 or len(words)

@@ -53,9 +53,10 @@ class LastLeft:
 
 @dataclass(frozen=True)
 class FeedItem:
-    """The latest evictions of one conversation, as an entry of the feed.
+    """The latest evictions of one conversation, as an entry of the feed: a series without a pause
+    of more than 10 minutes.
 
-    - `count`: the number of messages that left memory, from `since` to `at`.
+    - `count`: the number of messages that adds evicted, from the time `since` to the time `at`.
     - `last`: the newest of these messages, which left at `step`.
     - `by_client`: whether the client decided the eviction at `step`.
     """

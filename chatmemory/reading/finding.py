@@ -205,8 +205,8 @@ def best_matches(
     """Return the best match of the words in each conversation, by conversation id. Conversations
     without a match are left out.
 
-    A message with the words as one phrase is best. Then messages of users and tools come first,
-    then messages in memory, then later messages.
+    A message with the words as one phrase is best. Between equals, the speaker decides (users and
+    tools first), then whether memory has the message, then the higher seq.
 
     Only the latest 100 matches are compared. If the model does not see the best of them, older
     pinned messages and system messages are compared, too. `hidden` maps conversation ids to the

@@ -22,7 +22,7 @@ class IndexInMemory:
     @cached_property
     def terms(self) -> dict[int, tuple[str, ...]]:
         """The terms in the index, by the seqs of the evicted messages that contained them. A term
-        that many messages contained is only under the newest of these messages.
+        that very many messages contained is only under the newest 8 of them.
         """
         found: dict[int, list[str]] = {}
         for row in self.index.listed:

@@ -65,7 +65,7 @@ WORDS_AMONG = 20  # the last messages, read if the very last one is synthetic
 class OverviewRow:
     """A conversation in a list. `snippet` is the beginning of its newest message.
 
-    - `mention`: the best match of a search in its messages.
+    - `mention`: the best match of a search in its messages; None without a search or a match.
     - `window`: the window, if it is over its limit; else None.
     - `flags`: the causes for attention that rows of the overview show.
     """

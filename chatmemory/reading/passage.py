@@ -77,7 +77,7 @@ class PassageStep(NamedTuple):
 @dataclass
 class PastWindow:
     """The window between two steps. `held` maps numbers of stays to the stays, in the order of the
-    window.
+    window. `tokens` is the sum of their tokens.
 
     `broken` is the lowest rank at which the window has changed since `begin` was called. None if
     messages were only appended.
@@ -177,7 +177,7 @@ class Passage:
 
     @cached_property
     def messages(self) -> Mapping[int, ChatMessage]:
-        """The messages that were in memory after `from_step`, by seq."""
+        """The messages that were in memory right after `from_step` or at any later step, by seq."""
         seqs = {each.seq for each in self.held}
         rows = Message.objects.filter(database.in_list("seq", seqs), memory=self.memory)
         return {row.seq: read_message(row) for row in rows.order_by("seq")}

@@ -173,9 +173,10 @@ class MessageDetail:
 
     - `tokens`: the token count when the message was added. A stay can have another count.
     - `frame`: the stored JSON of the message without the `text`.
-    - `attributes`: the JSON of a system message's attributes, which are stored separately.
+    - `attributes`: the JSON of a system message's attributes, which are stored separately; else
+      None.
     - `origin`: SAID for a message of the history, SYNTHETIC for one that is not in history.
-    - `client_id`: the id that the client gave the message.
+    - `client_id`: the id that the client gave the message, or None.
     - `redacted`: the step that redacted the message, or None.
     """
 
@@ -232,8 +233,8 @@ class MessageDetail:
         return ended[-1] if ended else None
 
     def tokens_at(self, step: int) -> int:
-        """Return the message's tokens in memory at `step`; if it is not in memory then, its tokens
-        when it last left.
+        """Return the message's tokens in memory at `step`. If it is not in memory then, return its
+        tokens when it last left; before it ever came, its `tokens`.
         """
         counted = [stay.tokens for stay in self.stays if stay.entered_step <= step]
         return counted[-1] if counted else self.tokens

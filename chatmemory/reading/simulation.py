@@ -78,7 +78,8 @@ class Simulation:
     - `index`: the new index of exact terms, or None. `renewed` are the seqs of the index messages
       that it replaced.
 
-    Simulated messages have the next seqs, and `entered_step` 0.
+    Simulated messages have the next seqs, or as drafts -1, -2, and so on. Their `entered_step` is
+    0.
     """
 
     changes: tuple[ChangeResult, ...]

@@ -288,8 +288,8 @@ class StepPoint:
 
 
 class StepPoints(dict[int, StepPoint]):
-    """Points by step. They are kept while the ledger stays as it is, and equal only themselves: so
-    pages can keep what they make of them.
+    """Each `StepPoint` by its step number. The same object is returned again while the ledger is
+    unchanged, and is equal to no other. So pages can keep what they make of this object.
     """
 
     __eq__ = object.__eq__
@@ -298,8 +298,8 @@ class StepPoints(dict[int, StepPoint]):
 
 @dataclass
 class StepSample(StepPoint):
-    """A step of the timeline. `seqs` are its new messages. If there is only one, it is the
-    `arrival`.
+    """A step of the timeline. `seqs` are its new messages. `arrival` is the new message if there is
+    only one, else None.
 
     `left_step` is the step at which the arrival last left memory, up to the step that the page
     shows; None if it did not leave.
@@ -313,7 +313,7 @@ class StepSample(StepPoint):
 @dataclass(frozen=True)
 class StepSamples:
     """The steps of a timeline. `part` has consecutive steps. `outline` has all steps of the
-    conversation, or of a long one steps at equal distances, by number.
+    conversation, by number. Of a long conversation, it has only steps at equal distances.
 
     `stays` are the stays of the arrivals in `part`.
     """

@@ -206,8 +206,9 @@ class Command(DatabaseCommand):
         return made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Compare the stored steps with a file of heads, which are the digests of the newest steps.
-        Returns the contradictions. Raises CommandError if the file has no heads.
+        """Compare the stored steps with a file of heads: the digests of the steps that were the
+        newest when the file was written. Returns the contradictions. Raises CommandError if the
+        file has no heads.
         """
         try:
             content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()

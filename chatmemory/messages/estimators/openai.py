@@ -174,8 +174,8 @@ class OpenAiTokenCountEstimator:
 
 
 def text_parts(text: str) -> Iterator[str]:
-    """Yield a text in parts of at most LONGEST_RUN characters. A part ends at the end of a word if
-    it can.
+    """Yield a text in parts of at most LONGEST_RUN characters. A part ends at the end of a word, if
+    a word ends near the limit.
     """
     start = 0
     while len(text) - start > LONGEST_RUN:
