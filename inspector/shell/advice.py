@@ -52,8 +52,9 @@ def models_in_use() -> list[str]:
 
 
 def goals_in_use(context: int | None = None, *, spares_users: bool = False) -> Goals:
-    """Return what a policy must achieve on this site to be advised, such as the least saving.
-    `context` is the context window in tokens, by default the smallest of the models in use.
+    """Return what a policy must achieve on this site to be advised, such as how much it must save
+    at least. `context` is the context window in tokens, by default the smallest of the models in
+    use.
 
     With `spares_users`, only policies are advised under which no user has to repeat a fact.
     """
@@ -99,7 +100,8 @@ class AdviceCard:
     @property
     def cost_of_today(self) -> str:
         """A sentence that compares the cost of today's policy with sending everything. The reason
-        for a higher cost follows, if it is known. "" if the cost is unknown.
+        for a higher cost follows, if it is known. "" if the cost is unknown, or if everything is
+        sent today.
         """
         cost = words.cost_of_today(self.advice)
         cause = self.cause
@@ -142,8 +144,8 @@ class AdviceCard:
 
     @property
     def repair_url(self) -> str:
-        """The URL of the repair if a provider would reject the window; else "". Also "" if no room
-        for repairs is installed.
+        """The URL of the repair if a provider would reject the window; else "". Also "" for several
+        conversations, and if no room for repairs is installed.
         """
         is_refused = self.advice.verdict is Verdict.REFUSED
         return page_url("repair", self.memory_id) if is_refused and self.memory_id else ""
@@ -203,7 +205,9 @@ class AdviceCard:
 
     @property
     def offers_kept(self) -> bool:
-        """Whether pages may offer the policy of `kept`; see `offers`."""
+        """Whether pages may offer the policy of `kept`; see `offers`. If `kept` is None, they may,
+        unless a client decides the window.
+        """
         return not self.of_client if self.kept is None else self.offers(self.kept)
 
     def offers(self, option: Option) -> bool:
@@ -334,9 +338,7 @@ class Preview:
 
     @property
     def unknown(self) -> str:
-        """For an unknown effect: the sentence that pages show instead, which says why it is
-        unknown.
-        """
+        """The sentence that pages show if the effect is unknown. It says why."""
         return words.unknown_effect(self.effect)
 
     @property

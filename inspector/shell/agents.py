@@ -71,6 +71,6 @@ def check_words(text: str, what: str) -> None:
 
 
 def short(text: str) -> str:
-    """Return the beginning of a text on one line. If the text is cut, "…" follows."""
+    """Return a text on one line, cut after 400 characters. If the text is cut, "…" follows."""
     words = " ".join(text[: 2 * TEXT].split())
     return words if len(words) <= TEXT else f"{words[:TEXT]}…"

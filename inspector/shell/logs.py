@@ -35,8 +35,9 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a log record as a JSON object: time, level, logger, message, request_id, the plain
-    values of `extra=`, and an error with its causes.
+    """Formats a log record as a JSON object: time, level, logger, the first line of the message,
+    request_id, trace_id (during a trace), the plain values of `extra=`, and an error with its
+    causes.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -120,8 +120,8 @@ class ChosenPrices:
 
     @property
     def prices(self) -> Prices:
-        """The prices to calculate with. A missing input price counts as 1, so that costs are
-        relative.
+        """The prices to calculate with. With cache prices of a provider, a missing input price
+        counts as 1, so that costs are relative. Without cache prices, tokens are compared.
         """
         whole = self.input or ONE
         cached, write = self.cached, self.write
@@ -151,7 +151,7 @@ class ChosenPrices:
 
     @property
     def answer(self) -> Decimal:
-        """The price of one output token."""
+        """The price of one output token, not of a million; 0 if it is unknown."""
         return (self.output or Decimal(0)) / MILLION
 
     @property

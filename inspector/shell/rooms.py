@@ -1,6 +1,7 @@
 """The installed rooms of the site, and functions that call their hooks for pages and agents.
 
-If a hook fails, the error is logged, and the page says in a line that the room is not available.
+If a hook that adds parts to a page fails, the error is logged, and a line says that the room is not
+available.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ConversationQuery:
 
     - `at`: the step to show; None for the newest step.
     - `msg`: the number of the selected message; -2 for the second draft of a simulation.
-    - `before`, `after`: bounds of the shown part of the history.
+    - `before`, `after`: show the part of the history just before or after this message number.
     - `other`: a step to compare with.
     - `past`: only differences in messages with a greater number are listed.
     - `replay`: whether to find the limit that would have kept the selected message, even in a long

@@ -208,7 +208,8 @@ def chosen_display(context: Context) -> SafeString:
 def to(
     page: ShownPage, at: int | None = None, keeps: bool = True, **chosen: int | str | None
 ) -> SafeString:
-    """Return the HTML attributes of a link to another view of the page, with and without HTMX.
+    """Return the HTML attributes of a link to another view of the page. The link works with and
+    without HTMX.
 
     `at` is the step; None for the shown step. With `keeps`, the URL keeps the parameters of
     highlights. `chosen` are further URL parameters.
@@ -370,8 +371,8 @@ def middle(text: str, most: int) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """Return how long ago a time was: `now`, `8 s ago`, `2 min ago`, `3 h ago`. For an earlier
-    time, return the date.
+    """Return how long ago a time was: `now`, `8 s ago`, `2 min ago`, `3 h ago`. For a time a day
+    ago or earlier, return the date.
     """
     seconds = int((timezone.now() - moment).total_seconds())
     for limit, unit, words in ((5, 1, "now"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):

@@ -81,7 +81,7 @@ def now(request: HttpRequest) -> HttpResponse:
     """Show the parts of the overview that change live: numbers, rows, and the latest evictions.
 
     `?id=` names the conversations in the rows of the open page, which keep their order. Evictions
-    after `?seen=` are marked as new.
+    after the time `?seen=` (microseconds since 1970) are marked as new.
     """
     query = OverviewQuery.read(request.GET.dict())
     listed = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
@@ -185,7 +185,9 @@ def open_conversation(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def bulk(request: HttpRequest) -> HttpResponseBase:
-    """Perform an action on the chosen conversations, then redirect to the filtered overview."""
+    """Label, delete, export or count the chosen conversations. A deletion is first confirmed on a
+    page. After a deletion or a label, redirect to the filtered overview.
+    """
     form = BulkForm(request.POST)
     if not form.is_valid():
         return _refused(request, form, first_problem(form))

@@ -89,8 +89,8 @@ class StepTexts:
         ]
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
-        """Return the board of this step. After a question about a limit, the board shows memory
-        under the chosen limit.
+        """Return the board of this step. With `is_revealed` and a question about a limit, the board
+        shows memory under the learner's limit. Without an `answer`, this is the correct limit.
         """
         if is_revealed and self.moment.tries:
             limit = answer.value if answer else self.moment.keeping

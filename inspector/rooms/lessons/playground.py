@@ -180,7 +180,9 @@ class Playground:
 
 
 def pack(script: str) -> str:
-    """Compress a script for a URL. Raises InvalidValue if the script is too long."""
+    """Compress a script for a URL. Raises InvalidValue if the script is too long or is not valid
+    Unicode.
+    """
     _check(script)
     try:
         content = script.encode()

@@ -91,8 +91,9 @@ class LessonMoment(Happening):
     """A step of a lesson as played: memory before and after the step. The first step has the
     `number` 1.
 
-    `to_come` are the messages of the lesson after the last summary so far. A term that occurs in
-    them was needed after the summary. Without a summary, they are the messages after this step.
+    `to_come` are the messages of the lesson after the last summary so far, including those that
+    have arrived since. A term that occurs in them was needed after the summary. Without a summary,
+    they are the messages after this step.
     """
 
     number: int

@@ -63,7 +63,7 @@ FACTS: dict[str, Fact] = {
 
 
 def number_word(number: int) -> str:
-    """Return a small number as a word, such as `six`; a larger number in digits."""
+    """Return a number up to twelve as a word, such as `six`; a larger number in digits."""
     return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
 
 
@@ -200,7 +200,7 @@ def picked_in(parameters: QueryDict) -> frozenset[int] | None:
 
 def number_in(parameters: QueryDict, name: str, most: int) -> int | None:
     """Return the number in a URL parameter, or `most` if the number is greater. Return None if the
-    parameter is not a number.
+    parameter is missing, is not a number, or has more than 6 digits.
     """
     number = number_in_text(parameters.get(name, ""), DIGITS)
     return None if number is None else min(number, most)

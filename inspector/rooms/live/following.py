@@ -52,8 +52,8 @@ class Newest(NamedTuple):
     """The newest step of a conversation. `made` is the time at which the conversation was created.
     `kept` grows when derived data is stored.
 
-    For ALL_CONVERSATIONS, `step` is the time of the newest change or erasure, and `made` is None.
-    Times are in microseconds.
+    For ALL_CONVERSATIONS (the ID that stands for all conversations), `step` is the time of the
+    newest change or erasure, and `made` is None. Times are in microseconds.
     """
 
     step: int

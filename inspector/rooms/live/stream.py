@@ -118,7 +118,8 @@ def close_streams() -> None:
 
 
 async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
-    """Send an event for each new step after `sent`, until the watcher has left.
+    """Send an event with the newest step whenever there are steps after `sent`, until the watcher
+    has left.
 
     If only derived data is new (more than `kept`), the event is `kept` instead of `step`. If the
     watcher wakes without news, a comment is sent. Readers ignore comments, but proxies would close

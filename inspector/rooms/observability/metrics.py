@@ -158,16 +158,16 @@ def memory_changed(
 
 
 def problems_found(new: tuple[str, ...], **_: object) -> None:
-    """Signal receiver for `problems_found`: count the provider rules that memories have newly
-    broken.
+    """Signal receiver for `chatmemory.signals.problems_found`: count the provider rules that
+    memories have newly broken.
     """
     for rule in new:
         _problems.labels(rule).inc()
 
 
 def begin_cases() -> None:
-    """Set the counters for conversations that need attention to 0. So Prometheus sees the first
-    case as an increase.
+    """Create the counters for conversations that need attention, with the value 0. So Prometheus
+    sees the first case as an increase.
     """
     for flag in flags():
         if flag.line and flag.alarm.is_fault:
@@ -175,14 +175,14 @@ def begin_cases() -> None:
 
 
 def cases_found(cause: str, **_: object) -> None:
-    """Signal receiver for `cases_found`: count a conversation that newly needs attention, by
-    `cause`.
+    """Signal receiver for `chatmemory.signals.cases_found`: count a conversation that newly needs
+    attention, by `cause`.
     """
     _cases.labels(cause).inc()
 
 
 def incidents_found(new: Mapping[str, int], **_: object) -> None:
-    """Signal receiver for `incidents_found`: count new incidents by kind."""
+    """Signal receiver for `chatmemory.signals.incidents_found`: count new incidents by kind."""
     for kind, count in new.items():
         _incidents.labels(kind).inc(count)
 

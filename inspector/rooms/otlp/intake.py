@@ -65,7 +65,9 @@ class Otlp(Guarded):
     def perform_content_negotiation(
         self, request: Request, force: bool = False
     ) -> tuple[BaseRenderer, str]:
-        """Answer in the content type of the request. The Accept header is ignored."""
+        """Use JSON for errors and ignore the Accept header. Other answers have the content type of
+        the request.
+        """
         return JSONRenderer(), JSON
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:

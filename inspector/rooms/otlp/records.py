@@ -39,9 +39,10 @@ class Record:
     """A span, or a log record that belongs to a span. IDs are in hexadecimal, and times in
     nanoseconds.
 
-    - `name`: the name of a span; `event`: the name of a log record's event.
+    - `name`: the name of a span; `event`, `body`: the event's name and the content of a log record.
     - `scope`: the library that made the record.
     - `error`: the message of a failure, or "".
+    - `start`, `end`: since 1970; `end` equals `start` if the end is not known.
     - `lost`: the number of attributes that the sender has left out.
     """
 

@@ -56,8 +56,8 @@ class MemoryRemembers(Resource):
     def get(self, request: Request, memory_id: str, parameters: Parameters) -> Response:
         """Check whether memory has a phrase.
 
-        Messages after the step `at` are ignored. If a number occurs only within a longer term, the
-        answer names that term.
+        Messages after the step `at` are ignored. If the phrase is a number that occurs only within
+        a longer term, the answer names that term.
         """
         state = conversation_state(memory_id, ConversationQuery(at=parameters.get("at")))
         search = search_for(state, parameters["phrase"])

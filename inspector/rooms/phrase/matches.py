@@ -117,7 +117,8 @@ class PhraseDepartures:
 
 @dataclass(frozen=True)
 class Similar:
-    """Texts that are similar to a searched phrase, for a phrase that is not in memory.
+    """Texts that are similar to a searched phrase that is not in memory, or only within longer
+    terms.
 
     - `nearest`: a part of the phrase that messages contain, if no message contains the whole
       phrase.

@@ -35,8 +35,8 @@ HEADINGS = {
 class FoundMention:
     """A message that contains the phrase, as listed on the page.
 
-    `step` is the step at which the message left memory, or the later step at which it arrives. None
-    if the message is in memory.
+    `step` is the step at which the message left memory. For a message that arrives after the shown
+    step, it is the step of the arrival. None if the message is in memory.
     """
 
     def __init__(self, search: PhraseSearch, row: MessageDetail) -> None:
@@ -83,8 +83,8 @@ class SearchResult:
 
     @property
     def test(self) -> str:
-        """Python code that tests whether memory has the phrase at the shown step; "" if no message
-        contains the phrase.
+        """Python code that tests whether memory has the phrase at the shown step; "" in a
+        simulation, at step 0, and if no message contains the phrase.
         """
         state, phrase, matches = self._search
         if state.is_simulated or not matches.speakers or state.step.detail is None:

@@ -51,7 +51,9 @@ def owner_of(entry: str) -> str:
 
 
 def messages_of(memory_id: str, entries: Sequence[SavedEntry]) -> dict[int, ChatMessage]:
-    """Return the messages of the history for the given log entries, by seq."""
+    """Return the messages of the history from the first to the last of the given log entries, by
+    seq. Messages of entries between them are included.
+    """
     if not entries:
         return {}
     first = min(entry.first_seq for entry in entries)

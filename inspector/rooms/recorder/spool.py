@@ -83,7 +83,8 @@ def waiting(folder: Path, size: int | None = None) -> list[Path]:
     """Return up to `size` files of the spool whose calls can be stored, the oldest first. Without
     `size`, return all of them.
 
-    Files to which a running proxy still writes are left out: the proxy holds a lock on them.
+    Files to which a running proxy still writes are left out: the proxy holds a lock on them. Old
+    files without calls are removed.
     """
     with os.scandir(folder) as files:  # thousands may wait
         names = [each.name for each in files]

@@ -9,7 +9,7 @@ from inspector.shell.state import ConversationState
 
 
 def parts(view: ConversationState) -> Iterator[Part]:
-    """Yield the note about the repair that the URL names, if it is the newest step."""
+    """Yield the note about the repair that the URL names, if this repair is the newest step."""
     row = (
         view.step.detail.row
         if view.step.detail and view.is_live and not view.is_simulated

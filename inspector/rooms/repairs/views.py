@@ -120,8 +120,8 @@ def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair_many(request: HttpRequest) -> HttpResponse:
-    """Show a preview of the repairs of all conversations that break one of the rules in the
-    parameter `rule`, such as a rule of OpenAI.
+    """Show a preview of the repairs of the conversations (at most 500) that break one of the rules
+    in the parameter `rule`, such as a rule of OpenAI.
 
     A POST with the versions of the previewed conversations (field `versions`) repairs them. With
     the field `snap`, their policies also get the option *start at a user message*.
@@ -175,8 +175,8 @@ def _mendable(asked: QueryDict, visit: Visit) -> list[str]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def raise_limits(request: HttpRequest) -> HttpResponse:
-    """Show the conversations whose limit is smaller than their largest turn, each with a policy to
-    set instead.
+    """Show the conversations (at most 500) whose limit is smaller than their largest turn, each
+    with a policy to set instead.
 
     This policy has a higher limit, or sends everything if that is better in every way. A POST with
     the shown `policies` sets them.

@@ -241,7 +241,7 @@ class SqliteIndex(TextIndex):
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Create the triggers that update the index. Do nothing if there is no index: if its
+        """Create the triggers that update the index. Do nothing without an index, such as after its
         migration was undone.
         """
         if PLACES not in self._table_names():

@@ -75,8 +75,8 @@ class ComparedColumn:
       "30 messages"; "" if it is unknown.
     - `try_it`: the URL that adds a policy with this limit to the comparison; "" if the page does
       not offer this policy, or compares it already.
-    - `can_use`: whether the page offers to set this policy. It does not if a client decides the
-      window, or if another option is better in every way.
+    - `can_use`: whether the page offers to set this policy. False for the policy in force, if a
+      client decides the window, and if another option is better in every way.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -227,7 +227,7 @@ class ComparePage:
     @property
     def with_pick(self) -> str:
         """The URL that adds the advised policy to this comparison; "" if no policy is advised, or
-        if it is compared already.
+        if the advised policy is sending everything or is compared already.
         """
         pick = self.card.advice.pick if self.card else None
         return self.query.plus(pick.policy) if pick else ""
@@ -396,8 +396,8 @@ class ComparePage:
 
     @property
     def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
-        """Yield each message before the chosen position: its row, its icon, and one text for each
-        policy. The text is such as "left at #12", or "" while the message is in memory.
+        """Yield the messages in `Comparison.rows`: for each, its row, its icon, and one text for
+        each policy. The text is such as "left at #12", or "" while the message is in memory.
         """
         for row in self.found.rows:
             entry = self.found.history.entries[row.position]

@@ -31,7 +31,8 @@ CHANGED = "The conversation has changed meanwhile. Look at the new preview, then
 
 @require_safe
 def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Compare the policies of `?policy=` for a conversation, after its first `?at=` messages.
+    """Compare the policies of `?policy=` for a conversation. `?at=` is the position to look at: the
+    number of messages before it.
 
     `?phrase=` follows a phrase. `?as=csv` and `?as=json` return only the numbers. A URL may also
     have the parameters of the conversation page: `?find=` is then the phrase, and `?at=` a step.

@@ -134,7 +134,7 @@ class DraftForm(forms.Form):
 
     @property
     def unknown_role(self) -> tuple[int, str] | None:
-        """The number of the first line of a script that has an unknown role, from 1, and this role.
+        """The number (from 1) of the first line with an unknown role in a script, and this role.
         None if all roles are known.
         """
         data = self.cleaned_data
@@ -176,8 +176,8 @@ class DraftForm(forms.Form):
         return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
 
     def revised(self, trial: WhatIf, current: Policy | None) -> WhatIf:
-        """Return the trial after the changes of the form: with drafts added, replaced or removed,
-        and with the form's limit.
+        """Return the trial after the changes of the form: with drafts added or replaced, and with
+        the form's limit. If the form removes a draft, nothing else changes.
 
         Raises InvalidValue for more messages than can be added at a time.
         """

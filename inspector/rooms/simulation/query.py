@@ -104,8 +104,9 @@ class ComparisonQuery:
         return self.link(policies=tuple(each for each in self.policies if each != policy))
 
     def plus(self, policy: Policy | None) -> str:
-        """Return the URL with a policy added. If there are four policies already, it replaces the
-        last. Return "" without a policy, or if it is compared already.
+        """Return the URL with a policy added. If there are four policies already, the added policy
+        replaces the last. Return "" for sending everything (None), and for a policy that is
+        compared already.
         """
         if policy is None or policy in self.policies:
             return ""

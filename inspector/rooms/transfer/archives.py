@@ -76,8 +76,9 @@ def is_archive(file: IO[bytes]) -> bool:
 def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
-    The new IDs begin with `prefix`. If an ID is not the ID in the file, the digests are computed
-    again. All other values stay the same.
+    The new IDs begin with `prefix`. With a `prefix`, `branched_from` gets it, too, and the digests
+    are computed again. Deletions of earlier conversations with the ID are then left out. All other
+    values stay the same.
 
     A conversation that is stored already is skipped. It is refused if another conversation has the
     ID, if it is incomplete or inconsistent, or if the file ends within it.

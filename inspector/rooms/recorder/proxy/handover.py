@@ -40,9 +40,7 @@ class HandOver:
 
     @property
     def seconds(self) -> float | None:
-        """The seconds until this proxy ends, unless a new recorder asks for the socket. None while
-        the parent process lives.
-        """
+        """The seconds until this proxy ends at the latest. None while the parent process lives."""
         return max(0.0, self._until - time.monotonic()) if self._offering else None
 
     @property

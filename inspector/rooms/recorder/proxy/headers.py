@@ -95,7 +95,9 @@ class RequestHead:
 
     @cached_property
     def is_recorded(self) -> bool:
-        """Whether this is a model call to record: a POST with a JSON body to a known path."""
+        """Whether this is a model call to record: a POST to a known path, whose content type is
+        JSON or missing.
+        """
         kind = self.header(b"content-type").partition(b";")[0].strip().lower()
         is_json = kind in (b"application/json", b"")
         return self.method == b"POST" and is_json and call_of_path(self.path) != ""

@@ -1,4 +1,5 @@
-"""Gives the proxy the function `declared_pattern`, which declares regular expressions.
+"""Gives the proxy the function `declared_pattern`, which makes regular expressions and registers
+them for tests.
 
 The function is loaded from its file, because importing the package `chatmemory` would take longer
 than starting the proxy.

@@ -212,7 +212,7 @@ def _kept(values: Mapping[bytes, bytes], secrets: Secrets) -> dict[str, str]:
 
 def count_passed(file: SpoolFile, head: RequestHead) -> None:
     """Write to the file that a request passed without being recorded. The request is then counted
-    under its method and path.
+    under its method and path. Only a POST is counted.
     """
     if name := head.passed_name:
         file.begin(json.dumps({"passed": head.secrets.removed_from(name)}).encode())

@@ -209,7 +209,7 @@ class Secrets:
         return [self._all[n] for n in sorted(numbers)]
 
     def removed_from(self, text: str) -> str:
-        """Return a text without these secrets."""
+        """Return a text with `[removed]` in place of these secrets."""
         if not self:
             return text
         data = text.encode("utf-8", "surrogateescape")
@@ -283,7 +283,7 @@ class Fingerprints:
         return {"salt": self._salt.decode(), "digests": digests}
 
     def removed_from(self, text: str) -> tuple[str, int]:
-        """Return a text without these secrets, and the number of removals."""
+        """Return a text with `[removed]` in place of these secrets, and the number of removals."""
         places = 0
         for size in sorted(self._digests, reverse=True):
             words = _SPACES.split(text)
