@@ -69,8 +69,8 @@ class InspectorConfiguration:
     - `OTLP_BYTES` is the largest size of a request with OpenTelemetry traces (OTLP), unpacked.
     - `CALL_DAYS` is the number of days after which `vacuum` deletes model calls. With 0, model
       calls are kept as long as their conversation.
-    - `PRICES` maps the beginning of a model's name to the price of a million input tokens. `*`
-      stands for all other models.
+    - `PRICES` maps the beginning of a model's name to the price of a million input tokens, such as
+      `$2.50`. `*` stands for all other models.
     - `WHOLE_SITE` is True if every page of the project is the inspector's. Then all pages need an
       account, and have the inspector's headers, log lines, metrics and error pages.
     """

@@ -150,8 +150,8 @@ class Eviction(NamedTuple):
 def oldest_first(
     head: Head, is_over: Callable[[Totals], bool], spares_newest: bool = False
 ) -> Iterator[Eviction]:
-    """Evict the oldest messages until `is_over` is False for the totals of the remaining messages.
-    Yields the evictions.
+    """Evict the oldest messages until `is_over` is False for the totals of the remaining messages,
+    or until nothing more can leave. Yields the evictions.
 
     A leading system message and pinned messages stay. With `spares_newest`, the newest message
     stays as well; if the newest message is a tool result, its tool call and the call's other
@@ -180,7 +180,7 @@ def rest_of_question(head: Head) -> Iterator[Eviction]:
     """Evict the answers to the user message that was evicted last, and yield the evictions.
 
     The answers are the messages up to the next user message, or up to the end of the window. Pinned
-    messages and the message being added stay.
+    messages and the message being added stay. Nothing leaves if no user message was evicted.
     """
     index = head.after_question
     while index is not None and (entry := head.at(index)) is not None and entry.type is not _USER:

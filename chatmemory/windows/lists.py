@@ -311,12 +311,12 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     matched first, then messages that differ only in attributes.
 
     `by_client` is True for a list that a client sends after each change. Then messages that differ
-    in attributes are matched only between the same neighbors, because elsewhere an equal text may
-    be a repetition. Messages with open attributes, and all messages if `by_client` is False, are
-    matched anywhere.
+    in attributes are matched only if they stand between the same two matched messages. Elsewhere,
+    an equal text may be a repetition. Messages with open attributes, and all messages if
+    `by_client` is False, are matched anywhere.
 
-    If no new message has the attributes of an old message, the client drops attributes. Then they
-    are not compared. A list that only lost its end is matched position by position.
+    If no new message has the attributes of an old message, the client drops attributes. Then
+    attributes are not compared. A list that only lost its end is matched position by position.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
@@ -357,9 +357,9 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
     """Match the messages of a list that a client trims with the messages of its previous list.
 
     A new list that is the old list without its first messages, perhaps with new messages at the
-    end, is matched as such. A system message at the head may stay. At least two old messages must
-    remain, because two lists often share a single message such as "ok". `rearrange` matches all
-    other lists.
+    end, is matched in that way. A system message at the head may have stayed. At least two old
+    messages must remain, because two lists often share a single message such as "ok". `rearrange`
+    matches all other lists.
     """
     if list(new) == list(old[: len(new)]):
         return Alignment({i: i for i in range(len(new))}, {})

@@ -571,12 +571,12 @@ def exact_share(name: str, value: object) -> Decimal:
 
 
 def written_share(share: Decimal) -> str:
-    """Return a share as text, without needless zeros: 0.6."""
+    """Return a share as text, without needless zeros: `0.60` -> `0.6`."""
     return format(share.normalize(), "f")
 
 
 def option_value(name: str, type_: type, value: object) -> JsonValue:
-    """Convert an option's value from Python or JSON to the option's type, such as "0.6" to a
+    """Convert an option's value from Python or JSON to the option's type: the text `0.6` becomes a
     Decimal. Raises InvalidValue if the value does not fit the type.
     """
     if type_ is Decimal:

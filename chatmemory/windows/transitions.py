@@ -116,7 +116,7 @@ class Transition(NamedTuple):
     @property
     def cannot_fit(self) -> CannotFit | None:
         """The reason why an added message left at once for lack of room; None if the message
-        stayed.
+        stayed, or if the change is no add.
         """
         if self.change is not Change.ADD or not self.evictions or not can_decide(self.policy):
             return None
@@ -384,9 +384,9 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
     """Return the evictions that will come first when the window is full, even if it is not full
     now.
 
-    These are the evictions of one message and its tool results. With an option such as `low_water`,
-    they are all evictions of the first trim. [] if the limit only measures, or if nothing can
-    leave.
+    By default, these are the evictions of one message and its tool results. With an option such as
+    `low_water`, a full window loses more at once: then they are all evictions of that trim. [] if
+    the limit only measures, or if nothing can leave.
     """
     if policy.meters_only:
         return []
@@ -422,8 +422,8 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
-    """Return the entries that the model sees: the entries that remain after the policy's trim. The
-    window itself does not change.
+    """Return the entries that the model sees: those that remain after the policy's trim, without
+    interrupted tool calls if the policy hides them. The window itself does not change.
 
     If the policy hides interrupted calls, the returned entries of tool calls and results have their
     messages loaded.

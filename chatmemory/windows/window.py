@@ -56,8 +56,8 @@ class Entry:
     - `n` is the number of the entry's stay (its period in memory), which is then also the `key`.
       Without a stay, `n` is 0.
     - `seq` is the number of the message, and `rank` orders the window.
-    - `size` is the length of the message's JSON in bytes. `frame` is the JSON of a new message with
-      a gap for its text (see `frame_and_size`).
+    - `size` is the length of the message's JSON in bytes. `frame` is the JSON of a new message. If
+      the message has a single text, the JSON has a gap in its place (see `frame_and_size`).
     - `origin` says whether the message is in the history.
     - `overrides` is a text, or attributes, that memory shows instead of those in the history.
       `message` already has the overrides.

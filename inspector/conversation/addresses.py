@@ -101,7 +101,9 @@ class Addresses:
     def link(
         self, at: int, keeps: bool = True, msg: int | None = None, **parameters: int | str | None
     ) -> str:
-        """Return the URL of this page at step `at`. The parameters are those of `query`."""
+        """Return the URL of this page at step `at`. The arguments have the same meaning as in
+        `query`.
+        """
         return self.url + self.query(at, keeps, msg, **parameters)
 
     def query(

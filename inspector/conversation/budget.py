@@ -94,7 +94,9 @@ class BudgetBar:
 
     @property
     def whole_words(self) -> str:
-        """What the full width of the bar stands for: `the limit`, or `the tokens in memory`."""
+        """What the full width of the bar stands for: `the limit`, `the limit plus the system
+        message`, or `the tokens in memory`.
+        """
         if self.budget.limit is None or self.budget.used >= self.budget.whole:
             return "the tokens in memory"
         beside = " plus the system message" if self.budget.uncounted else ""

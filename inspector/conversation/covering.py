@@ -19,8 +19,8 @@ class Covering:
     window, counted from 1.
 
     If `first` is larger than `last`, both are swapped. By default, the summary replaces all
-    messages except a leading system message and the last four messages. If the first of these is a
-    tool result, its tool call stays, too.
+    messages except a leading system message and the last four messages. If the first of these four
+    is a tool result, its tool call stays, too.
     """
 
     def __init__(

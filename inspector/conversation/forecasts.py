@@ -168,7 +168,9 @@ _WOULD_BE_NO_ROOM = {
 
 
 def over_limit(window: WindowView) -> str:
-    """Describe the next evictions of a window over its limit; "" within the limit."""
+    """Say what leaves a window over its limit at the next add, or why nothing leaves. "" if the
+    window is within the limit.
+    """
     policy = window.policy
     if not can_decide(policy) or not policy.is_exceeded_by(window.stored):
         return ""

@@ -149,8 +149,8 @@ class HistoryPane:
 
     @cached_property
     def rows(self) -> list[HistoryRow]:
-        """The rows of the messages, then the rows of drafts. One row is marked as the start of
-        memory.
+        """The rows of the messages; after the newest message, also the rows of drafts. The row at
+        which memory starts is marked if it follows the row of a message that left.
         """
         messages, horizon = self._state.shown.history.rows, self._state.window.horizon
         rows: list[HistoryRow] = []
@@ -197,8 +197,8 @@ def without_escapes(text: str) -> str:
 
 
 def shown(text: str, phrase: str) -> str:
-    """Return a text as a row shows it: shortened, and with the first match of the searched phrase
-    marked. Without a match, the row shows the beginning of the text.
+    """Return the part of a text that a row shows: the part around the first match of the searched
+    phrase, as HTML with the match marked. Without a match, this is the beginning of the text.
     """
     text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None
@@ -210,7 +210,9 @@ def shown(text: str, phrase: str) -> str:
 
 
 def with_terms(text: str, terms: Sequence[str]) -> str:
-    """Return a row's text as HTML with the first occurrence of each of these terms underlined."""
+    """Return a row's text as HTML with the first occurrence of each of these terms underlined. A
+    term that overlaps an underlined term is left out.
+    """
     found = ((text.find(term), term) for term in terms)
     marked, end = [], 0
     for place, term in sorted(each for each in found if each[0] >= 0):

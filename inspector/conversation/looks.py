@@ -90,7 +90,8 @@ class Pairable(Protocol):
 
 def pairing(rows: Sequence[Pairable | None], i: int) -> str:
     """Return the CSS class by which row `i` is connected with a tool call and its results: p-start
-    for the call, p-mid for a result, p-end for the last result. "" for any other row.
+    for the call, p-mid for a result, p-end for the last result. "" for any other row, and for a
+    call that no result follows.
     """
     row, following = rows[i], rows[i + 1] if i + 1 < len(rows) else None
     is_followed = following is not None and following.type is MessageType.TOOL_EXECUTION_RESULT

@@ -191,7 +191,7 @@ class MemoryPane:
     @property
     def has_nothing_exact(self) -> bool:
         """Whether messages have left memory, but none had an exact term for the policy's index to
-        list.
+        list. False in a simulation, or if the policy has no index.
         """
         policy, state = self._window.policy, self._state
         if self.index or not can_decide(policy) or not policy.indexed_terms or state.is_simulated:

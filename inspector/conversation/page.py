@@ -58,8 +58,8 @@ class StepLink:
 def page_of(
     memory_id: str, query: ConversationQuery, read: ReadValues, is_posted: bool = False
 ) -> ConversationPage:
-    """Return the page of a conversation, or a view that the URL asks for instead, such as a
-    simulation.
+    """Return the page of a conversation. It shows a step, or what the URL asks for instead of a
+    step, such as a simulation.
 
     `read` has values that rooms (features) have already read; further values are added. Raises
     MemoryNotFound, StepNotFound, MessageNotFound, and the exceptions of rooms.

@@ -99,7 +99,7 @@ class Moved:
 
     @classmethod
     def after(cls, past: int, seqs: Iterable[int]) -> Moved:
-        """Return a value for these messages that shows the first few whose number is above
+        """Return these messages as a `Moved`, which shows the first few whose number is above
         `past`.
         """
         ordered = sorted(seqs)
@@ -312,7 +312,7 @@ class Why:
     @property
     def compare_url(self) -> str:
         """The URL that compares the policy in force with a higher limit, one that would have kept
-        the message until it was needed. "" if there is no such limit.
+        the message until it was needed, or until the shown step. "" if there is no such limit.
 
         The page compares both policies over the history up to that moment.
         """
@@ -397,8 +397,8 @@ class Why:
 
     @property
     def tools(self) -> str:
-        """The name of the tool for a tool result; for a message with tool calls, their number in
-        words. "" for other messages.
+        """The name of the tool for a tool result; for a message with tool calls, their number, such
+        as `2 calls`. "" for other messages.
         """
         message = self.row.message
         if isinstance(message, ToolExecutionResultMessage):
@@ -439,8 +439,8 @@ class Why:
 
     @property
     def pictures(self) -> list[str]:
-        """The embedded images as data URLs. Linked images are not loaded, so that the page requests
-        nothing from other sites.
+        """The embedded PNG, JPEG, GIF and WebP images as data URLs. Linked images are not loaded,
+        so that the page requests nothing from other sites.
         """
         contents = getattr(self.row.message, "contents", ())
         images = [part.image for part in contents if isinstance(part, ImageContent)]

@@ -48,8 +48,8 @@ def from_markdown(text: str) -> SafeString | None:
 def fields_of(text: str) -> list[tuple[str, str]] | None:
     """Return the names and values of a JSON object as text.
 
-    None for any other text, for an object with too many names, and for values that are nested too
-    deeply.
+    None for any other text, for an object with no names or too many, and for values that are nested
+    too deeply.
     """
     try:
         found = load_json(text)

@@ -231,7 +231,7 @@ def texts_of(
     """Return the beginnings of the texts that a page shows, by message number. The texts are those
     of the messages in `part` of the window, and of the first messages that `changes` evicted.
 
-    `known` are texts that were already read.
+    `known` are texts that were already read, and are part of the result.
     """
     evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))

@@ -35,7 +35,9 @@ class BulkForm(forms.Form):
 
     @property
     def ids(self) -> list[str]:
-        """The chosen ids in order, without repetition, and without texts that cannot be an id."""
+        """The ids of the checked rows and those in `also`, without repetition, and without texts
+        that cannot be an id. The field `every` is ignored.
+        """
         chosen = self.data.getlist("id")  # type: ignore[attr-defined]  # a form's data is a QueryDict here
         unique = dict.fromkeys([*chosen, *self.cleaned_data.get("also", ())])
         return [memory_id for memory_id in unique if is_id(memory_id)]

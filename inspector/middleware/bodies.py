@@ -48,8 +48,8 @@ _WITH_MESSAGES = frozenset({"simulate", "verdict", "add"})
 def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: str) -> BodyLimit:
     """Return the size limit of a body that is sent to a page or to the API.
 
-    Only multipart/form-data may be large: 2 MB of a url-encoded form take 160 MB when parsed. URLs
-    without a route, and pages that need no account, have the lowest limit.
+    Of all forms, only multipart/form-data may be large: 2 MB of a url-encoded form take 160 MB when
+    parsed. URLs without a route, and pages that need no account, have the lowest limit.
     """
     apps = match.app_names if match else ()
     if "chatmemory" in apps or is_api(path):

@@ -100,8 +100,8 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause for past cases. It is the usual title if the cause has no title
-        for past cases. The same is true of a part of a cause, such as one rule of a provider.
+        """The title of the cause for past cases. If the cause has no such title, or is only a part
+        of a cause, such as one rule of a provider, this is the usual title.
         """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title
@@ -214,8 +214,8 @@ def current_headlines(moment: int, query: OverviewQuery | None = None) -> Headli
     counting took: at least 1 and at most 30 seconds. After an erasure, the cached counts of a small
     site are not used.
 
-    Each combination of filters has its own counts. On a large site, a thread makes the counts
-    without filters (see `ahead`).
+    Each combination of filters has its own counts; the search text of `query` is ignored. On a
+    large site, a thread makes the counts without filters (see `ahead`).
     """
     query = query or OverviewQuery()
     is_search = bool(query.q)

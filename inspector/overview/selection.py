@@ -203,8 +203,8 @@ class OverviewQuery:
 
     @property
     def is_all(self) -> bool:
-        """Whether the list has no search and no filter. The flag of a cause does not count as a
-        filter.
+        """Whether the list has no search and no filter. The chosen flag (`flagged`) does not count
+        as a filter.
         """
         plain = OverviewQuery(
             flagged=self.flagged, sort=self.sort, split=self.split, span=self.span
@@ -246,8 +246,9 @@ class OverviewQuery:
 
     @property
     def lab(self) -> str:
-        """The URL of the lab for the listed conversations. "" without a flag, or if the flag does
-        not record when its cases began.
+        """The URL of the lab with the search, the label and the flag of this list, but no other
+        filter. "" if there is no flag, if the flag does not record when its cases began, or if the
+        lab is not installed.
         """
         if not _newest_at(self.flagged):
             return ""

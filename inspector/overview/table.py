@@ -225,7 +225,7 @@ class Row:
         conversation matches.
 
         If the best match does not have the words as a phrase, the search is for its longest
-        matching word. A best match in history is then also selected.
+        matching word. If such a match is in history, the URL also selects its message.
         """
         found = self.hit or self.line_beside
         if not found:
@@ -276,7 +276,8 @@ class NewsRow:
 
 def current_feed(last_seen: int | None = None) -> list[FeedRow | NewsRow]:
     """Return the feed: the latest evictions of each conversation and the entries of features,
-    latest first. Entries of features stay on top for an hour.
+    latest first. Entries of features stay on top for an hour. Those with `is_first` always come
+    first.
 
     Entries later than `last_seen` are marked as new. `last_seen` is the time of the newest entry
     that the reader has seen, in microseconds since 1970. With None, no entry is new.

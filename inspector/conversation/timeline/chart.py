@@ -201,13 +201,17 @@ def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:
 
 
 def round_up(number: int) -> int:
-    """Round up to at most two significant digits, so that an axis ends at a round number."""
+    """Round up to at most two significant digits, so that an axis ends at a round number, such as
+    1,300 for 1,234.
+    """
     scale: int = 10 ** max(0, len(str(number)) - 2)
     return -(-number // scale) * scale
 
 
 def short_number(number: int) -> str:
-    """Format a number in up to five characters: 9,999, 12.5k, 128k, 1.05M."""
+    """Format a number for little room: below 10,000 in full, else rounded to three digits, such as
+    `12.5k`, `128k` or `1.05M`.
+    """
     if number < 10_000:
         return f"{number:,}"
     unit, size = ("k", 1_000) if number < 1_000_000 else ("M", 1_000_000)

@@ -59,7 +59,9 @@ def _is_list(value: JsonValue) -> bool:
 
 
 def format_of_request(request: JsonMap, provider: str = "") -> str:
-    """Guess the format of a request from its members, and from the name of its provider."""
+    """Guess the format of a request from its members, and from the name of its provider. The guess
+    is never Gemini's format.
+    """
     if "input" in request and "messages" not in request:
         return RESPONSES
     if "anthropic" in provider.lower():

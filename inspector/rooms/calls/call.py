@@ -104,7 +104,7 @@ COUNT_MAX = 2**53
 
 
 def count_in(value: object) -> int | None:
-    """Return a value that a program sent if the value is a valid number of tokens, else None."""
+    """Return `value`, which a program sent, if it is a valid number of tokens; else None."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX
     return value if is_count else None  # type: ignore[return-value]  # mypy does not see that a count is an int
 

@@ -39,8 +39,8 @@ def key_of_content(message: ChatMessage) -> str:
 
 
 def make_known(memory_id: str, known_seq: int) -> int:
-    """Store the digests of all messages of the history after the seq `known_seq`. Return the seq of
-    the newest message.
+    """Store the digests of all messages of the history after the seq `known_seq`, except redacted
+    messages. Return the seq of the newest message.
     """
     rows = Message.objects.filter(memory_id=memory_id).order_by("seq")
     while some := [*rows.filter(seq__gt=known_seq)[:AT_ONCE]]:
@@ -59,8 +59,8 @@ def make_known(memory_id: str, known_seq: int) -> int:
 
 
 def forget_known(memory_id: str, seqs: Iterable[int] | None = None) -> None:
-    """Delete the digests of the given messages, or of all messages. The next call computes all
-    missing digests again.
+    """Delete the digests of the given messages, or of all messages. If all are deleted, the next
+    call computes the digests again.
     """
     rows = KnownMessage.objects.filter(memory_id=memory_id)
     if seqs is not None:
