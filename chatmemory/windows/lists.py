@@ -119,8 +119,8 @@ def inferred_add(
     is_same: IsSame = eq,
     recovers: bool | None = None,
 ) -> Transition | None:
-    """Return the add that turns the window into a client's new list; None unless exactly one add
-    does.
+    """Return the add that turns the window into a client's new list; None if no add does, or
+    several adds do.
 
     - `before` and `after` are the payloads of the old and the new list.
     - `arrivals` are the entries of the new list.
@@ -269,8 +269,8 @@ def summarized(
     - It is not in the old list, and is not a system message.
     - It replaces at least two messages. The old messages after the replaced ones follow it in
       order.
-    - If it replaces all old messages to the end, new messages follow it only if the client has
-      `marked` it as a summary. Otherwise the client may have just started anew.
+    - If it replaces all old messages to the end, it is the last message of the new list, or the
+      client has `marked` it as a summary. Otherwise the client may have just started anew.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:

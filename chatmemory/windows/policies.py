@@ -543,7 +543,7 @@ def policy_kinds() -> dict[str, type[Policy]]:
 
 def check_limit(java_name: str, limit: object) -> None:
     """Raise InvalidValue unless the limit is a positive integer. The error calls the limit
-    `java_name`. For None and numbers below 1, its text is LangChain4j's.
+    `java_name`. For None and numbers below 1, the text of the error is LangChain4j's.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
@@ -556,8 +556,8 @@ def exact_share(name: str, value: object) -> Decimal:
     """Return a number above 0 and up to 1 as an exact decimal: the float 0.29 becomes
     Decimal("0.29").
 
-    Raises InvalidValue for other values and for too many decimals. `name` is the option's name in
-    the error.
+    Raises InvalidValue for other values and for more than nine decimals. `name` is the option's
+    name in the error.
     """
     try:
         share = Decimal(str(value)) if not isinstance(value, bool) else None

@@ -77,7 +77,9 @@ class Addresses:
 
     @cached_property
     def live_url(self) -> str:
-        """The URL of the live page with the simulation and the selected message."""
+        """The URL of the live page with the selected message, and with the simulation if
+        `is_lasting`.
+        """
         tried = self.tried if self.is_lasting else {}
         return self._with_query(**tried, **chosen(self.msg), **self.kept_parameters)
 

@@ -25,7 +25,8 @@ TEXT = 70  # characters of a message
 class Stop:
     """A stop of the tour.
 
-    - `text` is shown on the conversation page, beside the `pane` to look at.
+    - `name` is the stop's title. `text` is shown on the conversation page, beside the `pane` to
+      look at.
     - `at` and `msg` are the step and the message in the stop's URL.
     - `short` is the text of the stop on the overview, which also shows the two messages `seqs`.
     - `gone` is the message that the model no longer sees, if any.

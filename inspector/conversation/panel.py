@@ -341,8 +341,8 @@ class Why:
 
     @cached_property
     def pretty(self) -> str:
-        """The indented JSON of a tool call's arguments or of a tool result; "" for other
-        messages.
+        """The indented JSON of a tool call's arguments or of a tool result; "" for other messages,
+        and for a text that is no JSON.
         """
         if not self.row.has_calls and self.row.type is not MessageType.TOOL_EXECUTION_RESULT:
             return ""

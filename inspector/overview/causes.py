@@ -51,8 +51,8 @@ class Cause:
     - `words` is a sentence about the newest of the `cases`.
     - `address` is the URL of the line's link; "" if the linked page is not installed.
     - `common` is what most cases have in common, such as a label.
-    - `since` is when the oldest case with this common value began. Without a common value, all
-      cases count.
+    - `since` is when the oldest case with this common value began. Without a common value, it is
+      when the oldest case of all began.
     - `told` says whether a change of a policy or label helped.
     - `opens_all` is set if the overview is filtered, but the linked page shows all conversations
       with the flag.
@@ -87,8 +87,8 @@ class Cause:
 
 @dataclass(frozen=True)
 class Closed:
-    """A cause that has ended after a change of a policy or label. `told` says whether the change
-    helped.
+    """A cause that has ended after a change of a policy or label. `name` is the name of the cause's
+    flag, and `told` says whether the change helped.
     """
 
     name: str

@@ -53,8 +53,8 @@ Counts = Mapping[tuple[str, str], int | None]
 
 @dataclass(frozen=True)
 class Chip:
-    """A button that sets or removes the filter `name`. `count` is the number of conversations that
-    match with the filter set; None if unknown.
+    """A button that sets the filter `name`, or removes it if `pressed`. `count` is the number of
+    conversations that match with the filter set; None if unknown.
     """
 
     label: str
@@ -193,8 +193,8 @@ class OverviewQuery:
 
     @cached_property
     def cases(self) -> int | None:
-        """The number of cases in the listed conversations that began on the chosen day. None unless
-        a day and a flag that records its past cases are chosen.
+        """The number of cases in the listed conversations that began on the chosen day. None if no
+        day is chosen, or no flag that records its past cases.
         """
         if self._cases_on is None:
             return None
@@ -402,7 +402,7 @@ def usual_sort(flagged: str, q: str = "") -> str:
 
 
 def orderings() -> dict[str, str]:
-    """Return the possible orders of the list, each with its label."""
+    """Return the possible orders of the overview's list, each with its label."""
     of_flags = {flag.name: flag.words for flag in flags() if flag.cases.newest_at}
     of_columns = {each.name: each.words for each in rooms.columns() if each.sort_by}
     return OWN_ORDERINGS | of_flags | of_columns

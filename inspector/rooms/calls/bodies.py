@@ -132,7 +132,7 @@ def made_of(messages: Iterable[ChatMessage], format: str) -> JsonDict:
 
 def answer_made_of(messages: Sequence[ChatMessage], format: str) -> JsonValue:
     """Render messages as the content of a response (see `content_at`) in the format of a provider.
-    None if the messages do not fit into one response.
+    None if there are no messages, or if they do not fit into one response.
     """
     if not messages:
         return None

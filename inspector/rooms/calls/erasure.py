@@ -39,7 +39,7 @@ _ALL = (ModelCall, CallMessage, KnownMessage, CallRun, CallEnd)
 
 def erase(erased: Erased) -> None:
     """Erase the redacted messages of a conversation from its calls. If the conversation was deleted
-    (`seqs` is None), delete its calls.
+    (`erased.seqs` is None), delete its calls.
 
     The ledger redacts the messages of the history itself. This function erases copies of their
     words in the rows of calls, such as in errors, tools and parameters. It also redacts sent

@@ -205,8 +205,8 @@ def _has_open_calls(items: Sequence[JsonValue]) -> bool:
 
 
 def storable_list(known: KnownList) -> Storable[ChatMessage]:
-    """Return the messages of a list in the form in which they are stored. Raises an exception if a
-    message cannot be stored.
+    """Return the messages of a list in the form in which they are stored. Raises the exceptions of
+    `storable_messages` for messages that cannot be stored.
 
     Messages that were checked in an earlier list are not checked again.
     """
