@@ -150,8 +150,8 @@ class Eviction(NamedTuple):
 def oldest_first(
     head: Head, is_over: Callable[[Totals], bool], spares_newest: bool = False
 ) -> Iterator[Eviction]:
-    """Evict the oldest messages until `is_over` is False for the totals of the remaining messages,
-    or until nothing more can leave. Yields the evictions.
+    """Evict the oldest messages until `is_over` is False for the totals of the remaining messages.
+    Stops earlier if nothing more can leave. Yields the evictions.
 
     A leading system message and pinned messages stay. With `spares_newest`, the newest message
     stays as well; if the newest message is a tool result, its tool call and the call's other

@@ -422,8 +422,8 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
-    """Return the entries that the model sees: those that remain after the policy's trim, without
-    interrupted tool calls if the policy hides them. The window itself does not change.
+    """Return the entries that the model sees: those that remain after the policy's trim.
+    Interrupted tool calls are left out if the policy hides them. The window itself does not change.
 
     If the policy hides interrupted calls, the returned entries of tool calls and results have their
     messages loaded.

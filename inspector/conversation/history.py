@@ -197,8 +197,8 @@ def without_escapes(text: str) -> str:
 
 
 def shown(text: str, phrase: str) -> str:
-    """Return the part of a text that a row shows: the part around the first match of the searched
-    phrase, as HTML with the match marked. Without a match, this is the beginning of the text.
+    """Return the part of a text that a row shows: around the first match of the searched phrase.
+    The match is marked, as HTML. Without a match, return the beginning of the text.
     """
     text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None

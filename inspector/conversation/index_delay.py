@@ -22,8 +22,8 @@ REPLAYED = {"add", "index", "stub", "labels", "redact"}
 
 def leaving_without_index(state: ConversationState) -> str:
     """Say when the selected message would have left if the policy had no index: `left 3 messages
-    later`, or `has not left yet`. "" if the message did not leave because the limit was reached, if
-    the policy has no index, or if a replay of the history cannot find this.
+    later`, or `has not left yet`. "" if a replay of the history cannot find this. "" also if the
+    policy has no index, or the message left for another reason than the limit.
     """
     step, row, left_by = state.stored.step, state.selection.row, state.selection.left_by
     policy = step.policy

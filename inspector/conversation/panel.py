@@ -311,7 +311,7 @@ class Why:
 
     @property
     def compare_url(self) -> str:
-        """The URL that compares the policy in force with a higher limit, one that would have kept
+        """The URL that compares the policy in force with a higher limit. This limit would have kept
         the message until it was needed, or until the shown step. "" if there is no such limit.
 
         The page compares both policies over the history up to that moment.

@@ -25,7 +25,8 @@ class Cases:
 
     - `count` is the number of cases.
     - `since` is when the oldest case began. `newest` is the ID of the conversation with the newest
-      case; if the flag does not record when its cases began, of the conversation that changed last.
+      case. If the flag does not record when its cases began, `newest` is the conversation that
+      changed last.
     - `by_day` has the number of cases that began on each of the last days, today last. `begun` is
       the same, but also counts cases that were repaired later.
     - `ids` are the IDs of the conversations, if there are at most 50 and the flag's line needs them

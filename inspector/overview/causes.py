@@ -100,8 +100,8 @@ class Closed:
 
     @property
     def title(self) -> str:
-        """The title of the cause for past cases. If the cause has no such title, or is only a part
-        of a cause, such as one rule of a provider, this is the usual title.
+        """The title of the cause for past cases; the usual title if there is none. A part of a
+        cause, such as one rule of a provider, always has the usual title.
         """
         past = self.flag.cases.past
         return self.flag.title if "." in self.name or past is None else past.title

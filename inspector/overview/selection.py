@@ -247,8 +247,8 @@ class OverviewQuery:
     @property
     def lab(self) -> str:
         """The URL of the lab with the search, the label and the flag of this list, but no other
-        filter. "" if there is no flag, if the flag does not record when its cases began, or if the
-        lab is not installed.
+        filter. "" without the lab, without a flag, or if the flag does not record when its cases
+        began.
         """
         if not _newest_at(self.flagged):
             return ""

@@ -238,8 +238,8 @@ class CallRun(models.Model):
 class CallEnd(_OfConversation):
     """A digest by which a later call finds the conversation that it continues.
 
-    It is the digest of one of the last two messages of the conversation's newest call, or of that
-    call's first message. The answer counts as a message of the call.
+    It is the digest of a message of the conversation's newest call: one of the last two, or the
+    first. The answer counts as a message of the call.
     """
 
     pk = models.CompositePrimaryKey("memory_id", "digest")
