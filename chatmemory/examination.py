@@ -1,5 +1,5 @@
-"""Derives data, such as incidents, for the conversations that this process stores, such as in an
-import.
+"""Derives data, such as incidents, in the same process that stores the conversations: in an import,
+for example.
 
 Without this, the thread of a site would derive the data later and more slowly.
 """

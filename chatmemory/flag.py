@@ -166,7 +166,7 @@ class Flag:
 
     @property
     def counts(self) -> bool:
-        """Whether the flag counts already. Some flags count only when the providers in use are
+        """Whether the flag counts already. Some flags count only once the providers in use are
         chosen.
         """
         return self.alarm.counts is None or self.alarm.counts()

@@ -61,8 +61,8 @@ class InsertedMessage:
         """Return the row of a new message. `entry` is the message in the window, with its numbers
         such as `seq`.
 
-        `sent` has the client's id and the time of the message. If it has no time, the time is
-        `now`.
+        `sent` has the client's id and the time of the message. If it is None or has no time, the
+        time is `now`.
         """
         message = entry.message
         assert message is not None

@@ -68,7 +68,7 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
     """Return a handler that observes the header Idempotency-Key.
 
     `ahead` is called before anything is locked, with the request and the conversation's id. It is
-    only called if the URL names a conversation.
+    only called if the request has the header, and its URL names a conversation.
     """
 
     @wraps(handler)

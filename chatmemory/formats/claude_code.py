@@ -659,8 +659,8 @@ def _content(block: JsonDict) -> Content:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words of people, models or tools; None if there are
-    none. Words there that are in no message are reported as lost.
+    """Return the parts of a record that have words of people, models or tools; None if no such part
+    is known. Words there that are in no message are reported as lost.
 
     The parts are the content of the record's message, a text that the user typed while the agent
     worked, and properties that no known version writes. Copies of tool results are left out.

@@ -505,8 +505,8 @@ def _output(output: JsonValue) -> str | list[Content]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the parts of a record that have words of people, models or tools; None if there are
-    none. Words there that are in no message are reported as lost.
+    """Return the parts of a record that have words of people, models or tools; None if no such part
+    is known. Words there that are in no message are reported as lost.
 
     The parts are the record's item, the items of an event, a system prompt, and properties that no
     known version writes.

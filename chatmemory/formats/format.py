@@ -110,7 +110,8 @@ class Transcript:
     - `times`: the time of each message, or None. With a session, it includes the summaries. Empty
       if no message has a time.
     - `branches`: other versions of this conversation, such as after an edited question.
-    - `shared`: in a branch, the number of first messages that are the same as in its conversation.
+    - `shared`: in a branch, the number of first messages that are the same as in the conversation
+      from which it branches.
     - `is_branch`: True for a branch that is returned as a conversation, after the conversation from
       which it branches.
     """
@@ -246,7 +247,9 @@ class Format:
     - `content_of`: returns the part of a turn with the texts of people, models and tools; without
       it, that is the whole turn. Each string of four letters or more in this part must be in a
       message, or is reported as a loss (see `chatmemory.formats.account`). Names such as ids and
-      types are exempt.
+      types are exempt. If no message was read from a turn, and this part has no words, the whole
+      turn is checked, except for types without words (see `kinds`), and if the result is
+      `account.NOTHING`.
     - `is_whole`: whether all words of a conversation are in the turns. Then words outside the turns
       are reported as losses, too.
     - `kinds`: the types of records, and which types have no words.

@@ -97,8 +97,8 @@ def _path(turns: Sequence[JsonValue]) -> tuple[Sequence[int], set[int]]:
 
 
 def content_of(record: JsonValue) -> JsonValue:
-    """Return the properties of a record that may have words of people, models or tools; None if
-    there are none. Words in these properties that are in no message are reported as lost.
+    """Return the properties of a record that may have words of people, models or tools; None if no
+    such property is known. Words in these properties that are in no message are reported as lost.
 
     These are the record's message or new window, and properties that no known version writes.
     """
