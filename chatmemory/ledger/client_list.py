@@ -337,11 +337,12 @@ class Numbering:
         )
 
     def origins(self) -> dict[int, str]:
-        """Return the origin of each new message, SAID or SYNTHETIC, by its position in the list.
+        """Return the origin of each new or returning message, SAID or SYNTHETIC, by its position in
+        the list.
 
         SAID are the messages after the last known message, because a conversation grows at its end.
         A new message before that was inserted by the client, such as a summary. It is SYNTHETIC,
-        and not in history.
+        and not in history. All new messages of a first list, and all new system messages, are SAID.
         """
         is_first, last = self.memory.last_seq == 0, self.of.last_known
         if not self.of.by_client:

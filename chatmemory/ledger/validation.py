@@ -167,7 +167,8 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """Return labels as a dictionary.
 
     Raises InvalidValue for more than 64 labels, and for names or values that are no storable
-    strings. The label that identifies an import is refused, too.
+    strings. A name must have 1 to 255 characters, and a value at most 255. The label that
+    identifies an import is refused, too.
     """
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")

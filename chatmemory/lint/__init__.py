@@ -88,7 +88,7 @@ class Verdict:
     def answer(self) -> str:
         """The answer in words.
 
-        - "Yes." if the window is accepted.
+        - "Yes." if the window is accepted. Faults that only some models reject do not count.
         - "No." and the first reason, if the window is rejected. "Not yet." instead, if this fault
           ends with the next messages, such as missing tool results.
         - "Accepted, but mishandled: …" if the window is misunderstood.

@@ -74,7 +74,8 @@ def repair(
     """Repair a window so that a provider accepts it. Returns the new window, the changes that were
     made, and the remaining findings. A window without findings stays unchanged.
 
-    - System messages move to the beginning if the provider requires this.
+    - If the provider takes system messages outside its list, they move to the beginning, and
+      repeated ones are left out.
     - A tool result without a tool call, and a second result of a tool call, are left out.
     - A tool result that does not follow its tool call is moved directly after it.
     - A tool call without a result gets a placeholder as its result.

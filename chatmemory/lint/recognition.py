@@ -32,8 +32,8 @@ class Recognized(NamedTuple):
 
 
 def recognized(error: str) -> list[Recognized]:
-    """Return the rules whose known error texts match a provider's error, the most specific first;
-    [] if no rule matches.
+    """Return the rules whose known error texts match a provider's error best; [] if no rule
+    matches. Rules about mishandled requests are left out if other rules match equally well.
 
     `error` is the text of the error, or JSON with this text in a string.
     """

@@ -359,8 +359,8 @@ def _counted(messages: list[ChatMessage], model: str) -> int:
 
 
 def blank_content(sent: ProviderWindow) -> Iterator[Fault]:
-    """Find messages and tool results with blank text, which Bedrock's Converse API does not
-    accept.
+    """Find user messages, AI messages and tool results with blank text, which Bedrock's Converse
+    API does not accept.
     """
     for turn in sent.turns:
         message = turn.message

@@ -97,8 +97,8 @@ Repair = Callable[[ProviderWindow, Bench], None]
 
 
 def system_first(sent: ProviderWindow, bench: Bench) -> None:
-    """Move system messages to the beginning if the provider requires this, and leave out repeated
-    system messages.
+    """If the provider takes system messages outside its list of messages, move them to the
+    beginning. Of system messages with the same text, keep only the first.
     """
     if not sent.has_system_beside:
         return

@@ -12,7 +12,7 @@ LONGEST = 100_000  # characters of an error that are read
 
 def texts_in(error: str) -> Iterator[str]:
     """Yield the text of an error, and all strings in it if the text is JSON. A string that is JSON
-    itself yields its strings, too.
+    itself yields its strings, too. Only the first LONGEST characters of an error are read.
     """
     error = error[:LONGEST]
     yield error

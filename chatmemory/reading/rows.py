@@ -93,8 +93,8 @@ class MemoryRow:
 
     @property
     def left_count(self) -> int:
-        """The number of messages that left memory. Messages that are not in history, such as
-        summaries, count, too.
+        """The number of messages that left memory and are not in it now. Messages that are not in
+        history, such as summaries, count, too.
         """
         return self.last_seq - self.window.count
 
