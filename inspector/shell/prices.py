@@ -159,8 +159,8 @@ class ChosenPrices:
         return self.input is not None
 
     def money(self, tokens: Decimal, times: float) -> str:
-        """Return what `tokens` cost at the input price, multiplied by `times`: `€2.43`. Return ""
-        without an input price.
+        """Return what `tokens` cost at the input price, multiplied by `times`, such as for 1,000
+        calls: `€2.43`. Return "" without an input price.
         """
         if self.input is None:
             return ""

@@ -37,8 +37,9 @@ RecordAnswer = Callable[[str, str, int, float], None]
 class MenuItem:
     """A link of the main menu to a route. Items are sorted by `place`.
 
+    - `namespace`: the URL namespace of the route.
     - `others`: further routes for which this item is the current item.
-    - `permission`: only people with this permission see the item.
+    - `permission`: only people with this permission see the item; with "", all who are signed in.
     - `is_public`: whether people who are not signed in see the item.
     - `icon`: the name of a symbol in the sprite.
     - `is_seldom`: whether the item is in the menu *More*.

@@ -172,8 +172,8 @@ def drawn_row(
 @register.simple_tag
 @cache
 def mark(name: str, is_in: bool = True) -> SafeString:
-    """Return the markup of the square for a message: solid if the message is in memory, else
-    hollow.
+    """Return the markup of the square for a message, with the shape `name` in it: solid if the
+    message is in memory, else hollow.
     """
     return _drawn("_mark.html", name=name, shape=shape(name), is_in=is_in)
 

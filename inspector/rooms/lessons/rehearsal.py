@@ -93,7 +93,7 @@ class Scene:
         return frozenset(place.seq for place in self.window.rows)
 
     def has(self, seq: int) -> bool:
-        """Return whether a message with this number exists."""
+        """Return whether there is a message with this number so far."""
         return any(line.seq == seq for line in self.lines)
 
     def remembers(self, phrase: str) -> bool:

@@ -105,8 +105,8 @@ class PhraseDepartures:
     - `left_at`: the step at which a mention left, by the mention's seq.
     - `arrivals`: the seq of the message that was added at a step, by step.
     - `last`: the change by which the last mention left; None if memory has a mention.
-    - `of_others`: the change by which the last mention by a user or a tool left. None unless memory
-      has only mentions by the assistant or system.
+    - `of_others`: the change by which the last mention by a user or a tool left. Only found if all
+      mentions in memory are by the assistant or system; else None.
     """
 
     left_at: Mapping[int, int] = field(default_factory=dict)

@@ -11,11 +11,11 @@ from inspector.rooms.pydantic_ai.models import SavedConversation, SavedEntry
 
 
 def erase(erased: Erased) -> None:
-    """Erase redacted texts from the stored JSON of Pydantic AI: from log entries with a redacted
-    message, and from tool calls that wait for approval.
+    """Erase the stored JSON of Pydantic AI that can have redacted texts: of the log entries from
+    the first to the last redacted message, and of all tool calls that wait for approval.
 
-    Later reads build such a log entry from the redacted history. Nothing is done if the whole
-    conversation was deleted, because the deletion removes the rows.
+    Later reads build the message of such an entry from the redacted history. Nothing is done if the
+    whole conversation was deleted, because the deletion removes the rows.
     """
     if erased.seqs is None:
         return

@@ -108,7 +108,7 @@ class Exchange:
     - `at`, `began`: the time of the start: in seconds since 1970, and on the monotonic clock.
     - `answer`: the head of the answer; None until it has arrived.
     - `pieces`, `size`: the parts of the answer's body, and their bytes in total.
-    - `how`: how the call ended, such as "ended"; "" until then.
+    - `how`: "ended" for a complete answer, else "cut"; "" until the call ends.
     - `error`: why the call failed, or "".
     - `duration`: seconds from start to end.
     """

@@ -25,7 +25,7 @@ class IndexCheck(LedgerCheck):
 
 def check_index(memory_id: str) -> None:
     """Raise Contradicted if the index lacks a message of a conversation, or has a message that is
-    not in history.
+    not in history. Do nothing on PostgreSQL.
     """
     index = search.index()
     if not isinstance(index, SqliteIndex):

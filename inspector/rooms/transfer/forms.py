@@ -35,7 +35,9 @@ class ExportForm(forms.Form):
 
 
 class ImportForm(forms.Form):
-    """The form of an import: a transcript file, and the policy for its conversations."""
+    """The form of an import: a transcript file, and the policy for its conversations. A file in the
+    format `chatmemory` is not accepted.
+    """
 
     file = forms.FileField()
     format = forms.ChoiceField(

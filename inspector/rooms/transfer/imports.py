@@ -75,6 +75,8 @@ class Imported:
     """The result for one conversation of a file: imported, stored already (`already`), or not
     imported, with the reason in `refused`.
 
+    - `memory_id`: the ID of the conversation; for a part of the file without an ID, its position,
+      such as "line 3".
     - `messages`: the number of messages that this import stored.
     - `is_empty`: whether the conversation has no messages, so that nothing is stored.
     - `losses`: the parts of the file that cannot be stored.

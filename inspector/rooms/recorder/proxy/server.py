@@ -110,7 +110,8 @@ class Proxy:
                 self._changed.notify_all()
 
     def finish(self, patience: float = 0) -> None:
-        """Wait until the calls in progress have ended, and close all connections.
+        """Wait until the calls in progress have ended, at most ENDING_SECONDS. Close all
+        connections.
 
         A connection without a call stays open for `patience` seconds: its client may be about to
         send a request.
