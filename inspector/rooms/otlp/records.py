@@ -42,7 +42,7 @@ class Record:
     - `name`: the name of a span; `event`, `body`: the event's name and the content of a log record.
     - `scope`: the library that made the record.
     - `error`: the message of a failure, or "".
-    - `start`, `end`: since 1970; `end` equals `start` if the end is not known.
+    - `start`, `end`: times since 1970; `end` equals `start` if the end is not known.
     - `lost`: the number of attributes that the sender has left out.
     """
 

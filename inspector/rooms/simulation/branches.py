@@ -87,7 +87,8 @@ def branch(
     actor: str = "",
 ) -> list[ChangeResult]:
     """Create a conversation with the history and the window that another conversation (the source)
-    had at step `at`. Then add `messages`. Return the changes of adding them.
+    had at step `at` (by default, the newest step). Then add `messages`. Return the changes of
+    adding them.
 
     The source is not changed. The new conversation's column `branched_from` has the source's ID.
     Its label `from` has only the number of the step, because tokens that may not see the source can

@@ -34,8 +34,8 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Compare the policies of `?policy=` for a conversation. `?at=` is the position to look at: the
     number of messages before it.
 
-    `?phrase=` follows a phrase. `?as=csv` and `?as=json` return only the numbers. A URL may also
-    have the parameters of the conversation page: `?find=` is then the phrase, and `?at=` a step.
+    `?phrase=` follows a phrase. `?as=csv` and `?as=json` return only the numbers. With `?find=`,
+    the parameters are those of the conversation page: `?find=` is the phrase, and `?at=` a step.
     """
     query = ComparisonQuery.read(memory_id, request.GET)
     if query.form and query.problem:
