@@ -136,8 +136,8 @@ def prompt_cost(model: str, provider: str, tokens: Mapping[str, int]) -> Decimal
     cached tokens at a tenth of the full price cost 10.
 
     `tokens` has the counts `input`, `cached` (read from the prompt cache) and `written` (to the
-    cache). Cached and written tokens have prices of their own, by the model or else by the
-    provider. If these prices are unknown, the full price counts.
+    cache). Cached and written tokens have prices of their own: those of the model if it is known,
+    else those of the provider. If these prices are unknown, the full price counts.
     """
     known, usual = known_model(model), providers().get(provider)
     cached = known.cached if known else usual.cached if usual else None

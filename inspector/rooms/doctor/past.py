@@ -28,8 +28,9 @@ def refused(passage: Passage, state: JsonDict) -> Iterable[Case]:
     """Return all cases up to the end of the passage: the steps at which a provider began to reject
     the window.
 
-    The detail of a case has the provider and the rule, such as `openai:orphan_result!`. `passage`
-    has the newest steps of the ledger. `state` has the cases of earlier steps, and is updated.
+    The detail of a case lists pairs of a provider and a rule, such as `openai:orphan_result!`,
+    separated by commas. `passage` has the newest steps of the ledger. `state` has the cases of
+    earlier steps, and is updated.
     """
     cases = [Case(*each) for each in state.get("cases", ())]
     known = {*state.get("refused", ())}

@@ -33,7 +33,7 @@ def providers_of(messages: Iterable[ChatMessage]) -> set[str]:
     """Return the providers that can be recognized in messages.
 
     Tool call IDs in OpenAI's form stand for the Chat Completions API. The Responses API uses the
-    same IDs: if a message has the format of that API, the IDs do not count.
+    same IDs: if a message has the format of the Responses API, the IDs do not count.
     """
     formats, by_id = set(), set()
     for message in messages:

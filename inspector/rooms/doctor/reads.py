@@ -80,8 +80,8 @@ class IllConversation:
 class IllFilter:
     """Selects conversations with problems.
 
-    - `rule`: only windows that break this rule, also if they are only mishandled. Without a rule,
-      all rejected windows.
+    - `rule`: only windows that break this rule, whether they are rejected or only mishandled.
+      Without a rule, all rejected windows.
     - `provider`: only this provider counts. Without a provider, all providers in use count.
     - `id_prefix`: only conversations whose IDs begin with this prefix.
     """

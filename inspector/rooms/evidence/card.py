@@ -27,7 +27,7 @@ class Stop:
     """A point in the story of a repeated fact: a message (`seq`) that the card quotes, or the step
     (`step`) at which the fact left memory.
 
-    - `label` says what happened, such as `said` or `left`.
+    - `label` says what happened, such as `said` or `left memory`.
     - `text` is the quote, or says how the fact left.
     - `is_out` is True if memory did not have the fact at this point.
     """

@@ -54,10 +54,10 @@ class KeptFact(NamedTuple):
 
     - `place` is the fact's index among the facts of the message that repeats it; None for a
       repeated tool call.
-    - `said` is the seq of the latest user message with the fact, or else of the latest tool result
-      with the fact.
-    - `last` is the seq of the latest message of any kind with the fact. This message left memory at
-      `left_step` for the reason `cause`.
+    - `said` is the seq of the latest earlier user message with the fact. If no user said the fact,
+      it is the seq of the latest earlier tool result with it.
+    - `last` is the seq of the latest earlier message of any kind with the fact. This message left
+      memory at `left_step` for the reason `cause`.
     - `limit` is the smallest limit that would have kept the fact; None if no limit would have.
       `tried_every` is the distance between the tried limits, 1 if every limit was tried. Both are
       None until they are computed.

@@ -26,7 +26,7 @@ from inspector.rooms.evidence.models import KeptIncidents
 
 @dataclass(frozen=True)
 class NewestIncident:
-    """The newest incident of a conversation in which a user had to repeat a fact, and its time
+    """The newest time that a user had to repeat a fact in a conversation: the incident, and when
     (`at`). `count` is how many such incidents the conversation has.
     """
 

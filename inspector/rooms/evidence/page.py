@@ -143,7 +143,7 @@ class CompactionsPage:
 
     @property
     def losing(self) -> Iterator[LosingCompaction]:
-        """The 50 compactions that lost the most terms."""
+        """Up to 50 compactions that lost terms, those that lost the most terms first."""
         found = [(len(self._sum([each]).lost(self.level)), each) for each in self.found.measured]
         found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
         for lost, each in found[:LISTED]:

@@ -104,7 +104,7 @@ def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
 
 
 def came_back(back: ReturnedBy) -> str:
-    """Describe how a lost term came back: `fetched again`. The words do not claim that the model
-    invented the term.
+    """Describe how a lost term came back: `fetched again`, `repeated by the user` or `no recorded
+    mention`. The last text does not claim that the model invented the term.
     """
     return _BACK[back]

@@ -111,7 +111,5 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a text in lower case. Two spellings of a word have the same
-    result.
-    """
+    """Return the normal form of a text in lower case: `Straße` and `STRASSE` become `strasse`."""
     return NormalText.of(text).text.casefold().strip()

@@ -12,7 +12,8 @@ HOUR = 3_600
 
 
 def hour_of(at: datetime, zone: tzinfo | None = None) -> int:
-    """Return the start of the local hour that contains `at`, in seconds since 1970.
+    """Return the start of the local hour that contains `at`, in seconds since 1970. Without a
+    `zone`, the time zone of the site counts.
 
     When a clock is set back, the same hour of the day occurs twice. The two hours have different
     starts.

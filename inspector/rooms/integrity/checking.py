@@ -143,8 +143,8 @@ def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
     """Check a digest that somebody kept: `head`, in hexadecimal, was the digest of `step`. Return
     None if this is still so.
 
-    Otherwise, return a contradiction: the step is gone, or has another digest. An audited deletion
-    of the conversation explains both, and is no contradiction.
+    Otherwise, return a contradiction: the step is gone, or has another digest. If an audited
+    deletion of the conversation explains this, return None, too.
     """
     try:
         with naming(f"step {step}"):

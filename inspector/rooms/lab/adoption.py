@@ -34,7 +34,7 @@ _COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 class PolicyAdoption:
     """What setting a policy would do to the conversations that match a filter.
 
-    - `matching`: how many conversations match, without those in `of_clients`.
+    - `matching`: how many conversations match, without those set apart and those in `of_clients`.
     - `differing`: how many of them have another policy now.
     - `over`: how many of the differing conversations exceed the new limit. Their next message
       evicts older messages.

@@ -388,7 +388,7 @@ class FleetPage:
 
     @property
     def linked_examples(self) -> Iterator[tuple[LossExample, str]]:
-        """The conversations with the most facts lost, each with a link to its comparison of
+        """Up to five conversations with the most facts lost, each with a link to its comparison of
         policies.
         """
         for each in self.loss_examples:

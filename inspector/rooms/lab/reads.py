@@ -169,10 +169,11 @@ def is_label(group: str) -> bool:
 
 
 def needs_of(members: Sequence[Measured], scope: Scope) -> tuple[int | None, int | None]:
-    """Return two limits: the first would have held all needed facts in half of the conversations,
+    """Return two limits. The first would have held all needed facts in half of the conversations,
     the second in nine of ten.
 
-    Both are None if no facts were needed. Conversations that `scope` leaves out do not count.
+    Only conversations in which facts were needed count; without any, both limits are None.
+    Conversations that `scope` leaves out do not count either.
     """
     out = {id for ids in scope.left_out.values() for id in ids}
     counted = (each.figures for each in members if each.id not in out)
@@ -184,7 +185,8 @@ def chosen_of(query: FleetQuery) -> tuple[int, list[Chosen]]:
     """Return the number of matching conversations, and the conversations to measure: all of them or
     a sample, sorted by ID.
 
-    If the query has a group, only conversations of this group are counted and returned.
+    If the query has a group, both are limited to the conversations of this group. With a sample,
+    only the drawn conversations of the group are counted.
     """
     matching, chosen = _drawn(query)
     if not query.group:
