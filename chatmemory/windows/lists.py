@@ -269,8 +269,8 @@ def summarized(
     - It is not in the old list, and is not a system message.
     - It replaces at least two messages. The old messages after the replaced ones follow it in
       order.
-    - If it replaces all old messages to the end, it is also the last new message, or `marked` as a
-      summary by the client. Otherwise the client may have just started anew.
+    - If it replaces all old messages to the end, the new list ends with it, or the client has
+      `marked` it as a summary. Otherwise the client may have just started anew.
     """
     place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
     if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:

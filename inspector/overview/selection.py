@@ -102,6 +102,7 @@ class OverviewQuery:
     """The search, the filters, the order and the page of an overview. Unknown values are ignored.
 
     - `q` is the search, and `sort` the order.
+    - `policy` is a kind of policy, or a kind and a limit: `token_window:4000`.
     - `active` selects conversations that changed today, and `flagged` conversations with a flag.
       With a `day`, `flagged` selects the cases that began on this day.
     - `split` and `span` choose the groups and the period of the chart over time.

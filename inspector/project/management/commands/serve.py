@@ -27,7 +27,7 @@ class ServerCommand(DatabaseCommand):
         parser.add_argument("--port", type=_port, default=PORT, help=f"Default: {PORT}.")
 
     def check_migrated(self) -> None:
-        """Raise CommandError if the database lacks tables, and say how to make them."""
+        """Raise CommandError if the database lacks a migration, and say which command to run."""
         try:
             call_command("migrate", check_unapplied=True, verbosity=0)
         except SystemExit as error:
@@ -102,7 +102,9 @@ def _links(port: int) -> str:
 
 
 def listening_socket(port: int) -> socket.socket:
-    """Open and return a socket that listens on the port. Raises CommandError if that fails."""
+    """Return a socket that is bound to the port, for the server to listen on. Raises CommandError
+    if that fails.
+    """
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Otherwise a response waits until the client acknowledges its headers, which takes 40 ms on
