@@ -55,7 +55,9 @@ def names_of_models(pattern: str) -> re.Pattern[str]:
 
 
 def known_model(name: str | None) -> KnownModel | None:
-    """Return the limit and prices of the model with this name, or None if it is unknown."""
+    """Return the limit and prices of the model with this name, or None if it is unknown or not
+    given.
+    """
     return next((each for each in known_models() if name and each.names.search(name)), None)
 
 

@@ -26,7 +26,9 @@ def of_policy(kind: str) -> Q:
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]  # not generic at run time
     def containing(self, text: str) -> Self:
-        """Select conversations whose id, labels or messages contain the text, ignoring case."""
+        """Select conversations that have all words of the text in one message, or in their id and
+        labels. Case does not matter.
+        """
         return self.filter(search.index().condition(text))
 
     def beginning_with(self, prefix: str) -> Self:

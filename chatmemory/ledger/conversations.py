@@ -94,8 +94,8 @@ def change(
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
-    """Add a label to conversations, in short transactions. A conversation that is deleted meanwhile
-    is skipped.
+    """Add a label to conversations, or change its value there, in short transactions. A
+    conversation that is deleted meanwhile is skipped.
 
     Raises MemoryNotFound, InvalidValue and ImportUnfinished before any conversation is changed.
     """

@@ -174,8 +174,8 @@ def unpin(
 ) -> ChangeResult | None:
     """Unpin a message, so that it can be evicted again. Returns None if the message is not pinned.
 
-    Raises NotPinnable for a message that is not in memory, and for a summary. Raises InvalidValue,
-    MemoryNotFound, MessageNotFound, VersionConflict.
+    Raises NotPinnable for a message that is not in memory, for a summary and for an index. Raises
+    InvalidValue, MemoryNotFound, MessageNotFound, VersionConflict.
     """
     check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:

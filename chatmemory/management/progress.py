@@ -16,8 +16,8 @@ def progress(
     """Show a progress bar, with the time left, while the block runs. The block gets a function that
     advances the bar by a number of conversations.
 
-    The bar is shown only on a terminal, or anywhere if `is_forced`. `done` is the word after the
-    numbers, such as "examined" in "5 of 20 examined".
+    The bar is shown only on a terminal, or anywhere if `is_forced`. With `is_quiet`, it is not
+    shown. `done` is the word after the numbers, such as "examined" in "5 of 20 examined".
     """
     text = f"{{task.completed:,}} of {{task.total:,}} {done}".strip()
     columns = TextColumn(text), BarColumn(), TimeRemainingColumn()

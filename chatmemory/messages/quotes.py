@@ -106,7 +106,9 @@ class Quotes:
 
 @dataclass(frozen=True)
 class Query:
-    """A checked query: its text, its words, and the maximum number of hits (`limit`)."""
+    """A checked query: its text, its words, and the maximum number of hits (`limit`). There are at
+    most 8 `words`. Short words such as "of" are left out if others remain.
+    """
 
     text: str
     words: tuple[str, ...]

@@ -38,7 +38,7 @@ EXCERPT = 10_000
 class MemoryFilter:
     """A filter of conversations. A conversation must match every field that is set.
 
-    - `search`: words in ids, labels or messages.
+    - `search`: words that must all be in one message, or in the id and labels.
     - `policy`: the kind of the policy, or `managers.CLIENT` for conversations without a policy.
     - `label`: `name` or `name:value`.
     - `id_prefix`: the beginning of the id; case matters.

@@ -243,12 +243,13 @@ class OverviewStats:
     time.
 
     - `active`: the number of conversations that changed.
-    - `forgotten`: the number of messages that left memory, in `forgotten_in` conversations.
+    - `forgotten`: the number of messages that adds evicted, in `forgotten_in` conversations.
     - `flagged`: for the name of each flag, the number of conversations with this flag.
     - `erasure`: the number in the audit log of the newest deletion or redaction; 0 without any.
       After a newer erasure, the statistics are out of date.
     - `unexamined`: the number of conversations whose derived data is missing or out of date.
-    - `seconds_left`: the seconds until all are examined; None if the rate is not known.
+    - `seconds_left`: the seconds until all are examined; None if all are, or if the rate is not
+      known.
     """
 
     conversations: int
@@ -307,7 +308,8 @@ class Examined:
     """How many conversations have up-to-date derived data, such as incidents: `known` out of
     `whole`.
 
-    `seconds_left` are the seconds until all are examined; None if the rate is not known.
+    `seconds_left` are the seconds until all are examined; None if all are, or if the rate is not
+    known.
     """
 
     known: int
