@@ -15,9 +15,10 @@ class Registry(Mapping[str, T]):
 
     - Entry points are loaded when all names are listed, or when a name is neither built-in nor
       registered.
-    - An entry point that fails to load is logged and left out, and so is an item that `accepts`
-      refuses.
-    - A built-in item may be None: then `loads` returns the item when its name is first looked up.
+    - An entry point that fails to load is logged and left out. So is an item for which the function
+      `accepts` returns False.
+    - A built-in item may be None. The function `loads` makes such an item from its name when the
+      name is first looked up.
     - `named_by` is the attribute with the name of an entry point's item. By default, an item has
       the name of its entry point.
     """
@@ -41,7 +42,7 @@ class Registry(Mapping[str, T]):
 
     def register(self, name: str, item: T) -> None:
         """Add an item under a name, or replace the item with this name. Raises TypeError if
-        `accepts` refuses the item.
+        `accepts` returns False for the item.
         """
         if not self.accepts(item):
             raise TypeError(f"{item!r} cannot be registered in {self.group}")

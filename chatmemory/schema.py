@@ -48,8 +48,8 @@ class Difference:
 
 
 def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Error]:
-    """Return Django system check errors if this version cannot use the schema of the database. A
-    database that is down is skipped.
+    """Return Django system check errors if this version cannot use the schema of one of
+    `databases`; by default, that of chatmemory's database. A database that is down is skipped.
     """
     errors = []
     for using in databases or [database.alias()]:

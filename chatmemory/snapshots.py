@@ -16,7 +16,7 @@ _READING: WeakSet[BaseDatabaseWrapper] = WeakSet()  # the connections that are w
 @contextmanager
 def one_snapshot() -> Iterator[None]:
     """Let all reads in a block see the same state of the database. Others can write meanwhile, but
-    the block does not see their changes.
+    the block does not see their changes. The block itself must not write.
 
     Within a transaction or another snapshot, the block sees what that transaction or snapshot sees.
     """

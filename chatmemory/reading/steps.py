@@ -362,8 +362,8 @@ def _state_of(memory: Memory) -> LedgerState:
 
 
 def part_around(steps: int, at: int) -> range:
-    """Return the range of steps to read in full. It contains `at`, unless `at` is 0. `steps` is the
-    number of all steps.
+    """Return the range of steps to read in full. It contains `at`; if `at` is 0, it begins with
+    step 1. `steps` is the number of all steps.
     """
     begin = max(at - 1, 0) // BLOCK * BLOCK - BEFORE
     first = max(0, min(begin, steps - PART)) + 1
@@ -371,8 +371,8 @@ def part_around(steps: int, at: int) -> range:
 
 
 def outline_of(steps: int) -> Sequence[int]:
-    """Return the numbers of steps at equal distances, of which the last is `steps`. Empty if the
-    timeline shows all steps in full.
+    """Return the numbers of up to OUTLINE steps at equal distances, of which the last is `steps`.
+    Empty for at most PART steps, because the timeline then shows all of them in full.
     """
     if steps <= PART:
         return ()

@@ -194,7 +194,7 @@ class WindowView:
     @cached_property
     def next_to_leave(self) -> tuple[int, ...]:
         """The seqs of the messages that leave next when the limit is reached: one message with its
-        tool results.
+        tool results; with an option such as `low_water`, all that the first trim evicts.
 
         Empty if the policy is not installed, if only a leading system message is left, or if there
         is `no_room`.
@@ -375,8 +375,8 @@ def window_in_parts(
     """Return the window at step `at`, or now, and an iterable of its messages. The iterable holds
     about a megabyte of messages at a time.
 
-    Iterate within the database snapshot of this call, as often as needed. Raises MemoryNotFound,
-    StepNotFound.
+    Make this call and iterate in the same `one_snapshot` block. You can iterate several times.
+    Raises MemoryNotFound, StepNotFound.
     """
     state = StoredState.of(memory_id, at)
     if at is None and state.memory.window_size <= PART:  # one query reads all

@@ -238,10 +238,10 @@ def is_own_name(name: str) -> bool:
 
 
 def names_of(fact: str, text: str) -> Iterator[str]:
-    """Yield what a text calls a fact, in lowercase, such as "my order number is ".
+    """Yield the names that a text gives to a fact, in lowercase, such as "my order number is ".
 
-    In JSON, these are the keys of the fact. In other texts, they are the characters before the fact
-    on its line.
+    In JSON, these are the keys of the fact. In other texts, they are up to 40 characters before
+    the fact on its line.
     """
     value = json_of(text)
     if value is not None:
@@ -278,10 +278,11 @@ class CallOfResult(NamedTuple):
     """The tool call that a tool result answers.
 
     - `name`: the tool's name with the arguments; equal calls have equal names. "" if the call is
-      unknown, or if its tool may be called repeatedly.
+      unknown, or if its tool may be called repeatedly. All other fields then have their defaults.
     - `is_error`: whether the result is an error.
     - `was_answered`: whether an equal call already had a result without an error.
-    - `is_same`: whether the latest such result equals this result; None if `name` is empty.
+    - `is_same`: whether the latest such result equals this result. False without such a result;
+      None if `name` is empty.
     """
 
     name: str = ""

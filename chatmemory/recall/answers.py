@@ -77,7 +77,7 @@ def nameable_values(text: str, words: Words = NO_WORDS) -> list[Value]:
     and short answers.
 
     Short answers are found in the first clause, and beside a reminder such as "as I said". In a
-    text that contradicts, they are found in every sentence.
+    text with a contradicting word, such as "not" or "but", they are found in every sentence.
     """
     read = user_text(text, words.reminders)
     whole = words_in(text) if read.reminders else []

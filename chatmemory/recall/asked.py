@@ -128,7 +128,9 @@ def asks_for(request: Request, value: Value, text: UserText, given: Iterable[Giv
 
 
 def may_ask_for(request: Request, value: Value, text: UserText) -> bool:
-    """Return whether a request may ask for a value in the user's text; see `asks_for`."""
+    """Return whether a request may ask for a value in the user's text: a fast test before
+    `asks_for`, without the earlier texts.
+    """
     if not request.takes(value.shape) or (request.is_other and not value.is_distinctive):
         return False
     if request.is_again:
@@ -209,7 +211,8 @@ def _begins(question: Question, value: Value, text: UserText) -> bool:
 
 
 def opens_with(question: Question, value: Value, text: UserText) -> bool:
-    """Return whether the first clause of an answer consists mostly of a value.
+    """Return whether a text answers a question with a first clause that is mostly a value. False
+    for a yes-or-no question.
 
     For two words of the value, one other word is allowed. If the question names a kind of fact such
     as a city, one is allowed for each word of the value. Small words and words of the question do
@@ -262,7 +265,7 @@ def is_unlikely(value: Value, text: UserText, given: Iterable[Given]) -> bool:
 
 
 def may_be_unlikely(value: Value, text: UserText) -> bool:
-    """Return whether repeated words may be `is_unlikely`, whatever earlier texts say."""
+    """Return whether `is_unlikely` would be True for a value with the right earlier texts."""
     if HAS_CJK.search(value.key):
         return len(value.key) >= _SIGNS_OF_NAME
     long = _long_words(value)

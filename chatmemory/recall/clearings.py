@@ -32,7 +32,7 @@ class Clearable:
 
     `results` are the positions of all tool results. `are_known` says whether this module can
     compute when messages leave. For this, the entry of every tool result must have its message. No
-    message may be pinned, or a placeholder already.
+    message may be pinned, and none may already be a placeholder.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -66,7 +66,7 @@ class Gone(NamedTuple):
     - `left`: for each message, the position of the message at whose arrival it left, or the number
       of messages if it never left.
     - `stubs`: maps the position of each cleared result to two numbers: the position of the message
-      that did not fit before, and the tokens of the placeholder.
+      for which it was cleared, and the tokens of the placeholder.
     """
 
     left: list[int]

@@ -47,7 +47,9 @@ class Level(StrEnum):
 
 
 def headline(sessions: int) -> Level:
-    """Return the level of the figures to show first: RARE for many sessions, else TOLD."""
+    """Return the level of the figures to show first: RARE for at least CORPUS sessions, else
+    TOLD.
+    """
     return Level.RARE if sessions >= CORPUS else Level.TOLD
 
 
@@ -66,7 +68,8 @@ class ReturnedBy(StrEnum):
 class NeededTerm:
     """A term of a replaced message that the assistant used again after the compaction.
 
-    - `name`: identifies the term, because a date can be written in several ways.
+    - `term`: the term as the assistant wrote it. `name` is the same for all ways to write it, such
+      as those of a date.
     - `said`: the position of its last mention before the summary: by a user, else by a tool, else
       by the assistant.
     - `used`: the position of the assistant's message that uses the term.
@@ -75,7 +78,8 @@ class NeededTerm:
     - `is_held`: whether memory still had the term.
     - `is_told`, `is_rare`: whether the term counts at the level TOLD, and at RARE.
     - `place`: the index of the term among the lost terms; None if it is held.
-    - `tail`: the tokens from the last message with the term to the end of the window.
+    - `tail`: the tokens from the last message with the term to the end of the window before the
+      compaction.
     """
 
     term: str

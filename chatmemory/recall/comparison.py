@@ -170,7 +170,7 @@ class PhraseFate:
     """How long a phrase stays in memory under a policy.
 
     - `forgotten`: the position of the message at whose arrival the phrase first left memory; None
-      if it never left.
+      if it never left, or never was in memory.
     - `keeping`: the smallest limit that keeps the phrase until a position that the caller chose.
       None if unknown, or without a policy.
     """

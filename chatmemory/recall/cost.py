@@ -56,7 +56,9 @@ class CacheRules:
     life: float | None = None
 
     def is_lost(self, age: float | None) -> bool:
-        """Return whether a cache entry that was last used `age` seconds ago has expired."""
+        """Return whether a cache entry that was last used `age` seconds ago has expired. False for
+        an unknown `age` (None).
+        """
         return self.life is not None and age is not None and age > self.life
 
     def is_cached(self, prompt: int) -> bool:
@@ -214,7 +216,7 @@ class Prices:
     cache (`cached`), and of tokens written to it (`write`, by default the input price).
 
     `source` says in words where the prices come from. Raises InvalidValue for a price below 0, for
-    a cached price without an input price, and for a write price without a cached price.
+    a cached price without an input price above 0, and for a write price without a cached price.
     """
 
     input: Decimal | None = None

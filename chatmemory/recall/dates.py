@@ -91,8 +91,11 @@ class Dates:
         self._names: dict[tuple[int, int], dict[int | None, str]] = {}
 
     def name(self, date: Date) -> str:
-        """Return the name of a date, such as `2026-03-04`. A date without a year is taken as the
-        same day in the year mentioned last. If no year was mentioned, the name is `03-04`.
+        """Return the name of a date, such as `2026-03-04`.
+
+        A date without a year has the name of the date with this day and month that was named last.
+        If there is none yet, its name is `03-04`, and the next such date with a year has this name,
+        too.
         """
         known = self._names.setdefault((date.month, date.day), {})
         if date.year in known:
@@ -110,8 +113,8 @@ def _name(date: Date) -> str:
 
 
 def date_names(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
-    """Return how a text writes each of its dates, by the dates' names. `dates` has the same by
-    date, and `known` gives the names.
+    """Return how a text writes each of its dates, by the dates' names. `dates` maps each date to
+    how the text writes it, and `known` gives the names.
 
         {Date(3, 4, 2026): "4 March"} -> {"2026-03-04": "4 March"}
     """

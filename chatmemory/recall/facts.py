@@ -175,7 +175,7 @@ def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[s
 class NamedFacts(NamedTuple):
     """The facts in a message.
 
-    - `terms`: facts in any message.
+    - `terms`: texts that are facts whatever other messages say.
     - `dates`: dates, each with how the message writes it.
     - `codes`: numbers and runs of capitals. They are facts if some message marks them; `named` are
       those that this message marks.
@@ -373,7 +373,9 @@ _LAST_OF_JSON = {"{": "}", "[": "]", '"': '"'}  # by its first character
 
 
 def json_of(text: str) -> JsonValue:
-    """Return the value of a text that is JSON; None for any other text."""
+    """Return the value of a text that is a JSON object, list or string; None for any other text,
+    such as `42`.
+    """
     last = _LAST_OF_JSON.get(text.lstrip()[:1])
     if last is None or text.rstrip()[-1:] != last:  # an error of the parser takes longer
         return None

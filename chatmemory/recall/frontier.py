@@ -65,7 +65,8 @@ class TriedPolicies:
         return self.variants[0]
 
     def clears_beside(self, variant: int) -> bool:
-        """Return whether a variant clears old tool results while the first variant does not.
+        """Return whether a variant clears old tool results while the first variant does not. Always
+        False with `chosen_limits`.
 
         Such a variant needs slow replays, so only half as many limits are tried.
         """

@@ -36,7 +36,8 @@ INCIDENT_RULES = 13  # raise it with each change of what an incident is
 class Forgotten:
     """A fact, or the result of a tool call, that had left memory before it came up again.
 
-    - `fact`: its text where it came up again. `name` identifies it in all texts.
+    - `fact`: the text of the fact where it came up again; for a result, its call with the
+      arguments. `name` identifies it in all texts.
     - `said`: the number of the latest user message with it, or else of the latest tool result.
     - `last`: the number of the last message in memory with it. That message left at step
       `left_step`, for the reason `cause`.

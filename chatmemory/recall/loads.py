@@ -51,8 +51,8 @@ def evicts_oldest_first(policy: Policy) -> bool:
 
 
 class Stub(NamedTuple):
-    """The placeholder of a cleared tool result. `at` is the position of the message for which the
-    result was cleared.
+    """The placeholder of a cleared tool result, and its tokens. `at` is the position of the message
+    for which the result was cleared.
     """
 
     at: int

@@ -32,8 +32,8 @@ class Needed(NamedTuple):
 class NeededAt(NamedTuple):
     """What one message uses of earlier messages (`needed`).
 
-    `mentions` are the names of the facts and calls in this message that some message of the
-    conversation uses.
+    `mentions` are the names of those facts and calls in this message that any message of the
+    conversation uses again.
     """
 
     needed: Sequence[Needed]

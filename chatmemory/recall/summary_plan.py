@@ -27,9 +27,10 @@ from chatmemory.windows.window import Entry, Window
 class SummaryOptions(TypedDict, total=False):
     """The options of a compaction. Exactly one of the first three must be given.
 
-    - `covering`: the numbers of the messages to replace.
-    - `keep_last`: the number of the newest messages that stay.
-    - `keep_tokens`: the largest number of tokens of the newest messages that stay.
+    - `covering`: the messages to replace: their positions in a memory object, or their seqs in a
+      stored conversation.
+    - `keep_last`: how many of the newest messages stay.
+    - `keep_tokens`: the newest messages that fit into this many tokens stay.
     - `append_terms`: how many exact terms to append to the summary.
     """
 

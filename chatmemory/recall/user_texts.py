@@ -223,7 +223,7 @@ class UserText:
     def is_reported(self, end: int) -> bool:
         """Return whether a phrase such as "he said" introduces the words of somebody else.
 
-        Searches the text up to the end of the sentence at the index `end`.
+        Searches the text up to the end of the sentence that contains the index `end`.
         """
         return self._is_said_before(end, reported())
 
@@ -231,7 +231,7 @@ class UserText:
         """Return whether a word says that something is new, such as "another" or "this time".
         Reminders are not searched.
 
-        Searches the text up to the end of the sentence at the index `end`.
+        Searches the text up to the end of the sentence that contains the index `end`.
         """
         return self._is_said_before(end, anew())
 
@@ -294,8 +294,8 @@ class UserText:
         return next((noun.kinds for noun in near), _NO_KINDS)
 
     def words_beside(self, start: int, end: int) -> frozenset[str]:
-        """Return the words directly before and after a span of the text. In languages without
-        spaces, these are single characters.
+        """Return the words directly before and after a span of the text, without small words. In
+        languages without spaces, these are single characters.
         """
         before = _BESIDE.match(folded(self.text[max(0, start - _NEAR) : start])[::-1])
         behind = _BESIDE.match(folded(self.text[end : end + _NEAR]))
@@ -432,8 +432,8 @@ class UserText:
         )
 
     def may_begin_with(self, start: int, besides: frozenset[str]) -> bool:
-        """Return whether, before the index `start`, all words may be small words or in `besides`.
-        If not, `has_only` and `begins_with` are False there.
+        """Return False if a word before the index `start` is neither a small word nor in `besides`.
+        Then `has_only` and `begins_with` are False there. A fast test: True proves nothing.
         """
         before = takewhile(lambda each: each[1] < start, self._telling_words)
         return all(word in besides for *_, word in before)
@@ -518,7 +518,7 @@ class Said:
             self._at[anchor].append(position)
 
     def has(self, value: Value) -> bool:
-        """Return whether one of the user's latest texts contains a value."""
+        """Return whether an earlier text contains a value; see `holding`."""
         return next(self.holding(value), None) is not None
 
     def _positions(self, value: Value) -> list[int]:
@@ -539,8 +539,8 @@ class Said:
         return [each for each, anchors in known if stems <= anchors or whole in anchors]
 
     def holding(self, value: Value) -> Iterator[int]:
-        """Yield the positions of the latest messages that contain a value. The common part of two
-        longer codes is no value: `1Z 9921 556` does not repeat `1Z 9921 555`.
+        """Yield the positions of the latest messages that contain a value; earlier ones may be left
+        out. The common part of two longer codes is no value: `1Z 99 56` does not repeat `1Z 99 55`.
         """
         for position in self._positions(value):
             text = self.texts[position]

@@ -156,13 +156,15 @@ class Searched:
 
     @cached_property
     def in_order(self) -> str:
-        """The words in scripts with spaces, without the letters of endings, for a fast test."""
+        """The words in scripts with spaces, as one text for a fast test. The letters e, n and s at
+        the end of each word are cut off: "Two houses" -> " two hou ".
+        """
         return f" {' '.join(map(_bare, self._words_of_letters))} "
 
     @cached_property
     def stems(self) -> Mapping[str, Sequence[str]]:
-        """The different words in scripts with spaces, by what they are without the letters of
-        endings.
+        """The different words in scripts with spaces, by what is left without the letters e, n and
+        s at their ends: {"hou": ["house", "houses"]}.
         """
         found: defaultdict[str, list[str]] = defaultdict(list)
         for word in self.words:

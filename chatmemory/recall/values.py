@@ -156,7 +156,7 @@ def longest_first(found: Iterable[Value]) -> list[Value]:
 
 
 def codes_in(text: str) -> list[Value]:
-    """Return the email addresses, links, codes and dates in a text, as values."""
+    """Return the email addresses, links, codes, dates and times in a text, as values."""
     text = narrow(text)
     exact = [*_mails(text), *_links(text)]
     taken = [(each.start, each.end) for each in exact]
@@ -168,7 +168,9 @@ def codes_in(text: str) -> list[Value]:
 
 
 def words_in(text: str) -> list[Value]:
-    """Return the names, short answers and addresses that a text may have, as values."""
+    """Return the names, short answers and addresses that a text may have, and numbers written in
+    words, as values.
+    """
     text = narrow(text)
     return [*_words(text), *addresses_in(text), *words_for_numbers(text)]
 

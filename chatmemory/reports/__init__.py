@@ -1,7 +1,7 @@
 """Reports on transcript files, for commands such as `chatmemory doctor` and `chatmemory recall`.
 Neither Django nor a database is needed.
 
-Each module has the name of a command, and three parts: HELP, `add_arguments`, and `report`, which
+A module with the name of a command has three parts: HELP, `add_arguments`, and `report`, which
 prints the findings and returns the exit code. The management command with the same name can also
 report on stored conversations.
 """

@@ -42,8 +42,8 @@ BACK = {
 class Total:
     """The sums over all measured compactions.
 
-    - `needed`: the number of exact terms that were needed again. `held` is how many of them the
-      summaries have.
+    - `needed`: the number of exact terms that were needed again. `held` is how many of them memory
+      still had.
     - `appended[n]`: how many would be held with n lost terms appended to each summary.
     - `tail[n]`: how many needed terms are in the last n tokens before a compaction.
     - `back`: the lost terms, counted by who brought them back.

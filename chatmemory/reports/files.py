@@ -16,7 +16,7 @@ ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
 class TranscriptFile(NamedTuple):
-    """A transcript file to read. `name` is its file name without the ending.
+    """A transcript file to read. `name` is its file name up to the first dot.
 
     `is_in_folder` is True if the command line names a folder, and the file is in it. `name` then
     also has the folders in between: with the folder `runs` named, `runs/a/b.json` has the name
@@ -50,7 +50,8 @@ def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *format
 
 
 def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
-    """Yield the named files, and the transcript files in named folders, sorted by path.
+    """Yield the files of `paths`, in this order. For a folder, yield the transcript files in it and
+    in its subfolders, sorted by path.
 
     Raises InvalidValue for a folder without transcript files.
     """
@@ -115,7 +116,9 @@ def named_transcripts(
 
 
 def transcripts_of(path: Path, format: str, printer: Printer) -> Iterator[Transcript]:
-    """Yield the conversations of one file. Raises InvalidValue if it cannot be read."""
+    """Yield the conversations of one file. A conversation that cannot be read is reported and left
+    out. Raises InvalidValue if the file cannot be read.
+    """
     with opened(path) as file:
         for each in stream_transcripts(file, format).conversations:
             if isinstance(each, Refused) and each.is_empty:

@@ -181,7 +181,7 @@ def report(options: Options, printer: Printer, words: Words = NO_WORDS) -> int:
 
 def best_policies(advice: Advice) -> list[Policy | None]:
     """Return the policies to print: the policy in force, the best windows (cheapest first), and
-    None, which sends everything.
+    None, which sends everything. A policy in force that is a best window is not moved to the front.
 
     A best window meets three conditions:
 

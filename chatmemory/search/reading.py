@@ -126,8 +126,8 @@ class TextIndex:
         self.connection = connection
 
     def condition(self, words: str) -> Q:
-        """Return the condition for conversations with the words in a message, or in their id and
-        labels.
+        """Return the condition for conversations with the words in a message, in a text beside
+        history, or in their id and labels.
 
         `scan_filter` is faster for common words.
         """
@@ -137,14 +137,15 @@ class TextIndex:
         return found
 
     def few(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations with the words. None if there are more than
-        `most`.
+        """Return the ids of the conversations with the words. None if the words have more than
+        `most` matches; each matching message is a match.
         """
         return self._few(words, self._matching(words), most)
 
     def few_with_phrase(self, words: str, most: int) -> list[str] | None:
-        """Return the ids of the conversations that have the words as one phrase. None if there are
-        more than `most`.
+        """Return the ids of the conversations that have the words as one phrase in a message or a
+        text beside history, or all words in their id and labels. None if there are more than
+        `most` matches, as in `few`.
         """
         phrase = self.has(beginning("text"), words)
         return self._few(words, [each.filter(phrase) for each in self._matching(words)], most)

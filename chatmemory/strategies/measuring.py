@@ -59,7 +59,8 @@ class Measured:
 
     def relative_cost_with_summaries(self, prices: Prices) -> float | None:
         """Return the cost of the agent's prompts and of writing summaries, divided by the cost of
-        sending everything. Writing summaries is assumed to use no prompt cache.
+        sending everything. None if nothing was sent. Writing summaries is assumed to use no prompt
+        cache.
         """
         return prices.relative(self.bill + self.summaries, self.everything)
 

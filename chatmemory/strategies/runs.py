@@ -56,8 +56,8 @@ class Run:
             self.take(position, message)
 
     def prompt(self) -> list[Sent]:
-        """Return the messages that a model call would get now. The run itself changes only when the
-        answer of this call is added next.
+        """Return the messages that a model call would get now. A compaction for this call is kept
+        only if the answer of the call is added next.
         """
         head: list[Sent] = [] if self.system is None else [self.system]
         return [*head, *self.memory()]

@@ -50,8 +50,8 @@ def first_sentence(text: str) -> str:
 
 
 def sentences_of(messages: Sequence[ChatMessage]) -> str:
-    """Return the first sentence of each message, one a line. If there are more than 4,000
-    characters, the beginning is cut off.
+    """Return the first sentence of each message, one a line. If they have more than 4,000
+    characters, those of the earliest messages are left out.
     """
     lines: list[str] = []
     size = 0

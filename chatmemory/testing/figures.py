@@ -102,7 +102,9 @@ class Difference:
 
 
 def differences(before: Figures, now: Figures) -> list[Difference]:
-    """Return the figures that differ, in the order of `now`."""
+    """Return the figures that differ, in the order of `now`. A figure that one of both lacks is
+    left out.
+    """
     return [
         Difference(name, before[name], now[name])
         for name in now
