@@ -1,7 +1,8 @@
 """Masks the terms of an evidence file: all occurrences of a term are replaced by the same mark.
 
-A term is found however it is spaced, accented or escaped, because texts are searched in a normal
-form (see `normal`). The rest of a text stays as it was written.
+A term is found however it is spaced or escaped, and however its accents are encoded, because texts
+are searched in a normal form (see `normal`). Without its accents, it is another term: `José` does
+not find `Jose`. The rest of a text stays as it was written.
 """
 
 from __future__ import annotations
@@ -142,8 +143,8 @@ def _forms(word: str) -> set[str]:
 
 
 def words_pattern(words: list[str]) -> re.Pattern[str]:
-    """Return a pattern that finds the chosen words in a text's normal form. A space in a word also
-    matches `+` or nothing: `a b` finds `a+b` and `ab`.
+    """Return a pattern that finds the chosen words in a text's normal form, in upper or lower case.
+    A space in a word also matches `+` or nothing: `a b` finds `a+b` and `ab`.
     """
     spaced = (re.escape(word).replace(r"\ ", "[ +]?") for word in words)
     return declared_pattern("|".join(spaced), re.IGNORECASE, family="words to mask")
