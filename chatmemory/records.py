@@ -51,7 +51,7 @@ class PolicyColumns(models.Model):
 
 class DefaultPolicy(PolicyColumns):
     """The policy of new conversations whose ids begin with `prefix`, if they are created without a
-    policy. Operators set default policies on a page.
+    policy. If several prefixes fit, the longest counts. Operators set default policies on a page.
     """
 
     prefix = models.CharField(max_length=255, primary_key=True, blank=True)

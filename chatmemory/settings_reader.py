@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 class AppMissing(ImproperlyConfigured, SystemCheckError):
     """Raised if a project includes URLs, but has not installed their Django application. `manage.py
-    check` prints its text.
+    check` prints the text of this exception.
     """
 
 

@@ -42,7 +42,8 @@ class Recall:
 
     Facts:
 
-    - `recalls`, `held`: the number of uses of facts, and of those for which memory had the fact.
+    - `recalls`: the number of uses of facts, and of repeated tool calls. `held`: for how many of
+      these memory still had the fact or result.
     - `nothing_lost`: the number of conversations in which every recall is held.
     - `user_repeated`: the number of messages in which a user repeated a fact that had left memory.
     - `call_repeated`: the number of repeated tool calls whose earlier result had left memory.

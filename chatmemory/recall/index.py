@@ -1,8 +1,8 @@
 """The index: one message in memory that lists exact terms of evicted messages. Needs no model.
 
-If the policy has an index, a change that renews the index follows each add that evicts messages.
-The index stands before the first message that can leave. It lists the terms that no message in
-memory mentions, the best terms first, as many as fit.
+If the policy has an index, each add that evicts messages is followed by a change that renews the
+index. The index stands before the first message that can leave. It lists the terms that no message
+in memory mentions, the best terms first, as many as fit.
 
 An attribute of the index message has more terms than the text lists, with the numbers of their
 messages. A term that somebody left out has a weight below 0 in the attribute.
@@ -198,10 +198,10 @@ def indexed(
     entry_of: Callable[[ChatMessage], Entry],
 ) -> Transition:
     """Return the transition that renews the index message after the messages `left` were evicted.
-    Nothing changes if no message was evicted, or if there is no term to list.
+    Nothing changes if no message was evicted. Without a term to list, the index message leaves.
 
-    If a full memory is trimmed to 6,000 of 8,000 tokens, the index takes at most half of the
-    difference: 1,000 tokens. `entry_of` makes an entry, with its tokens, from the index message.
+    The index takes at most half of what a trim frees: 1,000 tokens if a full memory is trimmed to
+    6,000 of 8,000 tokens. `entry_of` makes an entry, with its tokens, from the index message.
     """
     if policy is None or not left or not policy.indexed_terms or policy.meters_only:
         return unchanged(window, policy)

@@ -119,8 +119,10 @@ def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
 
 
 def print_recognized(file: str, printer: Printer) -> int:
-    """Print the rules that the error in this file is about (`-` for stdin). The error is an answer
-    of a provider. If no rule is known, print a sentence about the error. Returns 0.
+    """Print the rules that an error of a provider is about. `file` has the provider's answer; `-`
+    is stdin. If no rule is known, print a sentence about the error. Returns 0.
+
+    Raises InvalidValue if the file cannot be read.
     """
     try:
         error = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "replace")
