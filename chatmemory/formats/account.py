@@ -305,7 +305,7 @@ def fault(error: Exception, where: str) -> str:
     `where` is the position in the file.
     """
     logger.error(
-        "a transcript cannot be read, because of a fault in the program at %s",
+        "a transcript cannot be read because of a fault in chatmemory, not in the transcript: %s",
         where,
         exc_info=error,
     )

@@ -74,7 +74,7 @@ def memory_id_at(segment: str) -> str:
         raise ValueError("a memory id cannot contain NUL")
     if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be in lower case
         raise ValueError(
-            f"{segment!r} is no memory id as a URL has it: write each byte except "
-            "A-Z a-z 0-9 - _ . as ~XX"
+            f"{segment!r} is not a valid memory ID in a URL: write each byte except "
+            "A-Z a-z 0-9 - _ . as ~ and two hexadecimal digits, such as ~2F"
         )
     return memory_id

@@ -53,13 +53,13 @@ class RedactedMessageSerializer(MessageDetailSerializer):
     copies = CopySerializer(
         many=True,
         allow_null=True,
-        help_text="The copies of the message in branches, which still have its text. Null if the "
-        "text had been removed before, and while a node of a cluster is down.",
+        help_text="The copies of the message in branches, which still have its text. Null if "
+        "an earlier redaction had removed the text, and while a node of a cluster is down.",
     )
     summaries = SeqsField(
         allow_null=True,
         help_text="The seqs of the summaries that replace the message and still contain one of "
-        "its exact terms. Null if its text had been removed before.",
+        "its exact terms. Null if an earlier redaction had removed the text of the message.",
     )
 
 

@@ -284,7 +284,9 @@ class ComparePage:
             lambda p: p.held,
             max,
         )
-        note = "facts that left memory before they were needed, without values of tool calls"
+        note = (
+            "facts that left memory before they were needed; values of tool calls are not counted"
+        )
         yield ranked("Facts lost", note, lambda p: len(p.lost))
         if any(each.departures.indexes for each in policies):
             named = "lost facts whose term the index lists, without the sentence about the term"
