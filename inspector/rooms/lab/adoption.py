@@ -40,7 +40,8 @@ class PolicyAdoption:
       evicts older messages.
     - `recounted`: for how many of the differing conversations this is unknown, because another
       estimator counted their tokens.
-    - `of_clients`: how many match, but stay as they are because a client decides the window.
+    - `of_clients`: how many match and are not set apart, but stay as they are because a client
+      decides the window.
     """
 
     matching: int
@@ -59,9 +60,11 @@ def adopting(
     Conversations with an ID in `apart` are left out. Raises UnknownEstimator.
     """
     policy = policy and measured(policy)
-    of_clients = which.rows().filter(decided_by_clients()).count()
-    matching = which.rows().exclude(database.in_list("id", list(apart))).count() - of_clients
-    found = having_another(which, policy).exclude(database.in_list("id", list(apart)))
+    is_apart = database.in_list("id", list(apart))
+    chosen = which.rows().exclude(is_apart)
+    of_clients = chosen.filter(decided_by_clients()).count()
+    matching = chosen.count() - of_clients
+    found = having_another(which, policy).exclude(is_apart)
     if policy is None or policy.meters_only:
         return PolicyAdoption(matching, found.count(), 0, 0, of_clients)
     differing = over = recounted = 0

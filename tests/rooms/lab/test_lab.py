@@ -625,6 +625,14 @@ def test_what_a_policy_would_change(conversations):
     assert adoption.adopting(which, limit.metering()).over == 0, "it pushes nothing out"
 
 
+def test_a_conversation_of_a_client_that_is_set_apart_is_not_counted(db):
+    services.create("ours", MessageWindow(5))
+    for name in ("apart", "theirs"):
+        services.create(name, None)
+    found = adoption.adopting(MemoryFilter(), TokenWindow(99), ["apart"])
+    assert (found.matching, found.of_clients) == (1, 1)
+
+
 def test_counts_of_another_estimator_are_not_forecast(operator_client, db):
     create_and_add("m", TokenWindow(245), [UserMessage("订单" * 20)] * 4)
     form = {"kind": "token_window", "limit": "245", "estimator": "gpt-4"}
