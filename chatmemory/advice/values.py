@@ -316,7 +316,7 @@ class Advice:
 
     @property
     def is_few(self) -> bool:
-        """Whether too few facts were needed again to choose by facts."""
+        """Whether so few facts were needed again that facts cannot decide between policies."""
         return are_few(self.needed)
 
     @property

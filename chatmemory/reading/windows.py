@@ -348,8 +348,8 @@ class StoredState:
 def with_tool_messages(
     memory_id: str, rows: Iterable[MessageView], policy: Policy | None
 ) -> tuple[MessageView, ...]:
-    """Return the rows. If the policy hides interrupted tool calls, tool calls and results are read
-    as objects.
+    """Return the rows. If the policy hides interrupted tool calls, the rows of tool calls and tool
+    results have their messages as objects. Otherwise, the rows are unchanged.
     """
     rows = tuple(rows)
     if not can_decide(policy) or not policy.recovers:

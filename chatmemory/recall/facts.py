@@ -165,7 +165,10 @@ NO_WORDS = Words()
 
 
 def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[str] = ()) -> Words:
-    """Return the `Words` for these lists. Raises InvalidValue for invalid words."""
+    """Return the words that an application sets as facts: `terms` are facts themselves, codes begin
+    with one of the `prefixes`, and `patterns` are regular expressions. Raises InvalidValue for
+    invalid words.
+    """
     for words in (terms, prefixes, patterns):
         if isinstance(words, str):
             raise InvalidValue(f"the words that are facts must be a list of texts, not {words!r}")

@@ -196,8 +196,7 @@ class Why:
         """The exact terms to show for the selected message; None if there are none.
 
         For an index message, these are all terms of the index. For an evicted message, these are
-        the terms that the index in memory has from this message, including terms that somebody left
-        out.
+        its terms in the index in memory, and its terms that a user left out of this index.
         """
         if self.row.index is not None:
             return IndexTerms(self.row.index)

@@ -242,11 +242,11 @@ class Mentions(NamedTuple):
 
 
 def mentions_of(memory_id: str, phrase: str, newest: Iterable[ModelCall]) -> Mentions:
-    """Count the messages that contain a phrase, that calls sent, and that are not in history. Also
-    find a call that sent one of them.
+    """Return how many messages with a phrase are in calls but not in history, and a call that sent
+    one of them.
 
-    `newest` are recent calls, newest first: the result has the first of them that sent such a
-    message.
+    All calls of the conversation are counted. The call is the first of `newest`, which are recent
+    calls, newest first; None if none of these sent such a message.
     """
     rows = CallMessage.objects.filter(has(phrase), memory_id=memory_id)
     found = {-n for n in rows.values_list("n", flat=True)}

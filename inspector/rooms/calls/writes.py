@@ -390,8 +390,8 @@ def _compare(
 
 
 def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
-    """Count calls that were not stored, by reason and sender. A call that has been stored in the
-    meantime is not counted.
+    """Add calls that were not stored to the stored counts, by reason and sender. A call that has
+    been stored in the meantime is not counted. `prefix` is the prefix of ids of the sender's token.
     """
     found: defaultdict[tuple[DropReason, str], list[str]] = defaultdict(list)
     for why, sender, key, count in dropped:

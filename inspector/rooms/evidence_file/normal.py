@@ -84,8 +84,8 @@ class NormalText(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def normal_part(part: str) -> str:
-    """Return the normal form of a part that cannot stay as it is, such as an entity or white
-    space.
+    """Return a part of a text in the form in which texts are compared: an entity as its character,
+    a run of white space as one space, and letters without capitals and accents.
     """
     if part[0] == "&":
         decoded = unescape(part)

@@ -202,11 +202,12 @@ def _is_after(change: Change, row: Spent) -> bool | None:
 
 @dataclass(frozen=True)
 class Closing:
-    """Whether a problem ended after a change. `at` is the time at which the problem counts as
-    ended; None if it has not ended. `came_back` is True if the problem ended and began again.
+    """Whether the cases of a problem ended after a change.
 
-    `last` is the last hour in which the problem began after the change; the hour of the change if
-    it never did.
+    - `at`: the time from which the problem counts as ended; None if it has not ended.
+    - `came_back`: whether the problem counted as ended once, and a new case began later.
+    - `last`: the last hour after the change with a new case; the hour of the change if there is
+      none.
     """
 
     at: int | None
