@@ -54,13 +54,13 @@ class Keeper(ABC):
 
     @abstractmethod
     def make(self, memory: Memory, before: KeptRow | None) -> ColumnValues:
-        """Return the columns of a new row for the newest step of a conversation: `content`, and the
-        columns that `KeptRow` does not have.
+        """Return the values of a new row for the newest step of a conversation, by column:
+        `content`, and the columns that the keeper's model adds to `KeptRow`.
 
         `before` is a row of an earlier step and the same version, from which the keeper may
-        continue, or None. A keeper with a `part` also returns `parts`, the part rows to store: all
-        of them if `before` is None, else those that have changed. `make` is called in one snapshot
-        of the database.
+        continue, or None. A keeper with a `part` also returns the key `parts`, the part rows to
+        store: all of them if `before` is None, else those that have changed. `make` is called in
+        one snapshot of the database.
 
         Raises ChatMemoryError for a conversation that cannot be read.
         """
