@@ -158,8 +158,8 @@ def when_it_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """Return the step at which the last of the messages came. For rules that messages break by
-    being in the same window.
+    """Return the step at which the last of these messages came. Rules use the step if the messages
+    cannot be in one window together.
     """
     return max(map(past.entered_at, seqs))
 

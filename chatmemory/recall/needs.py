@@ -25,13 +25,14 @@ from chatmemory.recall.needed import REPEATS
 
 class Need(NamedTuple):
     """A use of something that was said before: the message at `position` uses facts, or repeats a
-    tool call. It is an incident of this `kind` if memory had lost them.
+    tool call. In a replay, it is an incident of this `kind` if memory had lost one of them.
 
     - `parts`: for each fact, or for the call, its name and the position of the last earlier message
-      that mentions it.
-    - `fact`: the text to show: the part that memory loses first; for a call, a fact in the result.
-    - `mention`: the last mention of the part that memory loses first. `until` is the position of
-      the message at whose arrival memory loses this part, or the history's length.
+      that mentions it. The other fields are about the part that memory loses first.
+    - `fact`: the text to show for this part; for a call, a fact in the result.
+    - `mention`: the position of the last mention of this part.
+    - `until`: the position of the message at whose arrival memory loses this part; the length of
+      the history if memory never loses it.
     """
 
     position: int

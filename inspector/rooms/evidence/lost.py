@@ -67,8 +67,8 @@ class EvidenceCard:
 
     @property
     def needed_first(self) -> int:
-        """The number of needed terms that `headline` counts: only rare terms, if these are
-        known.
+        """The number of needed terms that `headline` counts: the rare terms, or all terms if it is
+        not known which are rare.
         """
         return len(self._terms.needed(self._level))
 

@@ -75,8 +75,8 @@ class ComparedColumn:
       "30 messages"; "" if it is unknown.
     - `try_it`: the URL that adds a policy with this limit to the comparison; "" if the page does
       not offer this policy, or compares it already.
-    - `can_use`: whether the page offers to set this policy. False for the policy in force, if a
-      client decides the window, and if another option is better in every way.
+    - `can_use`: whether the page offers to set this policy. False in each of these cases: the
+      policy is in force, a client decides the window, or another option is better in every way.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:

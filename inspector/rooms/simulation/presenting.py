@@ -92,9 +92,9 @@ class Writing:
 def writing(simulation: Simulation, first: int) -> Writing | None:
     """Return what the text in the composer would do to memory; None without a text.
 
-    The text was simulated as the last drafts, from the index `first` on. `tokens` counts only
-    these. The verdict is about all drafts from the index `simulation.since` on, so it can include
-    earlier drafts.
+    A text can become several drafts: the last drafts of the simulation, from the index `first` on.
+    In the result, `tokens` counts only these drafts. The verdict is about all drafts that the
+    simulation added, from the index `simulation.since` on.
     """
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:
