@@ -82,8 +82,9 @@ def shortened(lines: Receipt) -> Receipt:
 
 
 def exceeded(lines: Receipt, seq: int) -> ReceiptLine | None:
-    """Return the line that says how far the limit was exceeded when this message left. Returns None
-    if the message did not leave because of the limit.
+    """Return the line that says how far the limit was exceeded when the trimming began in which
+    this message left. Returns None if the message did not leave, or the limit was not exceeded
+    before.
     """
     limits = [line for line in _before(lines, seq) if line.kind == "over"]
     over = [line for line in limits if not line.label.startswith(STILL)]

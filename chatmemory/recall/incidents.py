@@ -92,8 +92,9 @@ class Incident:
 
     @property
     def messages(self) -> IncidentMessages:
-        """The numbers that sentences about the incident give: where the fact or result in `shown`
-        was said, left memory and came up again.
+        """The numbers that sentences about the incident give: the messages in which the fact or
+        result in `shown` was said, asked for (or None) and came up again, and the step at which it
+        left memory.
         """
         return IncidentMessages(self.shown.said, self.shown.left_step, self.asked, self.again)
 

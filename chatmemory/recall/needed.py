@@ -16,8 +16,8 @@ REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
 
 
 class Needed(NamedTuple):
-    """What a message uses of earlier messages: facts, or a tool call. The message is an incident of
-    this `kind` if memory had lost them.
+    """One thing that a message uses of earlier messages: facts, or a tool call. If memory had lost
+    this thing, the message is an incident of this `kind`.
 
     - `parts`: for each fact, or for the call, its name and the position of the last earlier message
       that mentions it.

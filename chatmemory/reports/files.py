@@ -87,8 +87,8 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[Transcript]:
-    """Yield the conversations of files and folders. What cannot be read is handled as in
-    `named_transcripts`.
+    """Yield the conversations of files and folders. What cannot be read is left out and reported.
+    Raises InvalidValue if the only file cannot be read, or if a folder has no transcript.
     """
     return (each for _, each in named_transcripts(paths, format, printer))
 

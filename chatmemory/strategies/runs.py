@@ -66,7 +66,9 @@ class Run:
         raise NotImplementedError
 
     def memory(self) -> Sequence[Sent]:
-        """Return what is sent after the system message: positions of messages, and summaries."""
+        """Return what is sent after the system message: positions of messages, messages that are
+        not in history, and summaries.
+        """
         raise NotImplementedError
 
     def end_turn(self) -> None:

@@ -291,7 +291,7 @@ class Alignment:
     - `kept`: messages in the same order in both lists.
     - `moved`: messages in another order.
     - `slides` is True if the new list is the old list without its first messages, perhaps with new
-      messages at the end.
+      messages at the end. An equal first message, such as the system message, may have stayed.
 
     New positions in neither mapping have arrived; old positions in neither mapping have left.
     """

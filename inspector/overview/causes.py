@@ -272,8 +272,9 @@ def counted_headlines(
     """Count the conversations that match the filters of `query`, by default all, in one database
     snapshot.
 
-    `moment` is the time of the newest change that the counts include. Without `with_strip`, the
-    parts that rooms (features) add about changes over time are left out.
+    `moment` is kept with the counts and filters nothing: the time of the newest change that the
+    caller knows. Without `with_strip`, the parts that rooms (features) add about changes over time
+    are left out.
     """
     query = query or OverviewQuery()
     unflagged = replace(query, flagged="", day="", sort="activity", q="")

@@ -309,8 +309,9 @@ class SiteRoom(kernel.Room):
         return None
 
     def next_need(self, view: ConversationState) -> NextNeed | None:
-        """Return when the selected message was needed again after it left memory. Return None if
-        the room does not know.
+        """Return the incident in which the selected message was needed again after it left memory;
+        the result has no incident if the message was not needed. Return None if the room does not
+        know.
 
         The message is `view.selection.row`; it left by the change `view.selection.left_by`.
         """
