@@ -84,24 +84,40 @@ def asked_in(text: str, own: tuple[str, ...] = ()) -> Asked:
     """
     if not text:
         return Asked()
-    requests = requests_in(text, own)
-    return Asked(tuple(requests), question_in(text, requests))
+    read = _read(text)
+    requests = _requests_in(read, own)
+    return Asked(tuple(requests), _question_in(read, requests))
 
 
-def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
+class _Reading(NamedTuple):
+    """A folded text (`whole`), the languages in which it may be written, and the beginnings of its
+    sentences.
+    """
+
+    whole: str
+    spoken: Sequence[Language]
+    sentences: Sequence[str]
+
+
+def _read(text: str) -> _Reading:
+    whole = folded(text)
+    sentences = [each[:_LONGEST_SENTENCE] for each in sentences_of(whole)]
+    return _Reading(whole, spoken_in(whole), sentences)
+
+
+def _requests_in(text: _Reading, own: tuple[str, ...]) -> list[Request]:
     """Return the requests for facts in an assistant's text. `own` are the project's phrases."""
     found: list[Request] = []
     is_listing = False
     phrases = own_phrases(own) if own else None
-    _, spoken, sentences = _read(text)
-    for read in sentences:
+    for read in text.sentences:
         if is_listing and _BULLET.match(read):
             kinds = {kind for noun in all_nouns().found_in(read) for kind in noun.kinds}
             if kinds and not any(map(str.isdigit, _BULLET.sub("", read, count=1))):
                 found.append(Request(frozenset(kinds), _words_of(read)))
             continue
         is_listing = False
-        for language in spoken:
+        for language in text.spoken:
             asks = "?" in read or _may_ask(read, language) or (phrases and phrases.search(read))
             part = without_offers(read, (language,)) if asks else ""
             if not part:
@@ -114,16 +130,6 @@ def requests_in(text: str, own: tuple[str, ...] = ()) -> list[Request]:
                 found.append(Request(asked, _words_of(read), is_again, is_which, is_other))
             is_listing |= is_request and read.rstrip().endswith((":", "："))
     return found
-
-
-@lru_cache(maxsize=4)
-def _read(text: str) -> tuple[str, Sequence[Language], Sequence[str]]:
-    """Return a folded text, the languages in which it may be written, and the beginnings of its
-    sentences.
-    """
-    whole = folded(text)
-    sentences = tuple(each[:_LONGEST_SENTENCE] for each in sentences_of(whole))
-    return whole, spoken_in(whole), sentences
 
 
 def without_offers(sentence: str, spoken: Iterable[Language]) -> str:
@@ -172,7 +178,7 @@ def _is_short_or_statement(sentence: str) -> bool:
     return len(_WORD.findall(sentence)) <= _FEW_WORDS
 
 
-def question_in(text: str, requests: Iterable[Request]) -> Question | None:
+def _question_in(text: _Reading, requests: Iterable[Request]) -> Question | None:
     """Return what an assistant's text asks the user; None if it asks nothing. `requests` are the
     requests for facts in the text.
 
@@ -180,7 +186,7 @@ def question_in(text: str, requests: Iterable[Request]) -> Question | None:
     - A text that only says that something is lacking, such as `the floor is not in our notes`, is a
       question with `is_silent`. If the text also has an offer, it asks nothing.
     """
-    whole, spoken, read = _read(text)
+    whole, spoken, read = text
     asked = [part for each in read if _asks(each, spoken) and (part := _asking(each, spoken))]
     named = [*requests]
     message = _words_of(whole)

@@ -14,7 +14,7 @@ from chatmemory.recall.phrases import (
     reminders_in,
     sign_fillers,
 )
-from chatmemory.recall.requests import Request, requests_in
+from chatmemory.recall.requests import Request, asked_in
 
 EXAMPLES = list(examples())
 
@@ -32,17 +32,17 @@ requested = of("requests", "requests_behind")
 
 @pytest.mark.parametrize("example", requested, ids=names(requested))
 def test_a_request_names_what_it_asks_for(example):
-    assert any(each.kinds for each in requests_in(example[2]))
+    assert any(each.kinds for each in asked_in(example[2]).requests)
 
 
 @pytest.mark.parametrize("example", of("questions"), ids=names(of("questions")))
 def test_a_question_asks_for_kinds_without_a_noun(example):
-    assert any(each.kinds >= set(example[3]) for each in requests_in(example[2]))
+    assert any(each.kinds >= set(example[3]) for each in asked_in(example[2]).requests)
 
 
 @pytest.mark.parametrize("example", of("again"), ids=names(of("again")))
 def test_a_request_for_whatever_it_was(example):
-    assert any(each.is_again for each in requests_in(example[2]))
+    assert any(each.is_again for each in asked_in(example[2]).requests)
 
 
 reminding = of("reminders", "rhetorical")
@@ -63,7 +63,7 @@ def test_a_text_reminds_in_its_own_language():
 
 @pytest.mark.parametrize("example", of("controls"), ids=names(of("controls")))
 def test_neither_a_request_nor_a_reminder(example):
-    assert not any(each.kinds or each.is_again for each in requests_in(example[2]))
+    assert not any(each.kinds or each.is_again for each in asked_in(example[2]).requests)
     assert not reminders_in(folded(example[2]))
 
 
@@ -78,7 +78,7 @@ def test_every_language_of_the_file_is_read():
 
 
 def kinds_in(text):
-    return set().union(*(each.kinds for each in requests_in(text)))
+    return set().union(*(each.kinds for each in asked_in(text).requests))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_kinds_of_a_request(text, kinds):
 
 
 def test_a_request_with_an_unknown_noun_has_its_words():
-    (found,) = requests_in("Could you give me the locker combination?")
+    (found,) = asked_in("Could you give me the locker combination?").requests
     assert found.kinds == frozenset()
     assert {"locker", "combination"} <= found.words
 
