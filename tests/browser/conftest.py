@@ -313,7 +313,7 @@ def open_page(contexts, live_server, transactional_db, at_rest):
 @pytest.fixture
 def reader(contexts, served):
     """Opens signed-in pages of the served site; only a lost connection may show in the console,
-    and requests that are `refused` with this status. Pages run a `script` before their own.
+    and requests that are `refused` with this status.
     """
     pages = []
     faults: list[str] = []
@@ -324,11 +324,9 @@ def reader(contexts, served):
         if message.type == "error" and not is_cut:
             faults.append(message.text)
 
-    def open_(path: str, width: int = 1440, refused: int | None = None, script: str = ""):
+    def open_(path: str, width: int = 1440, refused: int | None = None):
         page = new_page(contexts, viewport={"width": width, "height": 900})
         pages.append(page)
-        if script:
-            page.add_init_script(script)
         for name, value in served.session().cookies.items():
             page.context.add_cookies([{"name": name, "value": value, "url": served.url}])
         page.context.add_cookies([tour_ended(served.url)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import pytest
 from playwright.sync_api import expect
@@ -20,16 +19,6 @@ CROWD = 28
 SECONDS_IDLE = 30  # without a change, a page asks so seldom
 ROUNDS = 5
 SECONDS_KEPT = 40  # headline numbers are counted anew after half a minute at the latest
-# Runs the timers of a page five times as fast: a page asks again half a second after a change.
-HURRIED = """(() => {
-  const later = window.setTimeout;
-  window.setTimeout = (act, after = 0, ...given) => later(act, after / 5, ...given);
-})()"""
-
-
-@pytest.fixture
-def reader(reader):
-    return partial(reader, script=HURRIED)
 
 
 @pytest.fixture(scope="session")
