@@ -25,6 +25,7 @@ from chatmemory.formats.json_properties import (
     part_text,
     text_in,
     type_in,
+    unknown,
 )
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, mime_type_of
 from chatmemory.formats.readers_and_writers import ReadMessage, find_turns, stand_in, two_way
@@ -134,7 +135,7 @@ class _Reader(TurnReader):
             return
         role, blocks = turn.get("role"), blocks_of(turn.get("content"))
         if role not in _ROLES:
-            raise InvalidMessage(f"unknown role {role!r}: use one of {', '.join(_ROLES)}")
+            raise unknown("role", role, _ROLES)
         if "content" not in turn:
             raise self.nothing_in(blocks)
         if role == "system":

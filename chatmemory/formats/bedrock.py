@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.format import RawTranscript, Response
 from chatmemory.formats.json_properties import (
     arguments_text,
@@ -25,6 +24,7 @@ from chatmemory.formats.json_properties import (
     object_in,
     objects_in,
     text_in,
+    unknown,
 )
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
 from chatmemory.formats.readers_and_writers import (
@@ -109,7 +109,7 @@ class _Reader(TurnReader):
                 yield from self.system("\n".join(texts)) if texts else [CustomMessage()]
                 return
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: use one of user, assistant, system")
+                raise unknown("role", role, ("user", "assistant", "system"))
         yield from self.joined(turn, read)
 
     def is_model_part(self, block: JsonValue) -> bool:

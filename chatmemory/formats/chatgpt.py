@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.json_properties import (
     dict_in,
@@ -25,6 +24,7 @@ from chatmemory.formats.json_properties import (
     name_of,
     object_in,
     text_in,
+    unknown,
 )
 from chatmemory.formats.readers_and_writers import Reader, stand_in
 from chatmemory.formats.trees import format_of_tree, nodes_of
@@ -111,9 +111,7 @@ class _Reader(Reader):
                 is_error = True if kind == "system_error" else None
                 yield ToolExecutionResultMessage(*answered, contents, is_error, about)
             case role:
-                raise InvalidMessage(
-                    f"unknown role {role!r}: use one of system, user, assistant, tool"
-                )
+                raise unknown("role", role, ("system", "user", "assistant", "tool"))
 
     def answer(self, message: JsonMap, text: str) -> AiMessage:
         thinking = "\n".join(self._thoughts) or None

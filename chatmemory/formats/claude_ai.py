@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.json_properties import (
     arguments_text,
@@ -23,6 +22,7 @@ from chatmemory.formats.json_properties import (
     object_in,
     text_in,
     type_in,
+    unknown,
 )
 from chatmemory.formats.parts import runs_of
 from chatmemory.formats.readers_and_writers import Reader, answer_of, stand_in
@@ -81,7 +81,7 @@ class _Reader(Reader):
             case "assistant":
                 yield from self.assistant(message, blocks)
             case sender:
-                raise InvalidMessage(f"unknown sender {sender!r}: use one of human, assistant")
+                raise unknown("sender", sender, ("human", "assistant"))
 
     def contents(self, block: JsonDict) -> Iterator[TextContent]:
         texts = [block.get(name) for name in ("title", "text")]

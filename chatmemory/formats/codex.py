@@ -32,6 +32,7 @@ from chatmemory.formats.json_properties import (
     object_in,
     text_in,
     type_in,
+    unknown,
 )
 from chatmemory.formats.readers_and_writers import stand_in
 from chatmemory.formats.records import records_in
@@ -399,8 +400,8 @@ class _Reader(SessionReader):
                 return AiMessage(text, attributes=self.own({"phase": item.get("phase")}))
             case "system" | "developer":
                 return SystemMessage(text) if text.strip() else None
-        known = "user, assistant, system, developer"
-        raise InvalidMessage(f"unknown role {item.get('role')!r}: use one of {known}")
+        known = ("user", "assistant", "system", "developer")
+        raise unknown("role", item.get("role"), known)
 
     def compacted(self, payload: JsonDict) -> None:
         self._answer = None

@@ -30,6 +30,7 @@ from chatmemory.formats.json_properties import (
     part_text,
     plain_values,
     text_in,
+    unknown,
     unread,
 )
 from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, media_content, mime_type_of
@@ -204,7 +205,7 @@ class _Reader(TurnReader):
         elif role in _OF_USER:
             read = self.user(_parts(turn))
         else:
-            raise InvalidMessage(f"unknown role {role!r}: use one of user, model, function")
+            raise unknown("role", role, ("user", "model", "function"))
         is_snake = any(_snake(kind) in part for part in _parts(turn) for kind in _KINDS[:-1])
         for each in self.joined(turn, read):
             yield self.in_snake_case(each) if is_snake else each

@@ -7,7 +7,7 @@ its docstring says that it raises InvalidMessage.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.format import Loss
@@ -15,6 +15,11 @@ from chatmemory.formats.packed import is_list
 from chatmemory.formats.words import is_misplaced
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.json_values import JsonDict, JsonList, JsonMap, JsonValue, LibraryValue
+
+
+def unknown(what: str, value: JsonValue, known: Iterable[str]) -> InvalidMessage:
+    """Return the error for a value, such as a role, that is none of the `known` values."""
+    return InvalidMessage(f"unknown {what} {value!r}: use one of {', '.join(known)}")
 
 
 def object_in(value: JsonValue, what: str) -> JsonDict:

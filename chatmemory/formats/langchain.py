@@ -28,6 +28,7 @@ from chatmemory.formats.json_properties import (
     plain_values,
     text_in,
     type_in,
+    unknown,
     unread,
 )
 from chatmemory.formats.packed import is_list
@@ -151,7 +152,7 @@ class _Reader(Reader):
             raise InvalidMessage("a remove message has no text: it removes another message")
         if type is None:
             name = how.get("type")
-            raise InvalidMessage(f"unknown type {name!r}: use one of {', '.join(_CLASSES)}")
+            raise unknown("type", name, _CLASSES)
         kind = {"function": "tool"}.get(type, type)
         if type == "chat":
             kind = _ROLES.get(str(how.get("role")), "human")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.json_properties import (
     dict_in,
@@ -23,6 +22,7 @@ from chatmemory.formats.json_properties import (
     part_text,
     plain_values,
     text_in,
+    unknown,
 )
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, mime_type_of
 from chatmemory.formats.readers_and_writers import Reader, answer_of, stand_in, two_way
@@ -71,8 +71,17 @@ class _Reader(Reader):
                 id, name = text_in(about, "tool_call_id"), text_in(about, "name")
                 yield ToolExecutionResultMessage(*self.calls.answered(id, name), _contents(blocks))
             case role:
-                known = "system, developer, user, assistant, chatbot, model, tool, function"
-                raise InvalidMessage(f"unknown role {role!r}: use one of {known}")
+                known = (
+                    "system",
+                    "developer",
+                    "user",
+                    "assistant",
+                    "chatbot",
+                    "model",
+                    "tool",
+                    "function",
+                )
+                raise unknown("role", role, known)
 
     def answer(self, blocks: Sequence[JsonDict], about: JsonMap) -> AiMessage:
         own = [block for block in blocks if block.get("block_type") == "tool_call"]

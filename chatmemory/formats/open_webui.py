@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats import openai_responses
 from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import Loss, RawTranscript
@@ -25,6 +24,7 @@ from chatmemory.formats.json_properties import (
     object_in,
     text_in,
     type_in,
+    unknown,
 )
 from chatmemory.formats.parts import media_content
 from chatmemory.formats.readers_and_writers import Reader, stand_in
@@ -110,7 +110,7 @@ class _Reader(Reader):
             case "user" | "assistant":
                 self.lose("a message without content")
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: use one of system, user, assistant")
+                raise unknown("role", role, ("system", "user", "assistant"))
 
     def items(self, message: JsonMap) -> Iterator[ChatMessage]:
         """Yield the messages of an answer's items: thoughts, tool calls, their results,

@@ -20,6 +20,7 @@ from chatmemory.formats.json_properties import (
     plain_values,
     text_in,
     type_in,
+    unknown,
 )
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
 from chatmemory.formats.readers_and_writers import (
@@ -141,7 +142,7 @@ class _Reader(Reader):
             case "tool" | "function":
                 yield self.result(turn)
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: use one of {', '.join(_ROLES)}")
+                raise unknown("role", role, _ROLES)
 
     def named(self, read: Iterator[SystemMessage], turn: JsonDict) -> Iterator[ChatMessage]:
         """Yield system messages that keep their name, because OpenAI shows the name to the model

@@ -41,6 +41,7 @@ from chatmemory.formats.json_properties import (
     part_text,
     text_in,
     type_in,
+    unknown,
     unread,
 )
 from chatmemory.formats.openai_chat import (
@@ -283,8 +284,8 @@ class _Reader(Reader):
             case "system" | "developer" | "assistant":
                 raise InvalidMessage("no text in its content")
             case role:
-                roles = "system, developer, user, assistant"
-                raise InvalidMessage(f"unknown role {role!r}: use one of {roles}")
+                known = ("system", "developer", "user", "assistant")
+                raise unknown("role", role, known)
 
     def call(self, item: JsonDict, type: str) -> Iterator[ReadMessage]:
         kind = _CALLS[type]

@@ -30,6 +30,7 @@ from chatmemory.formats.json_properties import (
     part_text,
     text_in,
     type_in,
+    unknown,
     unread,
 )
 from chatmemory.formats.packed import is_list
@@ -144,9 +145,7 @@ class _Reader(Reader):
             case "user" | "assistant" | "tool" as role:
                 yield from self.pieces(turn, role, parts)
             case role:
-                raise InvalidMessage(
-                    f"unknown role {role!r}: use one of system, developer, user, assistant, tool"
-                )
+                raise unknown("role", role, ("system", "developer", "user", "assistant", "tool"))
 
     def pieces(self, turn: JsonDict, role: str, parts: list[JsonDict]) -> Iterator[ReadMessage]:
         """Yield the messages of one JSON value: one message for each tool result, and one for the

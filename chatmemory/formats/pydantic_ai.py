@@ -25,6 +25,7 @@ from chatmemory.formats.json_properties import (
     object_in,
     objects_in,
     text_in,
+    unknown,
 )
 from chatmemory.formats.parts import (
     PartWriter,
@@ -84,7 +85,7 @@ class _Reader(Reader):
     def read(self, turn: JsonDict) -> Iterator[ReadMessage]:
         kind = turn.get("kind")
         if kind not in ("request", "response"):
-            raise InvalidMessage(f"unknown kind {kind!r}: use one of request, response")
+            raise unknown("kind", kind, ("request", "response"))
         parts = objects_in(turn, "parts")
         about = {name: value for name, value in turn.items() if name != "parts"}
         messages = [*self.instructions(about)] if kind == "request" else []

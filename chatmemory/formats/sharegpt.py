@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.format import Loss, RawTranscript
-from chatmemory.formats.json_properties import is_list_of, json_object, name_of, unread
+from chatmemory.formats.json_properties import is_list_of, json_object, name_of, unknown, unread
 from chatmemory.formats.readers_and_writers import Reader, ReadMessage, Writer, two_way
 from chatmemory.messages.codec import decoded
 from chatmemory.messages.json_values import JsonDict, JsonValue
@@ -81,8 +81,8 @@ class _Reader(Reader):
         elif speaker in _RESULT:
             yield ToolExecutionResultMessage(*self.calls.answered(None), value)
         else:
-            known = "system, human, gpt, function_call, observation"
-            raise InvalidMessage(f"unknown speaker {speaker!r}: use one of {known}")
+            known = ("system", "human", "gpt", "function_call", "observation")
+            raise unknown("speaker", speaker, known)
 
     def requests(self, value: str) -> Iterator[ToolExecutionRequest]:
         """Yield the tool calls of an item. Text that is no tool call becomes the arguments of a

@@ -21,6 +21,7 @@ from chatmemory.formats.json_properties import (
     is_list_of,
     text_in,
     type_in,
+    unknown,
 )
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.readers_and_writers import Reader, answer_of, find_turns, stand_in
@@ -74,9 +75,7 @@ class _Reader(Reader):
             case "assistant" | "tool":
                 yield from self.answer(parts)
             case role:
-                raise InvalidMessage(
-                    f"unknown role {role!r}: use one of system, user, assistant, tool"
-                )
+                raise unknown("role", role, ("system", "user", "assistant", "tool"))
 
     def answer(self, parts: list[JsonDict]) -> Iterator[ChatMessage]:
         for run in runs_of(parts, lambda part: type_in(part) == "tool-result"):

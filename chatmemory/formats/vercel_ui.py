@@ -26,6 +26,7 @@ from chatmemory.formats.json_properties import (
     part_text,
     text_in,
     type_in,
+    unknown,
 )
 from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
 from chatmemory.formats.readers_and_writers import (
@@ -189,7 +190,7 @@ class _Reader(Reader):
             case "assistant":
                 yield from self.assistant(turn, [_tool_part(part) for part in parts])
             case role:
-                raise InvalidMessage(f"unknown role {role!r}: use one of {', '.join(_ROLES)}")
+                raise unknown("role", role, _ROLES)
 
     def assistant(self, turn: JsonDict, parts: list[JsonDict]) -> Iterator[ReadMessage]:
         head, joins = turn, None
