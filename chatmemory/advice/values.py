@@ -337,8 +337,15 @@ class Advice:
         return self.pick.text if self.pick and not self.pick.mixed else None
 
     def is_dominated(self, option: Option) -> bool:
-        """Return whether a measured option is better than `option` in every way."""
-        return any(each.dominates(option) for each in self.rivals)
+        """Return whether a measured option is better than `option`; see `Option.dominates`."""
+        return self.better_than(option) is not None
+
+    def better_than(self, option: Option) -> Option | None:
+        """Return the cheapest measured option that is better than `option`; see
+        `Option.dominates`. None if no option is better.
+        """
+        better = (each for each in self.rivals if each.dominates(option))
+        return min(better, key=lambda each: each.cost, default=None)
 
     @property
     def rivals(self) -> list[Option]:

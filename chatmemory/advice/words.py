@@ -59,7 +59,7 @@ def name_of(option: Option) -> str:
     return "their own limits" if option.mixed else policy_short(option.policy)
 
 
-def _subject(option: Option) -> str:
+def subject(option: Option) -> str:
     """Return an option as the subject of a sentence, such as `A limit of 8 messages`."""
     if option.mixed:
         return "Today’s limits"
@@ -175,8 +175,8 @@ def cause_words(advice: Advice, provider: str = "", least: int = 0) -> str:
         return ""
     if least and 2 * found.short > found.calls:
         return (
-            f"{found.short:,} of {found.calls:,} prompts are shorter than {least:,} tokens, "
-            f"which {provider or 'the provider'} does not cache"
+            f"{found.short:,} of {found.calls:,} prompts are too short for "
+            f"{provider or 'the provider'}’s prompt cache, which needs {least:,} tokens"
         )
     if 2 * found.changed > found.calls:
         return f"{found.changed:,} of {found.calls:,} prompts do not begin with the previous prompt"
@@ -275,8 +275,8 @@ def _whys(advice: Advice) -> Iterator[str]:
             f"model’s context window of {advice.goals.context or 0:,}."
         )
     if advice.is_few:
-        few = "1 fact is" if advice.needed == 1 else f"{advice.needed:,} facts are"
-        yield f"{few} too few to choose limits by facts."
+        few = "1 fact was" if advice.needed == 1 else f"{advice.needed:,} facts were"
+        yield f"Only {few} needed again: too few to compare limits by facts."
     elif not advice.needed and advice.pick is not None:
         yield "No fact was needed again, so limits are compared by cost alone."
         if advice.verdict is Verdict.CHEAPEST and advice.pick.policy is not None:
@@ -306,7 +306,7 @@ def _of_verdict(advice: Advice) -> str:
         case Verdict.DOES_NOT_FIT:
             best = max(advice.others, key=lambda each: each.share, default=None)
             held = f"{best.held:,} of {best.needed:,}" if best else ""
-            return f"{_subject(best)} holds the most facts: {held}." if best else ""
+            return f"{subject(best)} holds the most facts: {held}." if best else ""
     return ""
 
 
@@ -346,7 +346,7 @@ def _nearest(advice: Advice, saving: str) -> str:
     is_enough = nearest.cost <= 1 - advice.goals.saving + CLOSE
     half = " in one half of the conversations" if is_enough else ""
     cost = f"{cost_name(advice.measured.prices)} {cost_words(nearest.cost)}"
-    return f"{_subject(nearest)} holds as many facts ({cost}), but saves less than {saving}{half}."
+    return f"{subject(nearest)} holds as many facts ({cost}), but saves less than {saving}{half}."
 
 
 def _kept(advice: Advice, today: Option) -> str:

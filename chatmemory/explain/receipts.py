@@ -19,7 +19,7 @@ from chatmemory.windows.window import Entry
 WITH_RECEIPT = ("add", "set", "compact", "stub")
 SHORT_HEAD, SHORT_TAIL = 40, 5
 BEFORE, AFTER = "In memory before", "In memory after"
-ALREADY, NEEDED, STILL = "Already", "Needed:", "Still"
+ALREADY, NOW, STILL = "Already", "Now", "Still"
 ON_TO_MARK = "Within the limit: trimming goes on to"
 OVERHEAD, NOTHING_LEFT = "Request overhead", "Nothing is left to send"
 
@@ -137,7 +137,7 @@ class _Writing:
         for arrived in self._change.arrived:
             self._arrive(arrived)
         if self._is_over:
-            self._sum_over(NEEDED)
+            self._sum_over(NOW)
         self._evict()
         self._sum("over" if self._is_over else "fits", AFTER)
         return self._lines

@@ -94,8 +94,7 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
             raise
         results.append(result)
         if new.client_id is not None and result.seq is not None:
-            payload = without_attributes(message_to_json(new.message))
-            known[new.client_id] = _StoredMessage(result.seq, new.message.type, payload)
+            known[new.client_id] = _stored_message(result.seq, new)
     return results
 
 
@@ -244,6 +243,27 @@ def _stored_messages(memory: Memory, messages: Iterable[NewMessage]) -> dict[str
         for row in rows
         if row.client_id is not None
     }
+
+
+def check_client_ids(messages: Iterable[NewMessage]) -> None:
+    """Check that messages with the same client id have the same content.
+
+    Raises DuplicateClientId. Otherwise, an add in several transactions would raise it after some
+    messages are stored.
+    """
+    by_client_id: dict[str, list[NewMessage]] = {}
+    for each in messages:
+        if each.client_id is not None:
+            by_client_id.setdefault(each.client_id, []).append(each)
+    for client_id, (first, *others) in by_client_id.items():
+        if others:
+            known = {client_id: _stored_message(0, first)}
+            for other in others:
+                _duplicate(other, known)
+
+
+def _stored_message(seq: int, new: NewMessage) -> _StoredMessage:
+    return _StoredMessage(seq, new.message.type, without_attributes(message_to_json(new.message)))
 
 
 def _duplicate(message: NewMessage, known: Mapping[str, _StoredMessage]) -> int | None:

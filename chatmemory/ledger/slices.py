@@ -14,7 +14,14 @@ from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.exceptions import OversizedMessage, WindowTooLarge
 from chatmemory.inserted import NewMessage
-from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
+from chatmemory.ledger.adding import (
+    add_all,
+    add_copies,
+    add_recorded,
+    check_client_ids,
+    count_all,
+    counter,
+)
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.conversations import created
 from chatmemory.ledger.recorder import Recorder
@@ -84,6 +91,7 @@ def import_labelled(
 def check_admitted(
     new: Sequence[NewMessage], policy: Policy | None, session: Session | None
 ) -> None:
+    check_client_ids(new)
     if session:
         check_session(new, session)
     elif policy:

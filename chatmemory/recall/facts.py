@@ -134,7 +134,7 @@ def _check_pattern(pattern: str) -> None:
     except (re.error, TypeError, OverflowError, RecursionError) as error:
         raise InvalidValue(f"{pattern!r} is no regular expression: {error}") from error
     if finds_nothing:
-        raise InvalidValue(f"a pattern of facts must find some letters: {pattern!r}")
+        raise InvalidValue(f"the pattern of facts {pattern!r} must not match an empty text")
     if shape := _slow_shape(pattern):
         raise InvalidValue(
             f"a pattern of facts takes too long for a text that repeats {shape!r}: {pattern!r}"

@@ -212,9 +212,16 @@ class AdviceCard:
 
     def offers(self, option: Option) -> bool:
         """Return whether pages may offer the policy of an option. They may not if a client decides
-        the window, or if another option is better in every way.
+        the window, or if another option is better.
         """
         return not self.of_client and not self.advice.is_dominated(option)
+
+    def better_than(self, option: Option) -> str:
+        """Return the words of the cheapest option that is better than `option`, at the beginning
+        of a sentence. "" if no option is better.
+        """
+        better = self.advice.better_than(option)
+        return words.subject(better) if better else ""
 
     @property
     def offers_pin(self) -> bool:

@@ -50,7 +50,9 @@ class KeptCompactions(KeptRow):
         default=0, help_text="exact terms that were told, needed, and lost by summaries"
     )
     lost = models.TextField(default="[]", help_text="JSON: the digests of these terms")
-    mentioned = models.TextField(default="", help_text="the digests of all terms, as base64")
+    mentioned = models.TextField(
+        default="", help_text="the digests of the exact terms of all messages, as base64"
+    )
 
     class Meta:
         verbose_name = verbose_name_plural = "losses of compactions"

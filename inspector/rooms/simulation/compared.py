@@ -76,7 +76,9 @@ class ComparedColumn:
     - `try_it`: the URL that adds a policy with this limit to the comparison; "" if the page does
       not offer this policy, or compares it already.
     - `can_use`: whether the page offers to set this policy. False in each of these cases: the
-      policy is in force, a client decides the window, or another option is better in every way.
+      policy is in force, a client decides the window, or another option is better.
+    - `better`: the words of the cheapest option that holds as many facts and costs less. "" if
+      there is none.
     """
 
     def __init__(self, page: ComparePage, css: str, each: Replay, followed: PhraseFate) -> None:
@@ -89,6 +91,7 @@ class ComparedColumn:
         self.text = text_of_policy(policy)
         self.is_current = policy is not None and policy == found.in_force
         self.can_use = not self.is_current and page.offers(each)
+        self.better = page.better_than(each)
         sizes = each.prompt_sizes()
         self.tokens = sizes[page.at - 1] if page.at else 0
         self.path = _stepped(sizes, page.top)
@@ -183,21 +186,27 @@ class ComparePage:
 
     def offers(self, each: Replay) -> bool:
         """Return whether the page offers a policy. It does not if a client decides the window, or
-        if another option is better in every way.
+        if another option is better.
         """
-        if self.card is None:
-            return True
+        return self.card is None or self.card.offers(self._option(each))
+
+    def better_than(self, each: Replay) -> str:
+        """Return the words of the cheapest option that holds as many facts and costs less, such as
+        "A limit of 8 messages". "" if there is none.
+        """
+        return self.card.better_than(self._option(each)) if self.card else ""
+
+    def _option(self, each: Replay) -> Option:
         repeated = map(each.count_of, (USER_REPEATED, CALL_REPEATED))
         share = each.held / each.recalls if each.recalls else 1.0
         cost = self._relative(each)
-        option = Option(
+        return Option(
             each.policy,
             Tally(each.held, *repeated),
             each.recalls,
             share=share,
             cost=1.0 if cost is None else cost,
         )
-        return self.card.offers(option)
 
     # The answer
 

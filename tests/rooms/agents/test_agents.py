@@ -101,7 +101,7 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     assert why["answer"].startswith(
         "Why did #25 leave? There was no room. When #43 arrived, memory needed 855 of 800 tokens"
     )
-    over = {"label": "Needed: 55 tokens over the limit", "amount": 855, "kind": "over"}
+    over = {"label": "Now 55 tokens over the limit", "amount": 855, "kind": "over"}
     assert over in why["receipt"]
 
     before = {"conversation": conversation, "phrase": "A-1182", "step": incident["asked"]}

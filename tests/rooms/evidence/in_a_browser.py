@@ -84,7 +84,7 @@ def test_its_link_and_its_markdown_are_copied(open_page, demo_conversations):
     lines = page.evaluate("copied").splitlines()
     assert lines[0] == "**A-1182 had to be repeated by the user**"
     assert "- A limit of 902 tokens would have kept it in memory (today’s limit is 800)." in lines
-    assert "| Needed: 55 tokens over the limit | 855 |" in lines
+    assert "| Now 55 tokens over the limit | 855 |" in lines
     assert lines[-1].endswith("/c/order-7741/?at=47>")
     assert lines[-1].startswith("<http://")
     page.get_by_role("link", name="Copy report").click()

@@ -396,7 +396,9 @@ def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db)
 
 def test_few_facts_are_too_few_to_choose_by(operator_client, db):
     create_and_add("m", TWO, SAID)
-    assert "2 facts are too few to choose limits by facts." in computed(operator_client)
+    assert "Only 2 facts were needed again: too few to compare limits by facts." in computed(
+        operator_client
+    )
 
 
 def test_a_group_whose_limit_only_measures_sends_everything_today(operator_client, conversations):

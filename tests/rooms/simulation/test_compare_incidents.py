@@ -105,7 +105,7 @@ def page(operator_client):
 def test_the_demo_has_too_few_facts_to_choose_by(page):
     demo.load()
     html = page()
-    assert "6 facts are too few to choose limits by facts." in html
+    assert "Only 6 facts were needed again: too few to compare limits by facts." in html
     assert "Send everything" in html
     assert "902" not in html
 
@@ -139,7 +139,7 @@ def test_a_comparison_opens_with_the_advice_and_its_policy(page):
     assert card.title in html
     assert card.measured_on in html
     create_and_add("few", MessageWindow(120), turns(2))
-    assert "too few to choose limits by facts." in page(memory_id="few")
+    assert "too few to compare limits by facts." in page(memory_id="few")
 
 
 def test_examples_are_ids_before_names_before_dates(operator_client):

@@ -25,8 +25,14 @@ from chatmemory import (
     database,
     services,
 )
-from chatmemory.exceptions import DeletionUnfinished, ImportUnfinished, MemoryExists
+from chatmemory.exceptions import (
+    DeletionUnfinished,
+    DuplicateClientId,
+    ImportUnfinished,
+    MemoryExists,
+)
 from chatmemory.formats import read_transcripts
+from chatmemory.inserted import NewMessage
 from chatmemory.ledger import erasure, slices
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.phrases import SEARCHED
@@ -89,6 +95,21 @@ def test_nothing_can_be_changed_or_made_meanwhile(begun, api):
         assert answer.data["type"] == "urn:chatmemory:deletion-unfinished"
     with pytest.raises(DeletionUnfinished):
         services.create("long", MessageWindow(3))
+
+
+def test_a_long_import_with_one_client_id_for_two_messages_stores_nothing():
+    twice = [*numbered(10), UserMessage("another")]
+    new = [
+        NewMessage(each, client_id="7" if n in (2, 10) else None) for n, each in enumerate(twice)
+    ]
+    with pytest.raises(DuplicateClientId, match="'7' already names a message with different"):
+        services.import_conversation("long", new, MessageWindow(3))
+    assert not Memory.objects.exists()
+    assert rows() == 0
+
+    same = [*new[:10], new[2]]
+    assert len(services.import_conversation("long", same, MessageWindow(3))) == 11
+    assert conversations.memory("long").said_count == 10
 
 
 def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):

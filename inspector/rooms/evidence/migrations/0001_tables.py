@@ -51,7 +51,10 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "mentioned",
-                    models.TextField(default="", help_text="the digests of all terms, as base64"),
+                    models.TextField(
+                        default="",
+                        help_text="the digests of the exact terms of all messages, as base64",
+                    ),
                 ),
             ],
             options={
