@@ -341,10 +341,12 @@ class Advice:
         return self.better_than(option) is not None
 
     def better_than(self, option: Option) -> Option | None:
-        """Return the cheapest measured option that is better than `option`; see
-        `Option.dominates`. None if no option is better.
+        """Return a measured option that is better than `option` (see `Option.dominates`): the
+        advised option, or else the cheapest. None if no option is better.
         """
-        better = (each for each in self.rivals if each.dominates(option))
+        better = [each for each in self.rivals if each.dominates(option)]
+        if self.pick in better:
+            return self.pick
         return min(better, key=lambda each: each.cost, default=None)
 
     @property

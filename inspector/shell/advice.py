@@ -217,8 +217,8 @@ class AdviceCard:
         return not self.of_client and not self.advice.is_dominated(option)
 
     def better_than(self, option: Option) -> str:
-        """Return the words of the cheapest option that is better than `option`, at the beginning
-        of a sentence. "" if no option is better.
+        """Return the words of an option that is better than `option`, such as "A limit of 8
+        messages". "" if no option is better.
         """
         better = self.advice.better_than(option)
         return words.subject(better) if better else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -329,6 +330,9 @@ def test_the_limit_that_keeps_a_fact_is_measured_and_may_be_dominated() -> None:
     assert isinstance(keeping, Option)
     assert keeping.cost == 1.5
     assert advice.is_dominated(keeping)
+    assert advice.better_than(keeping) == advice.pick == advice.everything
+    assert advice.better_than(replace(keeping, cost=0.1)) is None
+    assert replace(advice, pick=None).better_than(replace(keeping, cost=1.6)) == advice.everything
 
 
 def test_a_user_who_repeats_anything_can_be_ruled_out() -> None:

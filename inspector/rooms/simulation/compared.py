@@ -77,7 +77,7 @@ class ComparedColumn:
       not offer this policy, or compares it already.
     - `can_use`: whether the page offers to set this policy. False in each of these cases: the
       policy is in force, a client decides the window, or another option is better.
-    - `better`: the words of the cheapest option that holds as many facts and costs less. "" if
+    - `better`: the words of an option that holds as many facts and costs less. "" if
       there is none.
     """
 
@@ -191,7 +191,7 @@ class ComparePage:
         return self.card is None or self.card.offers(self._option(each))
 
     def better_than(self, each: Replay) -> str:
-        """Return the words of the cheapest option that holds as many facts and costs less, such as
+        """Return the words of an option that holds as many facts and costs less, such as
         "A limit of 8 messages". "" if there is none.
         """
         return self.card.better_than(self._option(each)) if self.card else ""

@@ -91,7 +91,7 @@ def test_who_cannot_choose_providers_reads_who_can(client, django_user_model, fl
     viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
     client.force_login(viewer)
     found = words(client.get("/").content)
-    assert "Providers are not chosen yet: only an admin can choose them." in found
+    assert "No provider is chosen yet. Only an admin can choose the providers." in found
     assert "Which providers do you use?" not in found
 
 
